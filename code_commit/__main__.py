@@ -1,0 +1,5 @@
+"""`python -m code_commit`, the same as `code-commit`."""
+
+from code_commit.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,76 @@
+"""The failures of the stages, each with the exit code and the run status that it ends with.
+
+    CodeCommitError
+      NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
+      LLMError                3  llm_error      the LLM could not be asked
+      RejectedResponseError   4  rejected       the response cannot be used (defined in `changes`: it carries violations)
+      BuildError              5  build_error    build.sh could not be run, or broke a protected file
+      ApplyError              5  build_error    the files could not be written; the tree is as it was before
+    Interrupted          130/143 interrupted    SIGINT, SIGTERM or SIGHUP; a KeyboardInterrupt, so that no step swallows it
+
+A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
+"""
+
+from typing import ClassVar, Literal
+
+Status = Literal[
+    "running",
+    "success",
+    "build_failed",
+    "not_set_up",
+    "llm_error",
+    "rejected",
+    "build_error",
+    "internal_error",
+    "interrupted",
+]
+
+EXIT_SUCCESS = 0
+EXIT_BUILD_FAILED = 1
+EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+
+
+class CodeCommitError(Exception):
+    """What the user is told in one message; `str()` says what was wrong, where, and what to do next."""
+
+    exit_code: ClassVar[int]
+    status: ClassVar[Status]
+
+
+class NotSetUpError(CodeCommitError):
+    """The project, the configuration or the command line is not fit to start a run."""
+
+    exit_code = 2
+    status = "not_set_up"
+
+
+class LLMError(CodeCommitError):
+    """The LLM could not be asked: network, key, quota or budget."""
+
+    exit_code = 3
+    status = "llm_error"
+
+
+class BuildError(CodeCommitError):
+    """build.sh could not be run, or it changed what it must not change."""
+
+    exit_code = 5
+    status = "build_error"
+
+
+class ApplyError(CodeCommitError):
+    """The changes could not be written; every file is as it was before."""
+
+    exit_code = 5
+    status = "build_error"
+
+
+class Interrupted(KeyboardInterrupt):  # noqa: N818 - it is a signal's arrival, not an error
+    """A signal asked the run to end."""
+
+    status: ClassVar[Status] = "interrupted"
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+        self.exit_code = 128 + signal_number

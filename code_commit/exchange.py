@@ -1,0 +1,90 @@
+"""One exchange with an LLM: the prompt that goes out, the response that comes back, and who listens in between."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from code_commit.changes import RejectedResponseError, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Everything that is sent, in order: the system prompts, then the user message.
+
+    `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
+    layout); a provider that wants cache boundaries marked puts one behind `system` and one behind `stable`.
+    """
+
+    system: str
+    stable: str
+    rest: str
+
+    @property
+    def user(self) -> str:
+        return self.stable + self.rest
+
+    @property
+    def text(self) -> str:
+        return self.system + self.user
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call. `input` is the whole prompt, `cached_input` and `cache_write` are parts of it.
+
+    `output` is everything that was generated; `reasoning` is the part of it that is not in the text.
+    """
+
+    input: int = 0
+    cached_input: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the LLM answered.
+
+    `incomplete` is None when the API said that the response is complete; otherwise the reason, in words for the
+    user and the LLM ("cut off at the output limit of 64000 tokens"). `finish_reason` is the API's own word.
+    """
+
+    text: str
+    finish_reason: str
+    incomplete: str | None = None
+    request_id: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+
+    def complete_text(self) -> str:
+        """Return the text, or raise RejectedResponseError when the API did not call it complete."""
+        if self.incomplete is not None:
+            raise RejectedResponseError([Violation("", 0, "incomplete", f"the response is {self.incomplete}")])
+        return self.text
+
+
+class ExchangeListener(Protocol):
+    """Told of each step of a call as it happens: the run's log and the terminal. Implementations redact.
+
+    The order of one call: `requested`, then any of `job_created`, `progressed` and `retrying`, then `replied`.
+    """
+
+    def requested(self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
+        """Called before the request is sent; it is on disk when this returns. Header values include the key."""
+
+    def job_created(self, job_id: str) -> None:
+        """Called before the first poll of a background job; the id is on disk when this returns."""
+
+    def progressed(self, state: str) -> None:
+        """A few words for a live line: `queued`, `12.3 kB received`."""
+
+    def retrying(self, reason: str, delay: float) -> None:
+        """The call failed in a way that can pass; it is made again in `delay` seconds."""
+
+    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        """The API's final reply, an error reply too: parsed JSON, or text where it is not JSON."""
+
+
+Complete = Callable[[Prompt, ExchangeListener], Response]
+"""What the workflow is given as the LLM. Raises LLMError when it could not be asked."""

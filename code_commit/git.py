@@ -1,0 +1,33 @@
+"""Ask git, never tell it: read-only questions with an environment that nothing outside can bend."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+NOT_A_REPOSITORY = 128
+
+
+def find_git() -> str | None:
+    """Return the path of the git program, None where there is none."""
+    return shutil.which("git")
+
+
+def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run one read-only git command in `cwd` and return it, whatever its exit code.
+
+    The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
+    repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
+    Raises FileNotFoundError where git is not installed.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return subprocess.run(
+        ["git", "-c", "core.fsmonitor=false", *arguments],
+        cwd=cwd,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )

@@ -1,0 +1,113 @@
+"""The local project: its root, its git work tree if it has one, and the files of agent-config."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from code_commit.errors import NotSetUpError
+from code_commit.git import ask_git, find_git
+
+AGENT_CONFIG = "agent-config"
+BUILD_SCRIPT = "build.sh"
+LOG_FOLDER_SUFFIX = "-committing-code"
+
+
+@dataclass(frozen=True, slots=True)
+class GitRepository:
+    """Where git keeps the repository that the project is part of. All paths are absolute."""
+
+    work_tree: Path
+    git_dir: Path
+    common_dir: Path
+    hooks_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The directory that code-commit runs from. `root` is absolute and free of links."""
+
+    root: Path
+    git: GitRepository | None = None
+
+    @property
+    def agent_config(self) -> Path:
+        return self.root / AGENT_CONFIG
+
+    @property
+    def query_file(self) -> Path:
+        return self.agent_config / "query.txt"
+
+    @property
+    def codebase_file(self) -> Path:
+        return self.agent_config / "codeRollup.txt"
+
+    @property
+    def config_file(self) -> Path:
+        return self.agent_config / "config.toml"
+
+    @property
+    def system_prompts(self) -> Path:
+        return self.agent_config / "system-prompts"
+
+    @property
+    def logs(self) -> Path:
+        return self.agent_config / "logs"
+
+    @property
+    def build_script(self) -> Path:
+        return self.root / BUILD_SCRIPT
+
+
+def find_project(directory: Path | None = None) -> Project:
+    """Return the project in `directory` (the current one when None). Raises NotSetUpError where git refuses it."""
+    try:
+        root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
+    except OSError as error:
+        message = f"the current directory cannot be used: {error.strerror}; change to the project's folder"
+        raise NotSetUpError(message) from error
+    return Project(root, _find_repository(root))
+
+
+def _find_repository(root: Path) -> GitRepository | None:
+    if find_git() is None:
+        return None
+    answer = ask_git(["rev-parse", *(word for question in _PATH_QUESTIONS for word in question)], root)
+    if answer.returncode != 0:
+        complaint = answer.stderr.decode("utf-8", "replace").strip()
+        if "not a git repository" in complaint:
+            return None
+        raise NotSetUpError(f"git cannot work in {root}: {complaint}")
+    answers = answer.stdout.split(b"\n")[:-1]
+    if len(answers) != len(_PATH_QUESTIONS):  # a folder's name holds a line end
+        answers = [ask_git(["rev-parse", *question], root).stdout[:-1] for question in _PATH_QUESTIONS]
+    return GitRepository(*(Path(os.path.normpath(root / os.fsdecode(path))) for path in answers))
+
+
+_PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
+
+
+def read_text(path: Path, purpose: str) -> str:
+    """Return a user's text file exactly as it is. Raises NotSetUpError when it is missing, empty or not UTF-8."""
+    shown_path = f"{AGENT_CONFIG}/{path.name}"
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
+    except OSError as error:
+        raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        message = f"{shown_path} is not UTF-8 text (byte {error.start} is {error.object[error.start]:#04x}): convert it"
+        raise NotSetUpError(message) from error
+    if not text.strip():
+        raise NotSetUpError(f"{shown_path} is empty: {purpose}")
+    return text
+
+
+def read_query(project: Project) -> str:
+    """Return the hand-written task, unchanged. Raises NotSetUpError."""
+    return read_text(project.query_file, "write the task into it")
+
+
+def read_codebase(project: Project) -> str:
+    """Return the code rollup, unchanged. Raises NotSetUpError."""
+    return read_text(project.codebase_file, "write the codebase into it, with your codeRollup.sh")

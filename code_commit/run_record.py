@@ -1,0 +1,155 @@
+"""run.json: the record of a whole run, and the results of the steps that it is made of.
+
+The steps return these values, the run log rewrites the record after each of them. Times are UTC in ISO 8601,
+durations seconds, sizes bytes. `schema_version` grows whenever a field changes its meaning or goes away.
+"""
+
+import dataclasses
+import json
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from code_commit.changes import Action, Violation
+from code_commit.errors import Status
+from code_commit.exchange import Usage
+
+SCHEMA_VERSION = 1
+
+FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """One file that an applied response changed. `bytes` is its new size; lines are counted as `git diff` counts."""
+
+    path: str
+    action: Action
+    bytes: int
+    lines_added: int
+    lines_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """How build.sh ended. Exactly one of `exit_code` and `signal` is set, unless it timed out, when both may be None."""
+
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    seconds: float
+    output_bytes: int
+
+    @property
+    def passed(self) -> bool:
+        return self.exit_code == 0 and not self.timed_out
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in words: `exit code 139 (SIGSEGV)`, `killed by signal 9 (SIGKILL)`, `timed out`."""
+        if self.timed_out:
+            return f"timed out after {self.seconds:.4g} s"
+        if self.signal is not None:
+            return f"killed by signal {self.signal}{_signal_name(self.signal)} after {self.seconds:.1f} s"
+        code = self.exit_code or 0
+        name = _signal_name(code - FIRST_SHELL_SIGNAL_CODE) if code > FIRST_SHELL_SIGNAL_CODE else ""
+        return f"exit code {code}{name} after {self.seconds:.1f} s"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f" ({signals.Signals(number).name})"
+    except ValueError:
+        return ""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One LLM call and what came of it. `seconds` is the LLM's time, retries included."""
+
+    number: int
+    kind: Literal["initial", "repair"]
+    seconds: float | None = None
+    request_id: str | None = None
+    job_id: str | None = None
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    verdict: Literal["applied", "rejected"] | None = None
+    rejections: list[Violation] = field(default_factory=list)
+    retries: list[str] = field(default_factory=list)
+    changes: list[AppliedChange] = field(default_factory=list)
+    build: BuildResult | None = None
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over the attempts. `cost_usd` is None as soon as the cost of one call is not known."""
+
+    seconds: float = 0.0
+    llm_seconds: float = 0.0
+    build_seconds: float = 0.0
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    files_changed: int = 0
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """The whole run, as run.json holds it. `pid` tells a killed run (status `running`, process gone) from a live one."""
+
+    version: str
+    run: str
+    started: str
+    root: str
+    log_dir: str
+    pid: int
+    model: str = ""
+    base_url: str = ""
+    status: Status = "running"
+    exit_code: int | None = None
+    finished: str | None = None
+    message: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    totals: Totals = field(default_factory=Totals)
+    warnings: list[str] = field(default_factory=list)
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
+
+
+def load_run_record(text: str | bytes) -> RunRecord:
+    """Read a run.json. Raises ValueError when it is not one."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunRecord).validate_json(text)
+
+
+def run_record_schema() -> Mapping[str, Any]:
+    """Return the JSON Schema of run.json (draft 2020-12)."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunRecord).json_schema()
+
+
+def sum_attempts(attempts: list[Attempt], seconds: float) -> Totals:
+    """Add up what the attempts cost; `seconds` is the run's own wall time."""
+    usages = [attempt.usage or Usage() for attempt in attempts]
+    asked = [attempt for attempt in attempts if attempt.seconds is not None]
+    costs = [attempt.cost_usd for attempt in asked]
+    known = [cost for cost in costs if cost is not None]
+    return Totals(
+        seconds=seconds,
+        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
+        build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
+        attempts=len(attempts),
+        usage=Usage(
+            *(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage)),
+        ),
+        cost_usd=sum(known) if known and len(known) == len(costs) else None,
+        files_changed=len({change.path for attempt in attempts for change in attempt.changes}),
+    )

@@ -1,0 +1,81 @@
+"""What every test may ask for: a project in a temporary folder, and the command as its user calls it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+CODE_COMMIT = [sys.executable, "-m", "code_commit"]
+NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole", action="store_true", help="run the long sweeps whole, not a sample of them")
+
+
+@pytest.fixture
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether the long sweeps run whole."""
+    return bool(request.config.getoption("--whole"))
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No key, no setting and no git configuration of whoever runs the tests reaches them."""
+    for name in list(os.environ):
+        if name.startswith(("CODE_COMMIT_", "GIT_")) or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    (home / ".gitconfig").write_text("[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n")
+    monkeypatch.setenv("HOME", str(home))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in the folder and return its output; a failure fails the test."""
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project_folder(tmp_path: Path) -> Path:
+    """A git work tree that is set up as the specification describes it; build.sh passes when ok.txt says ok."""
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "-q")
+    (root / ".gitignore").write_text("/agent-config\n/target\n")
+    (root / "build.sh").write_text("#!/bin/sh\ncat ok.txt && grep -q '^ok$' ok.txt\n")
+    (root / "build.sh").chmod(0o755)
+    (root / "ok.txt").write_text("not yet\n")
+    config = root / "agent-config"
+    config.mkdir(mode=0o700)
+    (config / "query.txt").write_text("Make ok.txt say ok.\n")
+    (config / "codeRollup.txt").write_text("--- ok.txt ---\nnot yet\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "start")
+    return root
+
+
+@pytest.fixture
+def run_code_commit() -> Run:
+    """Run the command in a folder; `env` adds to the few variables that it is given."""
+
+    def run(
+        folder: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ} | dict(env or {})
+        return subprocess.run(
+            [*CODE_COMMIT, *arguments],
+            cwd=folder,
+            env=environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
