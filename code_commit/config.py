@@ -87,6 +87,9 @@ class Settings:
     verbose: bool = option(False, "print more")
 
     allow_http: bool = False
+    gemini_api: Literal["interactions", "generate_content"] = "interactions"
+    anthropic_version: str = "2026-10-21"
+    context_window: int | None = None
     build_output_limit: int = 400_000
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()
@@ -99,7 +102,7 @@ class Settings:
         for name in ("max_repairs", "build_timeout", "build_output_limit"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more")
-        for name in ("llm_timeout", "max_output_tokens"):
+        for name in ("llm_timeout", "max_output_tokens", "context_window"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be more than 0")
