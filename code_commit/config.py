@@ -11,6 +11,7 @@ import re
 import tomllib
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -65,8 +66,10 @@ def option(default: Any, help_text: str, metavar: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set. Fields made by `option` are options, environment variables and config.toml keys;
-    the others are config.toml keys alone."""
+    """Everything that can be set.
+
+    Fields made by `option` are options, environment variables and config.toml keys; the others config.toml keys alone.
+    """
 
     model: str = option("", "PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")
     base_url: str = option("", "where the API is, when not at the vendor; required for chat:", "URL")
@@ -169,7 +172,7 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 def parse_value(name: str, text: str) -> Any:
     """Turn the text of an option or a variable into the setting's type. Raises ValueError."""
-    accepted = [kind for kind in typing.get_args(OPTIONS[name].type) or (OPTIONS[name].type,)]
+    accepted = typing.get_args(OPTIONS[name].type) or (OPTIONS[name].type,)
     if typing.get_origin(OPTIONS[name].type) is tuple:
         return tuple(part for part in re.split(r"[,\n]", text) if part)
     if typing.get_origin(OPTIONS[name].type) is Literal:
@@ -187,7 +190,17 @@ def parse_value(name: str, text: str) -> Any:
         raise ValueError(f"must be a {'whole ' if number is int else ''}number") from error
 
 
-_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}
+_BOOLEANS = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+    "": False,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +273,16 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
     return keys
 
 
+def find_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises."""
+    found = [environment.get(variable, "") for variable in KEY_VARIABLES.values()]
+    for provider in KEY_VARIABLES:
+        with suppress(OSError):
+            found.append((project.agent_config / f"{provider}-key.txt").read_text("utf-8-sig", "replace"))
+    lines = [line.strip() for text in found for line in text.splitlines()]
+    return [line for line in lines if len(line) >= SHORTEST_KEY]
+
+
 def require_key(
     provider: Provider, keys: Mapping[Provider, ApiKey], environment: Mapping[str, str] = os.environ
 ) -> ApiKey | None:
@@ -271,7 +294,9 @@ def require_key(
         raise NotSetUpError(f"environment variable {variable} {_key_problem(environment[variable])}")
     if provider == "chat":
         return None
-    raise NotSetUpError(f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}")
+    raise NotSetUpError(
+        f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
+    )
 
 
 def _read_key_file(project: Project, provider: Provider) -> str | None:

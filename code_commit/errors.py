@@ -3,14 +3,16 @@
     CodeCommitError
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
       LLMError                3  llm_error      the LLM could not be asked
-      RejectedResponseError   4  rejected       the response cannot be used (defined in `changes`: it carries violations)
+      RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
       BuildError              5  build_error    build.sh could not be run, or broke a protected file
       ApplyError              5  build_error    the files could not be written; the tree is as it was before
-    Interrupted          130/143 interrupted    SIGINT, SIGTERM or SIGHUP; a KeyboardInterrupt, so that no step swallows it
+      LogError                5  build_error    the run's log could not be written
+    Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
 """
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 Status = Literal[
@@ -65,7 +67,17 @@ class ApplyError(CodeCommitError):
     status = "build_error"
 
 
-class Interrupted(KeyboardInterrupt):  # noqa: N818 - it is a signal's arrival, not an error
+class LogError(CodeCommitError):
+    """A file of the run's log could not be written."""
+
+    exit_code = 5
+    status = "build_error"
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(f"the log file {path} cannot be written: {error.strerror}; make room there, then run again")
+
+
+class Interrupted(KeyboardInterrupt):
     """A signal asked the run to end."""
 
     status: ClassVar[Status] = "interrupted"

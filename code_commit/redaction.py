@@ -8,6 +8,7 @@ a key that somebody transformed on purpose (encrypted, cut in pieces): the build
 """
 
 import base64
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -83,14 +84,13 @@ _SHORTEST_ANCHOR = 3
 
 def _readable_anchors(secret: bytes) -> list[bytes]:
     """What is sure to be met of a key: a run of letters and digits (they alone are never escaped singly), or the
-    numbers of its first characters where all are escaped alike. [] where the key has no such run."""
+    numbers of its first characters where all are escaped alike. [] where the key has no such run.
+    """
     run = max(map(_fold, re.split(rb"[^A-Za-z0-9]", secret)), key=len)
     if len(run) < _SHORTEST_ANCHOR:
         return []
     readable = [run[:_ANCHOR], run[_ANCHOR : 2 * _ANCHOR]] if len(run) >= 2 * _ANCHOR else [run]
-    return readable + [
-        _fold(_spelled(secret[:_ANCHOR], spelling)) for spelling in _NUMERIC_SPELLINGS
-    ]
+    return readable + [_fold(_spelled(secret[:_ANCHOR], spelling)) for spelling in _NUMERIC_SPELLINGS]
 
 
 def _spelled(secret: bytes, spelling: bytes) -> bytes:
@@ -111,7 +111,7 @@ def _base64_form(secret: bytes, alignment: int, mask: bytes) -> _Form:
     The one at each end that depends on a neighbour too stays. Letter case is not told apart.
     """
     core = _base64_core(secret, alignment)
-    either = {ord("+"): (b"+", b"-"), ord("/"): (b"/", b"_")}
+    either: dict[int, _Unit] = {ord("+"): (b"+", b"-"), ord("/"): (b"/", b"_")}
     units = [either.get(code, (bytes([code]),)) for code in core]
     return _Form(units, _BASE64_GAP, [_fold(core[: 2 * _ANCHOR])], mask)
 
@@ -133,7 +133,7 @@ def _forms(secret: bytes, mask: bytes) -> Iterator[_Form]:
 
 
 def _spellings(secret: bytes) -> Iterator[bytes]:
-    """Yield how the key may run through a stream, folded: where a piece ends inside one of these, more is waited for."""
+    """Yield how the key may run through a stream, folded: a piece that ends inside one of these waits for more."""
     specials_quoted = (
         re.sub(rb"[^A-Za-z0-9._~-]", lambda match: b"%%%02x" % match[0][0], secret),
         re.sub(rb"[^A-Za-z0-9._~-]", lambda match: b"%%25%02x" % match[0][0], secret),
@@ -190,14 +190,18 @@ class Redactor:
             return text
         return self.redact(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def redact_value(self, value: Any) -> Any:
-        """Return JSON-like data with every key censored in all its strings, names of members included."""
+    def redact_json(self, value: Any) -> bytes:
+        """Return JSON-like data as a JSON document with every key censored, in names of members too."""
+        document = _json_document(value)
+        return _json_document(self._redact_value(value)) if self.spans(document) else document
+
+    def _redact_value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, dict):
-            return {self.redact_value(name): self.redact_value(member) for name, member in value.items()}
+            return {self._redact_value(name): self._redact_value(member) for name, member in value.items()}
         if isinstance(value, list | tuple):
-            return [self.redact_value(member) for member in value]
+            return [self._redact_value(member) for member in value]
         return value
 
     def reveals_key(self, text: str) -> bool:
@@ -215,7 +219,8 @@ class Redactor:
         folded = _fold(data)
         met = {anchor for anchor in self._anchors if anchor in folded}
         forms = [form for form in self._forms if not form.anchors or not met.isdisjoint(form.anchors)]
-        found = sorted(span for finder in (*forms, *self._echoes) for span in finder.spans(data))
+        finders: list[_Form | _Echo] = [*forms, *self._echoes]
+        found = sorted(span for finder in finders for span in finder.spans(data))
         joined: list[_Span] = []
         for start, end, mask in found:
             if joined and start < joined[-1][1]:
@@ -250,7 +255,7 @@ _NUMBER_MARKS = b"\\%xXuU0&#"
 
 
 class RedactingStream:
-    """Redacts data that comes in pieces: holds back only what may be the beginning of a key. Call `close` at the end."""
+    """Redacts data that comes in pieces; holds back only what may be the beginning of a key, until `close`."""
 
     def __init__(self, redactor: Redactor, write: Callable[[bytes], object]) -> None:
         self._redactor = redactor
@@ -280,6 +285,10 @@ class RedactingStream:
         censored = _masked(data, spans, self._shown, end)
         if censored:
             self._write(censored)
+
+
+def _json_document(value: Any) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def _masked(data: bytes, spans: list[_Span], start: int, end: int) -> bytes:

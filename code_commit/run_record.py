@@ -5,10 +5,10 @@ durations seconds, sizes bytes. `schema_version` grows whenever a field changes 
 """
 
 import dataclasses
-import json
 import signal as signals
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from code_commit.changes import Action, Violation
@@ -33,7 +33,7 @@ class AppliedChange:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended. Exactly one of `exit_code` and `signal` is set, unless it timed out, when both may be None."""
+    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None."""
 
     exit_code: int | None
     signal: int | None
@@ -98,7 +98,7 @@ class Totals:
 
 @dataclass(slots=True)
 class RunRecord:
-    """The whole run, as run.json holds it. `pid` tells a killed run (status `running`, process gone) from a live one."""
+    """The whole run, as run.json holds it. A run that was killed has the status `running`, and no process has its `pid`."""
 
     version: str
     run: str
@@ -118,8 +118,21 @@ class RunRecord:
     warnings: list[str] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
 
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False) + "\n"
+
+Event = Literal[
+    "started", "asking", "retrying", "responded", "rejected", "applied", "building", "built", "warned", "finished"
+]
+
+StepListener = Callable[[RunRecord, Event], None]
+"""Told of each step of a run, when run.json has it."""
+
+LiveListener = Callable[[str], None]
+"""Told what goes on inside a step: the state of an LLM call, a piece of the build's output."""
+
+
+def utc_timestamp(moment: datetime | None = None) -> str:
+    """Return the moment (now when None) as run.json writes it: `2026-11-21T19:51:35.123Z`."""
+    return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def load_run_record(text: str | bytes) -> RunRecord:

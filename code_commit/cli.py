@@ -1,0 +1,227 @@
+"""The command line: argv -> settings -> command; outcome -> exit code. The one place where errors become messages.
+
+Nothing but argparse is imported before it is known what to do: `--help` and `--version` answer at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from code_commit import __version__
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXIT_NOT_SET_UP = 2
+EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+
+DESCRIPTION = """\
+Ask an LLM for a code change, apply its answer whole or not at all, run build.sh,
+and let the LLM repair a failing build up to three times.
+
+The task is agent-config/query.txt, the codebase agent-config/codeRollup.txt.
+Nothing is committed: review with git status and git diff."""
+
+EPILOG = """\
+exit codes:
+  0  the build passes after the last change
+  1  the build still fails after the last repair
+  2  not set up, or wrong usage: nothing was sent or changed
+  3  the LLM could not be asked (network, key, quota, budget)
+  4  no usable response: the last one was rejected
+  5  build.sh could not be run, or the files could not be written
+  70 a bug in code-commit; 130, 143 interrupted
+
+a first run:
+  code-commit demo        watch the whole loop: no key, no network
+  code-commit init        write what your project lacks
+  code-commit check       see what is left to do
+  code-commit             run"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    options = vars(_parser().parse_args(argv))
+    command: Callable[[dict[str, Any]], int] = options.pop("command", _run)
+    try:
+        _install_signal_handlers()
+        return command(options)
+    except (CodeCommitError, Interrupted) as error:
+        _complain(str(error), error)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug ends with its own exit code
+        import traceback
+
+        notes = getattr(error, "__notes__", [])
+        _complain(f"a bug: {type(error).__name__}" if notes else "".join(traceback.format_exception(error)), error)
+        return EXIT_INTERNAL_ERROR
+
+
+def _complain(message: str, error: BaseException) -> None:
+    """Print what went wrong, with whatever may be a key censored."""
+    from code_commit.config import find_secrets
+    from code_commit.progress import Progress
+    from code_commit.project import Project
+    from code_commit.redaction import Redactor
+
+    secrets = find_secrets(Project(root=_current_folder()))
+    Progress(Redactor(secrets)).error("\n".join([message, *getattr(error, "__notes__", [])]))
+
+
+def _current_folder() -> "Path":
+    from pathlib import Path
+
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.sep)
+
+
+def _install_signal_handlers() -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants to be left alone
+            signal.signal(number, interrupt)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="code-commit",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument("--version", action="version", version=f"code-commit {__version__}")
+    _add_settings(parser)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, function, help_text, add_arguments in _COMMANDS:
+        command = commands.add_parser(
+            name,
+            help=help_text,
+            description=help_text[0].upper() + help_text[1:] + ".",
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        add_arguments(command)
+        command.set_defaults(command=function)
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add every option of the main job; one that is not given is absent from the result and overrides nothing."""
+    from code_commit.config import OPTIONS, parse_value
+
+    group = parser.add_argument_group(
+        "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
+    )
+    for name, field in OPTIONS.items():
+        flag, help_text = "--" + name.replace("_", "-"), field.metadata["help"]
+        if field.type is bool:
+            group.add_argument(flag, action="store_true", help=help_text)
+        elif get_origin(field.type) is Literal:
+            group.add_argument(flag, choices=get_args(field.type), help=help_text)
+        elif field.default == ():
+            group.add_argument(flag, action="append", metavar=field.metadata["metavar"], help=help_text)
+        else:
+            group.add_argument(flag, type=_Value(name, parse_value), metavar=field.metadata["metavar"], help=help_text)
+
+
+class _Value:
+    """An option's type for argparse: what does not fit is said in the setting's own words."""
+
+    def __init__(self, name: str, parse: Callable[[str, str], Any]) -> None:
+        self._name = name
+        self._parse = parse
+
+    def __call__(self, text: str) -> Any:
+        try:
+            return self._parse(self._name, text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="show this run; the beginning of its name is enough")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
+
+
+def _add_nothing(parser: argparse.ArgumentParser) -> None:
+    """A command without arguments."""
+
+
+def _run(options: dict[str, Any]) -> int:
+    from code_commit.build import harden_process
+    from code_commit.commands.run import report_run
+    from code_commit.config import find_secrets
+    from code_commit.progress import Progress
+    from code_commit.project import find_project
+    from code_commit.redaction import Redactor
+
+    harden_process()
+    project = find_project()
+    progress = Progress(
+        Redactor(find_secrets(project)), quiet=options.get("quiet", False), verbose=options.get("verbose", False)
+    )
+    return report_run(project, options, progress)
+
+
+def _check(options: dict[str, Any]) -> int:
+    from code_commit.commands.check import check_command
+    from code_commit.project import find_project
+
+    report, ready = check_command(find_project(), options)
+    print(report)
+    return EXIT_SUCCESS if ready else EXIT_NOT_SET_UP
+
+
+def _init(_options: dict[str, Any]) -> int:
+    from code_commit.commands.init import NEXT_STEPS, init_command
+    from code_commit.project import find_project
+
+    written = init_command(find_project())
+    print("\n".join(written or ["Nothing is missing; nothing was written."]))
+    print(NEXT_STEPS)
+    return EXIT_SUCCESS
+
+
+def _log(options: dict[str, Any]) -> int:
+    from code_commit.commands.log import log_command
+    from code_commit.project import find_project
+
+    print(log_command(find_project(), options.get("run"), schema=options.get("schema", False)))
+    return EXIT_SUCCESS
+
+
+def _demo(_options: dict[str, Any]) -> int:
+    from code_commit.commands.demo import demo_result, make_demo_project, run_demo
+    from code_commit.progress import Progress
+    from code_commit.redaction import Redactor
+
+    project = make_demo_project()
+    record = run_demo(project, Progress(Redactor([])))
+    sys.stderr.flush()
+    print(demo_result(project, record))
+    return EXIT_SUCCESS if record.exit_code == EXIT_SUCCESS else EXIT_BUILD_FAILED
+
+
+_COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argparse.ArgumentParser], None]], ...] = (
+    ("run", _run, "the main job, the same as no command", _add_settings),
+    ("init", _init, "write what is missing: agent-config/, build.sh, the .gitignore line", _add_nothing),
+    ("check", _check, "make every preflight check; no network, nothing written", _add_settings),
+    ("log", _log, "list the runs, or show one attempt by attempt", _add_log_arguments),
+    ("demo", _demo, "watch the whole loop on a sample project: no key, no network", _add_nothing),
+)

@@ -1,0 +1,4 @@
+#!/bin/sh
+set -e
+sh -n slug.sh
+sh test.sh

@@ -1,0 +1,62 @@
+"""`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
+
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from code_commit.errors import NotSetUpError
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
+
+NEXT_STEPS = f"""\
+Next:
+  1. Write the task into {AGENT_CONFIG}/query.txt.
+  2. Write the codebase into {AGENT_CONFIG}/codeRollup.txt, with your codeRollup.sh.
+  3. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or anthropic-key.txt
+     (chmod 600), see that {BUILD_SCRIPT} builds and tests the project, then run: code-commit check"""
+
+
+def init_command(project: Project) -> list[str]:
+    """Write what is missing and return a line for each thing that was written. Raises NotSetUpError."""
+    try:
+        return [*_write_agent_config(project), *_write_build_script(project), *_write_ignore_line(project)]
+    except OSError as error:
+        raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
+
+
+def _example(name: str) -> Traversable:
+    """Return an example as the wheel carries it, or as it stands in a checkout."""
+    packaged = resources.files("code_commit") / name
+    return packaged if packaged.is_dir() or packaged.is_file() else Path(__file__).parents[2] / name
+
+
+def _write_agent_config(project: Project) -> list[str]:
+    written = []
+    if not project.agent_config.exists():
+        project.agent_config.mkdir(mode=0o700)
+        written.append(f"wrote {AGENT_CONFIG}/ (mode 700)")
+    for source in sorted(_example("agent-config.example").iterdir(), key=lambda entry: entry.name):
+        target = project.agent_config / source.name
+        if not target.exists() and not target.is_symlink():
+            target.write_bytes(source.read_bytes())
+            written.append(f"wrote {AGENT_CONFIG}/{source.name}")
+    return written
+
+
+def _write_build_script(project: Project) -> list[str]:
+    if project.build_script.exists() or project.build_script.is_symlink():
+        return []
+    project.build_script.write_bytes(_example("build.sh.example").read_bytes())
+    project.build_script.chmod(0o755)
+    return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
+
+
+def _write_ignore_line(project: Project) -> list[str]:
+    path = project.root / ".gitignore"
+    existing = path.read_bytes() if path.exists() else b""
+    lines = {line.rstrip() for line in existing.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
+    line = f"/{AGENT_CONFIG}".encode()
+    if lines & {line, line + b"/"}:
+        return []
+    with path.open("ab") as file:
+        file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + line + b"\n")
+    return [f"added the line /{AGENT_CONFIG} to .gitignore"]

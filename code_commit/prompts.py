@@ -1,0 +1,182 @@
+"""The prompts: the specification's layouts of the initial query and the repair query, and the cached one.
+
+The system prompts come first, then the user's sections, each under its label on a line of its own. What stands in a
+section is data: nothing here, and nothing that reads the response, looks for labels or fences in it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from code_commit.changes import FileChange, FileReplacement, Violation
+from code_commit.errors import NotSetUpError
+from code_commit.exchange import Prompt
+
+Layout = Literal["spec", "cached"]
+
+MOST_REASONS = 50
+"""Reasons of a rejection that the next prompt lists; a response with more is wrong in kind, not in places."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompts:
+    """The texts of system_prompts/, or of the project's own files of the same names."""
+
+    project_structure: str
+    code_modification_instructions: str
+    initial_query: str
+    repair_query: str
+    rejected_response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What does not change in a run: the system prompts, the query and the codebase, and in which order they go."""
+
+    prompts: SystemPrompts
+    query: str
+    codebase: str
+    layout: Layout = "spec"
+
+
+def load_system_prompts(overrides: Path) -> SystemPrompts:
+    """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
+    packaged = resources.files("system_prompts")
+    texts = {}
+    for name in SystemPrompts.__slots__:
+        own = overrides / f"{name}.txt"
+        try:
+            source = own if own.is_file() else packaged / f"{name}.txt"
+            texts[name] = source.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
+    return SystemPrompts(**texts)
+
+
+def initial_prompt(task: Task) -> Prompt:
+    """Return the prompt of the first call."""
+    return _lay_out(task, task.prompts.initial_query, "", "")
+
+
+def repair_prompt(task: Task, build_output: str, replacements: Iterable[FileChange]) -> Prompt:
+    """Return the prompt of a repair: the build's output, and the latest version of every file changed so far."""
+    changed = "".join(_replacement(change) for change in sorted(replacements, key=lambda change: change.path))
+    return _lay_out(
+        task,
+        task.prompts.repair_query,
+        _section("build.sh output", build_output),
+        _section("file replacements", changed),
+    )
+
+
+def rejected_prompt(prompt: Prompt, rejected_response: str, violations: Sequence[Violation]) -> Prompt:
+    """Return the same prompt with a section behind it that says why its response was rejected."""
+    reasons = [f"- {violation}" for violation in violations[:MOST_REASONS]]
+    if len(violations) > MOST_REASONS:
+        reasons.append(f"- and {len(violations) - MOST_REASONS} more of this kind")
+    told = "\n".join(reasons)
+    text = (
+        rejected_response.replace("{reasons}", told) if "{reasons}" in rejected_response else rejected_response + told
+    )
+    return Prompt(prompt.system, prompt.stable, prompt.rest + _section("rejected response", text))
+
+
+def _lay_out(task: Task, phase: str, build_output: str, replacements: str) -> Prompt:
+    rules = task.prompts.project_structure + task.prompts.code_modification_instructions
+    query, codebase = _section("query", task.query), _section("codebase", task.codebase)
+    if task.layout == "cached":
+        return Prompt(rules, codebase + query, phase + build_output + replacements)
+    return Prompt(rules + phase, "", build_output + query + codebase + replacements)
+
+
+def _section(label: str, text: str) -> str:
+    return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
+
+
+def _replacement(change: FileChange) -> str:
+    if isinstance(change, FileReplacement):
+        end = "" if change.content.endswith("\n") or not change.content else "\n"
+        return f"--- FILE REPLACEMENT {change.path} ---\n{change.content}{end}"
+    return f"--- FILE REMOVED {change.path} ---\n"
+
+
+def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
+    """Return a build log as text for the prompt: as a terminal would finally show it, without colours.
+
+    `limit` is in bytes, 0 for none: of a longer output the first and the last lines are kept, half of the limit each,
+    with a line between them that says how much is missing and that all of it is in `shown_name`.
+    """
+    size = log_file.stat().st_size
+    window = _RAW_BYTES_PER_LIMIT * limit
+    with log_file.open("rb") as file:
+        if not limit or size <= 2 * window:
+            head, tail, unread = settle(file.read()), "", 0
+            if not limit or len(head.encode()) <= limit:
+                return head
+        else:
+            head = settle(file.read(window))
+            file.seek(size - window)
+            tail, unread = settle(file.read(window)), size - 2 * window
+    text = head + tail
+    first = head.encode()[: limit // 2].decode("utf-8", "ignore")
+    last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
+    first = first[: first.rfind("\n") + 1] or first
+    last = last[last.find("\n") + 1 :] or last
+    missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
+    return f"{first}[... {missing:,} bytes of the output are left out here; all of it is in {shown_name} ...]\n{last}"
+
+
+_RAW_BYTES_PER_LIMIT = 4
+"""Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
+
+_ESCAPE = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI (ECMA-48, 5.4)
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+def settle(output: bytes) -> str:
+    """Return what a terminal would finally show: no escapes, rewritten lines as they ended, broken UTF-8 replaced."""
+    text = output.decode("utf-8", "replace").replace("\r\n", "\n")
+    if not _REWRITES.search(text):
+        return text
+    return "\n".join(_settle_line(line) if _REWRITES.search(line) else line for line in text.split("\n"))
+
+
+_REWRITES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def _settle_line(line: str) -> str:
+    shown: list[str] = []
+    column = 0
+    line = _ESCAPE.sub(_erasure, line)
+    for part in re.split(r"([\r\b\x18])", line):
+        if part == "\r":
+            column = 0
+        elif part == "\b":
+            column = max(0, column - 1)
+        elif part == _ERASED:
+            del shown[column:]
+        else:
+            printable = _CONTROL.sub("", part)
+            shown += [" "] * (column - len(shown))
+            shown[column : column + len(printable)] = printable
+            column += len(printable)
+    return "".join(shown).rstrip(" ") if "\r" in line else "".join(shown)
+
+
+_ERASED = "\x18"
+"""CAN stands for "the rest of the line was erased" while a line is settled; a real one means nothing to a reader."""
+
+
+def _erasure(match: re.Match[str]) -> str:
+    if match[2] == "K" and match[1] in ("", "0"):
+        return _ERASED
+    if match[2] == "K" or (match[2] == "G" and match[1] in ("", "0", "1")):
+        return "\r" + _ERASED if match[2] == "K" else "\r"
+    return ""

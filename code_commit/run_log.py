@@ -1,0 +1,301 @@
+"""The run's log: one folder per run under agent-config/logs, with the numbered files and run.json.
+
+The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Every byte passes the Redactor on its way
+to a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from code_commit import __version__
+from code_commit.changes import VerifiedChanges, Violation
+from code_commit.config import Settings
+from code_commit.diff import applied_change, unified_diff
+from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, Status
+from code_commit.exchange import Prompt, Response
+from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.redaction import Redactor
+from code_commit.run_record import (
+    Attempt,
+    BuildResult,
+    Event,
+    LiveListener,
+    RunRecord,
+    StepListener,
+    sum_attempts,
+    utc_timestamp,
+)
+
+
+class RunLog:
+    """The log of one run. A context manager: an exception on its way out is recorded as the run's end."""
+
+    def __init__(
+        self, folder: Path, record: RunRecord, redactor: Redactor, on_step: StepListener, on_live: LiveListener
+    ) -> None:
+        self.folder = folder
+        self.record = record
+        self.redactor = redactor
+        self.on_step = on_step
+        self.on_live = on_live
+        self._started = time.monotonic()
+
+    @property
+    def snapshot(self) -> Path:
+        return self.folder / "snapshot"
+
+    def __enter__(self) -> Self:
+        self.save("started")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self.record.status != "running":
+            return
+        status: Status = getattr(error, "status", "internal_error")
+        message = str(error)
+        if status == "internal_error":
+            with suppress(LogError):
+                self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
+            message = (
+                f"a bug in code-commit: {type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
+            )
+        else:
+            error.add_note(f"Log: {self.record.log_dir} (code-commit log)")
+        with suppress(LogError):
+            self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
+
+    def begin_attempt(self, number: int) -> "AttemptLog":
+        """Add an attempt to the record."""
+        attempt = Attempt(number, "initial" if number == 1 else "repair")
+        self.record.attempts.append(attempt)
+        return AttemptLog(self, attempt)
+
+    def add_warning(self, message: str) -> None:
+        """Add a warning to the record, once."""
+        if message not in self.record.warnings:
+            self.record.warnings.append(message)
+            self.save("warned")
+
+    def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
+        """Write the end of the run down and return the record."""
+        self.record.status = status
+        self.record.exit_code = exit_code
+        self.record.message = message
+        self.record.finished = utc_timestamp()
+        self.save("finished")
+        return self.record
+
+    def save(self, event: Event) -> None:
+        """Rewrite run.json, then tell the listener what happened."""
+        self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
+        temporary = self.folder / ".run.json.new"
+        temporary.unlink(missing_ok=True)
+        with create_private(temporary) as file:
+            file.write(self.redactor.redact_json(asdict(self.record)))
+        temporary.replace(self.folder / "run.json")
+        self.on_step(self.record, event)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one file of the log, redacted."""
+        self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write one file of the log, redacted."""
+        with create_private(self.folder / name) as file:
+            file.write(self.redactor.redact(data))
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write one file of the log as JSON, every string in it redacted."""
+        with create_private(self.folder / name) as file:
+            file.write(self.redactor.redact_json(value))
+
+    def shown_name(self, name: str) -> str:
+        """Return how the user finds a file of the log from the project's root."""
+        return f"{self.record.log_dir}/{name}"
+
+
+class AttemptLog:
+    """One attempt's numbered files and its part of the record; listens to its exchange with the LLM."""
+
+    def __init__(self, log: RunLog, attempt: Attempt) -> None:
+        self._log = log
+        self._attempt = attempt
+        self._started = time.monotonic()
+
+    def asking(self, prompt: Prompt) -> None:
+        self._log.write_text(self._name("query.txt"), prompt.text)
+        self._started = time.monotonic()
+        self._log.save("asking")
+
+    def requested(self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
+        self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
+
+    def job_created(self, job_id: str) -> None:
+        self._attempt.job_id = job_id
+        self._log.save("asking")
+
+    def progressed(self, state: str) -> None:
+        self._log.on_live(state)
+
+    def retrying(self, reason: str, delay: float) -> None:
+        self._attempt.retries.append(f"{reason}; again in {delay:.1f} s")
+        self._log.save("retrying")
+
+    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        taken = {"totalResponseTime": round((time.monotonic() - self._started) * 1000)}
+        reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
+        self._attempt.seconds = time.monotonic() - self._started
+        self._log.write_json(self._name("response.json"), {**reply, **taken})
+
+    def responded(self, response: Response) -> None:
+        self._attempt.seconds = time.monotonic() - self._started
+        self._attempt.request_id = response.request_id
+        self._attempt.finish_reason = response.finish_reason
+        self._attempt.usage = response.usage
+        self._attempt.cost_usd = response.cost_usd
+        self._log.write_text(self._name("response.txt"), response.text)
+        self._log.save("responded")
+
+    def rejected(self, violations: Sequence[Violation]) -> None:
+        self._attempt.verdict = "rejected"
+        self._attempt.rejections = list(violations)
+        self._log.save("rejected")
+
+    def applied(self, changes: VerifiedChanges) -> None:
+        self._attempt.verdict = "applied"
+        self._attempt.changes = [applied_change(change) for change in changes.changes]
+        self._log.write_bytes(self._name("changes.diff"), unified_diff(changes.changes))
+        for warning in changes.warnings:
+            self._log.add_warning(warning)
+        self._log.save("applied")
+
+    def build_log(self) -> "BuildLog":
+        """Open N-build.txt; the build's result, when there is one, is set on it."""
+        self._log.save("building")
+        return BuildLog(self._log, self._attempt, self.build_file)
+
+    @property
+    def build_file(self) -> Path:
+        return self._log.folder / self._name("build.txt")
+
+    def shown_build_file(self) -> str:
+        return self._log.shown_name(self.build_file.name)
+
+    def _name(self, name: str) -> str:
+        return f"{self._attempt.number}-{name}"
+
+
+class BuildLog:
+    """N-build.txt while the build runs: its output as it comes, redacted, and at last a line that says how it ended."""
+
+    def __init__(self, log: RunLog, attempt: Attempt, path: Path) -> None:
+        self.result: BuildResult | None = None
+        self._log = log
+        self._attempt = attempt
+        self._file = create_private(path)
+        self._stream = log.redactor.stream(self._write)
+        self._at_line_start = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._file:
+            self._stream.close()
+            ending = self.result.ending if self.result else "could not be run to its end"
+            self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
+        self._attempt.build = self.result
+        if self.result:
+            self._log.save("built")
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece of the build's output."""
+        self._stream.write(piece)
+
+    def _write(self, piece: bytes) -> None:
+        self._file.write(piece)
+        self._at_line_start = piece.endswith(b"\n")
+        self._log.on_live(piece[-_LIVE_BYTES:].decode("utf-8", "replace"))
+
+
+_LIVE_BYTES = 400
+"""Of each piece of output so much is offered to a live display, which shows one line."""
+
+
+def open_run_log(
+    project: Project, settings: Settings, redactor: Redactor, on_step: StepListener, on_live: LiveListener
+) -> RunLog:
+    """Make the folder of a new run, which no other run shares, and its record. Raises NotSetUpError."""
+    started = datetime.now(UTC)
+    stem = started.strftime("%Y-%m-%d-%H-%M-%S")
+    try:
+        project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = _make_folder(project.logs, stem)
+    except OSError as error:
+        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}") from error
+    record = RunRecord(
+        version=__version__,
+        run=folder.name,
+        started=utc_timestamp(started),
+        root=str(project.root),
+        log_dir=str(folder.relative_to(project.root)),
+        pid=os.getpid(),
+        options=asdict(settings),
+    )
+    return RunLog(folder, record, redactor, on_step, on_live)
+
+
+def _make_folder(logs: Path, stem: str) -> Path:
+    """Make the run's folder; a second run within the same second gets a number behind the time."""
+    number = 1
+    while True:
+        folder = logs / f"{stem}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+def create_private(path: Path) -> "PrivateFile":
+    """Create a file that only its owner can read. Raises LogError."""
+    try:
+        return PrivateFile(
+            path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        )
+    except OSError as error:
+        raise LogError(path, error) from error
+
+
+class PrivateFile:
+    """A file of the log, open for writing; nothing is buffered, so that the file shows what has happened."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+
+    def write(self, data: bytes) -> None:
+        """Write all of it: one `os.write` may take less without an error, at a file-size limit or a signal."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            raise LogError(self._path, error) from error

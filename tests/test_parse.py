@@ -1,0 +1,159 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
+from code_commit.parse import parse_response, render_response
+
+
+def contents(text: str) -> dict[str, str | None]:
+    return {change.path: getattr(change, "content", None) for change in parse_response(text)}
+
+
+ACCEPTED = {
+    "one file": ("^^^a\nx\n^^^end\n", {"a": "x\n"}),
+    "last line without line end": ("^^^a\nx\n^^^end", {"a": "x\n"}),
+    "empty file": ("^^^a\n^^^end\n", {"a": ""}),
+    "blank lines stay": ("^^^a\n\n\n^^^end\n", {"a": "\n\n"}),
+    "no final newline is lost": ("^^^a\nx\n\n^^^end\n", {"a": "x\n\n"}),
+    "removal": ("^^^a\n^^^delete\n", {"a": None}),
+    "removal with an end": ("^^^a\n^^^delete\n^^^end\n", {"a": None}),
+    "prose around": ("Sure!\n^^^a\nx\n^^^end\nDone.\n", {"a": "x\n"}),
+    "markdown fences around": ("```python\n^^^a\nx\n^^^end\n```\n", {"a": "x\n"}),
+    "thoughts in front": ("<think>\n^^^b\n</think>\n^^^a\nx\n^^^end\n", {"a": "x\n"}),
+    "byte order mark in front": ("\ufeff^^^a\nx\n^^^end\n", {"a": "x\n"}),
+    "blanks around the path": ("^^^ \ta b.txt \t\r\nx\n^^^end \r\n", {"a b.txt": "x\n"}),
+    "CRLF": ("^^^a\r\nx\r\ny\r\n^^^end\r\n", {"a": "x\r\ny\r\n"}),
+    "other line separators are content": (
+        "^^^a\nx\u2028\x0b\x0c\x85^^^end\n^^^end\n",
+        {"a": "x\u2028\x0b\x0c\x85^^^end\n"},
+    ),
+    "longer fence": ("^^^^a\n^^^b\n^^^end\n^^^^end\n", {"a": "^^^b\n^^^end\n"}),
+    "underlines of reStructuredText": ("^^^a.rst\nTitle\n^^^^^\n^^^end\n", {"a.rst": "Title\n^^^^^\n"}),
+    "indented carets in content": ("^^^a\n    ^^^^ here\n ^^^end\n^^^end\n", {"a": "    ^^^^ here\n ^^^end\n"}),
+    "carets of a compiler in prose": ("    let x\n        ^^^ expected\n^^^a\n^^^end\n", {"a": ""}),
+    "two spellings of one path": ("^^^./a//b/./c\nx\n^^^end\n^^^a/b/c\nx\n^^^end\n", {"a/b/c": "x\n"}),
+    "a file named end": ("^^^./end\nx\n^^^end\n", {"end": "x\n"}),
+    "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ACCEPTED.values(), ids=ACCEPTED)
+def test_accepts(text, expected):
+    assert contents(text) == expected
+
+
+REJECTED = {
+    "nothing": ("", ["no-block"]),
+    "prose alone": ("I cannot do that.\n", ["no-block"]),
+    "unclosed thoughts": ("<think>\nwell", ["no-block"]),
+    "unclosed": ("^^^a\nx\n", ["unclosed"]),
+    "cut off behind the path": ("^^^a", ["unclosed"]),
+    "cut off inside the end": ("^^^a\nx\n^^^en", ["fence-in-block", "unclosed"]),
+    "forgotten end": ("^^^a\nx\n^^^b\ny\n^^^end\n", ["fence-in-block"]),
+    "forgotten end before a removal": ("^^^a\nx\n^^^delete\n", ["fence-in-block", "stray-fence"]),
+    "end with a name": ("^^^a\nx\n^^^end a\n^^^end\n", ["fence-in-block"]),
+    "stray end": ("^^^a\n^^^end\n^^^end\n", ["stray-fence"]),
+    "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
+    "indented": ("^^^a\n^^^end\n  ^^^b\nx\n  ^^^end\n", ["indented-fence", "indented-fence"]),
+    "quoted": ("> ^^^b\n> x\n> ^^^end\n", ["indented-fence", "indented-fence"]),
+    "behind a zero-width space": ("\u200b^^^b\nx\n^^^end\n", ["indented-fence", "stray-fence"]),
+    "empty path": ("^^^\nx\n^^^end\n", ["empty-path", "stray-fence"]),
+    "path of slashes": ("^^^./\nx\n^^^end\n", ["empty-path"]),
+    "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),
+    "replaced and removed": ("^^^a\n^^^end\n^^^./a\n^^^delete\n", ["duplicate-path"]),
+    "file and folder": ("^^^a\n^^^end\n^^^a/b\n^^^end\n", ["file-and-folder"]),
+    "shorter end": ("^^^^a\nx\n^^^end\n", ["unclosed"]),
+    "all reasons at once": (
+        " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
+        ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rules"), REJECTED.values(), ids=REJECTED)
+def test_rejects_the_whole_response(text, rules):
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(text)
+    assert [violation.rule for violation in caught.value.violations] == rules
+
+
+def test_a_violation_names_its_line_and_says_what_to_do():
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response("Here:\n^^^a\nx\n^^^b\ny\n^^^end\n")
+    assert str(caught.value).startswith(
+        "line 4: a: the block of a (line 2) holds the line '^^^b': close the block with ^^^end"
+    )
+
+
+names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)
+lines = st.one_of(
+    st.sampled_from(["^^^end", "^^^a", "^^^^b", "^^^delete", "^^^^^^", " ^^^end", "^^", "", "\r", "<think>"]),
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8),
+)
+file_contents = st.lists(lines, max_size=6).map(lambda parts: "".join(part + "\n" for part in parts))
+
+
+@st.composite
+def responses(draw: st.DrawFn) -> list[FileChange]:
+    paths = draw(st.lists(names, min_size=1, max_size=4, unique=True))
+    paths = [path for path in paths if not any(other.startswith(path + "/") for other in paths)]
+    changes = [FileRemoval(path) if draw(st.booleans()) and draw(st.booleans()) else None for path in paths]
+    return [change or FileReplacement(path, draw(file_contents)) for path, change in zip(paths, changes, strict=True)]
+
+
+def written(changes: list[FileChange]) -> dict[str, str | None]:
+    return {change.path: getattr(change, "content", None) for change in changes if change.path not in ("end", "delete")}
+
+
+def rendered(changes: list[FileChange]) -> str:
+    return render_response(change for change in changes if change.path not in ("end", "delete"))
+
+
+@given(responses())
+def test_what_is_rendered_parses_back(changes):
+    text = rendered(changes)
+    if text:
+        assert contents(text) == written(changes)
+
+
+@given(responses(), st.data())
+def test_a_damaged_response_is_rejected_or_holds_whole_files(changes, data):
+    text = rendered(changes)
+    rows = re.findall(r"[^\n]*\n", text)
+    if not rows:
+        return
+    at = data.draw(st.integers(0, len(rows) - 1))
+    damage = data.draw(st.sampled_from(["cut", "drop", "double", "indent"]))
+    content_rows = _rows_of_content(text)
+    if damage == "cut":
+        text = text[: data.draw(st.integers(0, len(text)))]
+    elif at in content_rows:
+        return  # a line of a file is the LLM's own business: no grammar can tell that one is missing
+    elif damage == "drop":
+        text = "".join(rows[:at] + rows[at + 1 :])
+    elif damage == "double":
+        text = "".join(rows[: at + 1] + rows[at:])
+    else:
+        text = "".join([*rows[:at], "  ", *rows[at:]])
+    try:
+        parsed = contents(text)
+    except RejectedResponseError:
+        return
+    assert parsed.items() <= written(changes).items()
+
+
+def _rows_of_content(text: str) -> set[int]:
+    """The rows between the fences, found without the parser: a fence row has as many carets as the row that opened."""
+    inside, fence = set(), ""
+    for number, row in enumerate(re.findall(r"[^\n]*\n", text)):
+        carets = re.match(r"\^*", row)[0]
+        if not fence and len(carets) >= 3 and row.strip() not in ("^^^delete", "^^^end"):
+            fence = carets
+        elif fence and row in (f"{fence}end\n", f"{fence}delete\n"):
+            fence = ""
+        elif fence:
+            inside.add(number)
+    return inside
