@@ -1,0 +1,186 @@
+"""Chat Completions, streamed: OpenAI's older API, which most other servers speak, each with an accent of its own."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from code_commit.config import ModelChoice, Settings
+from code_commit.errors import LLMError
+from code_commit.exchange import Prompt, Usage
+from code_commit.llm.answers import Answer, cut_off, reply_id
+from code_commit.llm.call import Call
+from code_commit.llm.connection import OpenReply, PassingFailure, Reply
+from code_commit.llm.json_values import count_of, list_of, member, text_of
+from code_commit.llm.models import estimate_tokens
+from code_commit.llm.server_sent_events import read_events
+from code_commit.llm.streams import counted_pieces, json_instead
+
+_COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
+_CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
+_FILTERED = frozenset(["content_filter", "safety", "recitation"])
+_PASSING = frozenset(["error", "insufficient_system_resource"])
+
+
+class ChatAPI:
+    """POST /chat/completions with `stream`."""
+
+    path = "/chat/completions"
+
+    def __init__(self, choice: ModelChoice, settings: Settings, base_url: str) -> None:
+        self._model = choice.name
+        self._settings = settings
+        host = urlsplit(base_url).hostname or ""
+        is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", host) is not None
+        self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
+
+    def request_body(self, prompt: Prompt) -> dict[str, Any]:
+        """The text of a message is one string: not every server takes a list of blocks."""
+        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        body: dict[str, Any] = {
+            "model": self._model,
+            "messages": [*messages, {"role": "user", "content": prompt.user}],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if self._settings.max_output_tokens:
+            body[self._limit_name] = self._settings.max_output_tokens
+        if self._settings.reasoning_effort:
+            body["reasoning_effort"] = self._settings.reasoning_effort
+        return body
+
+    def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
+        with call.stream(self.path, body) as reply:
+            whole, pieces = json_instead(reply)
+            if whole is not None:
+                call.check(whole)
+                completion = _one_text(whole.body)
+            else:
+                completion = _assemble(call, OpenReply(reply.status, reply.headers, pieces))
+        choice = (list_of(completion, "choices") or [None])[0]
+        finish = text_of(choice, "finish_reason")
+        if not finish:
+            raise call.broken("no finish_reason")
+        if finish.lower() in _PASSING:
+            raise PassingFailure(f"{call.connection.host} broke the answer off (finish_reason {finish})", "busy")
+        answer = Answer(
+            text=text_of(choice, "message", "content"),
+            finish_reason=finish,
+            incomplete=self._incomplete(finish, text_of(choice, "message", "refusal")),
+            usage=_usage(completion),
+            status=reply.status,
+            headers=reply.headers,
+            body=completion,
+            request_id=reply_id(Reply(reply.status, reply.headers, b""), "x-request-id", "x-litellm-call-id")
+            or text_of(completion, "id")
+            or None,
+        )
+        _refuse_truncated_prompt(call, body, answer)
+        return answer
+
+    def _incomplete(self, finish: str, refusal: str) -> str | None:
+        reason = finish.lower()
+        if refusal:
+            return f"refused: {refusal}"
+        if reason in _COMPLETE:
+            return None
+        if reason in _CUT_OFF:
+            return cut_off(self._settings.max_output_tokens)
+        if reason in _FILTERED:
+            return f"filtered by the provider ({finish})"
+        return f"not finished (finish_reason {finish})"
+
+
+def _assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
+    """Put the completion together from its chunks, as the API would have sent it in one.
+
+    A connection that breaks after the finish reason has lost nothing but the token counts.
+    """
+    completion: dict[str, Any] = {}
+    contents: list[str] = []
+    refusals: list[str] = []
+    finish = ""
+    try:
+        for _, data in read_events(counted_pieces(call, reply.pieces)):
+            if data.strip() == "[DONE]":
+                break
+            chunk = call.event(data)
+            if member(chunk, "error"):
+                raise call.error_event(reply, data)
+            completion |= {
+                name: value for name, value in _members(chunk).items() if name != "choices" and value is not None
+            }
+            for choice in list_of(chunk, "choices"):
+                if member(choice, "index") in (0, None):
+                    delta = member(choice, "delta") or member(choice, "message")
+                    contents.append(_content(member(delta, "content")))
+                    refusals.append(text_of(delta, "refusal"))
+                    finish = text_of(choice, "finish_reason") or finish
+    except PassingFailure as failure:
+        if not finish or failure.reply is not None:
+            raise
+    message = {"role": "assistant", "content": "".join(contents), "refusal": "".join(refusals) or None}
+    choices = [{"index": 0, "message": message, "finish_reason": finish or None}]
+    return completion | {"object": "chat.completion", "choices": choices}
+
+
+def _one_text(completion: Any) -> Any:
+    """Return a completion that was not streamed with its content as one text."""
+    choices = list_of(completion, "choices")
+    if not choices or not isinstance(member(choices[0], "message"), dict):
+        return completion
+    message = choices[0]["message"]
+    message = message | {"content": _content(message.get("content"))}
+    return completion | {"choices": [choices[0] | {"message": message}, *choices[1:]]}
+
+
+def _content(content: Any) -> str:
+    """Return the text of a content, which some servers send as a list of parts."""
+    if isinstance(content, list):
+        return "".join(part if isinstance(part, str) else text_of(part, "text") for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _usage(completion: Any) -> Usage:
+    """Read the token counts. The input includes what the cache gave; DeepSeek says that in a member of its own."""
+    details = member(completion, "usage", "prompt_tokens_details")
+    return Usage(
+        input=count_of(completion, "usage", "prompt_tokens"),
+        cached_input=count_of(details, "cached_tokens") or count_of(completion, "usage", "prompt_cache_hit_tokens"),
+        cache_write=count_of(details, "cache_write_tokens"),
+        output=count_of(completion, "usage", "completion_tokens"),
+        reasoning=count_of(completion, "usage", "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+_SMALLEST_WINDOW = 256
+"""Fewer prompt tokens than any server's window holds are no count: some send a constant."""
+
+_LONGEST_TOKEN = 4
+"""So many times longer than the estimate's tokens no tokenizer's are, on the average of a text."""
+
+
+def _refuse_truncated_prompt(call: Call, body: Mapping[str, Any], answer: Answer) -> None:
+    """Raise LLMError when the server counted far fewer tokens than the prompt has.
+
+    Ollama drops what does not fit into its window (4096 tokens unless told) and answers as if nothing were missing.
+    No tokenizer in use makes fewer tokens than there are words.
+    """
+    counted = answer.usage.input
+    if counted < _SMALLEST_WINDOW:
+        return
+    prompt = "".join(message["content"] for message in body["messages"])
+    estimate = estimate_tokens(prompt)
+    if counted * _LONGEST_TOKEN >= estimate:
+        words = sum(1 for _ in re.finditer(r"\w+", prompt))
+        if counted >= words:
+            return
+    call.finished(answer.status, answer.headers, answer.body)
+    raise LLMError(
+        f"{call.connection.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
+        "fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)"
+    )

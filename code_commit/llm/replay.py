@@ -1,0 +1,41 @@
+"""`replay:FOLDER`: recorded responses in place of an LLM. The Nth call of a run gets N-response.txt."""
+
+from typing import Self
+
+from code_commit.changes import shown
+from code_commit.config import ModelChoice
+from code_commit.errors import LLMError
+from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.project import Project
+
+
+class ReplayLLM:
+    """Answers from the folder, which is relative to the project's root. No network, no cost."""
+
+    base_url = ""
+
+    def __init__(self, choice: ModelChoice, project: Project) -> None:
+        self._folder = project.root / choice.name
+        self._calls = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        """Return the next recorded response. Raises LLMError that names the file when it cannot be read."""
+        self._calls += 1
+        path = self._folder / f"{self._calls}-response.txt"
+        listener.requested(path.as_uri(), {}, {"system": prompt.system, "user": prompt.user})
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except OSError as error:
+            name = shown(str(path))
+            raise LLMError(f"there is no recorded response {name}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text") from error
+        listener.replied(200, {}, {"text": text})
+        incomplete = None if text.strip() else "empty"
+        return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)
