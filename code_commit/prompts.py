@@ -133,7 +133,7 @@ _RAW_BYTES_PER_LIMIT = 4
 """Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
 
 _ESCAPE = re.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI (ECMA-48, 5.4)
+    r"\x1b\[([0-?]*)[ -/]*([@-~]?)"  # CSI (ECMA-48, 5.4)
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]?"
 )

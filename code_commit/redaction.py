@@ -270,9 +270,9 @@ class RedactingStream:
         hold = self._redactor.unfinished(data, spans[-1][1] if spans else 0) or (len(data), 0)
         self._emit(data, spans, hold[0])
         self._pending = data[hold[0] :]
-        self._shown = 0
+        self._shown = max(0, self._shown - hold[0])
         if hold[1] < _SHORT_START and self._pending.endswith(b"\n"):
-            self._write(self._pending)
+            self._emit(self._pending, [], len(self._pending))
             self._shown = len(self._pending)
 
     def close(self) -> None:

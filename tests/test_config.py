@@ -1,0 +1,242 @@
+import dataclasses
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from code_commit.config import (
+    OPTIONS,
+    ApiKey,
+    Price,
+    Settings,
+    choose_model,
+    find_secrets,
+    load_keys,
+    load_settings,
+    require_key,
+)
+from code_commit.errors import NotSetUpError
+from code_commit.project import Project
+
+KEY = "sk-test-0123456789"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "agent-config").mkdir(mode=0o700)
+    return Project(tmp_path)
+
+
+def write_config(project: Project, text: str) -> None:
+    project.config_file.write_text(text)
+
+
+def test_option_before_environment_before_file_before_default(project):
+    assert load_settings(project, {}, {}).max_repairs == 3
+    write_config(project, "max_repairs = 1\n")
+    assert load_settings(project, {}, {}).max_repairs == 1
+    assert load_settings(project, {}, {"CODE_COMMIT_MAX_REPAIRS": "2"}).max_repairs == 2
+    assert load_settings(project, {"max_repairs": 0}, {"CODE_COMMIT_MAX_REPAIRS": "2"}).max_repairs == 0
+
+
+def test_every_kind_of_setting_from_the_file(project):
+    write_config(
+        project,
+        'allow = ["src/"]\nstrict = true\nllm_timeout = 10\nsandbox = "off"\nbase_url = "http://127.0.0.1"\n'
+        '[prices."m"]\ninput = 1\noutput = 2.5\n',
+    )
+    settings = load_settings(project, {}, {})
+    assert (settings.allow, settings.strict, settings.llm_timeout, settings.sandbox) == (("src/",), True, 10, "off")
+    assert settings.prices == {"m": Price(1, 2.5)}
+
+
+def test_every_kind_of_setting_from_the_environment(project):
+    environment = {
+        "CODE_COMMIT_ALLOW": "src/,docs/\n*.md",
+        "CODE_COMMIT_STRICT": "yes",
+        "CODE_COMMIT_QUIET": "0",
+        "CODE_COMMIT_BUILD_TIMEOUT": "1.5",
+        "CODE_COMMIT_MAX_OUTPUT_TOKENS": "9",
+        "CODE_COMMIT_ON_REJECTED": "stop",
+    }
+    settings = load_settings(project, {}, environment)
+    assert settings.allow == ("src/", "docs/", "*.md")
+    assert (settings.strict, settings.quiet, settings.build_timeout) == (True, False, 1.5)
+    assert (settings.max_output_tokens, settings.on_rejected) == (9, "stop")
+
+
+WRONG_FILES = {
+    "typo": ("max_repair = 1", "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
+    "unknown": ("zzz = 1", "there is no setting 'zzz'"),
+    "wrong type": ("max_repairs = 'many'", "max_repairs: "),
+    "wrong word": ("sandbox = 'on'", "sandbox: "),
+    "negative": ("max_repairs = -1", "max_repairs must be 0 or more"),
+    "no TOML": ("max_repairs = = 1", "is not valid TOML"),
+    "endless": ("llm_timeout = inf", "llm_timeout must be more than 0"),
+    "not a number": ("build_timeout = nan", "build_timeout must be 0 or more"),
+    "unknown price": ("[prices.m]\ninput = 1\noutput = 1\ncached = 1", "prices.m.cached"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG_FILES.values(), ids=WRONG_FILES)
+def test_a_wrong_config_file_is_named_with_its_fault(project, text, message):
+    write_config(project, text)
+    with pytest.raises(NotSetUpError) as caught:
+        load_settings(project, {}, {})
+    assert message in str(caught.value)
+    assert "agent-config/config.toml" in str(caught.value) or "must be" in str(caught.value)
+
+
+def test_a_config_file_that_is_not_utf_8_is_named(project):
+    project.config_file.write_bytes(b"model = '\xff'")
+    with pytest.raises(NotSetUpError, match=r"agent-config/config\.toml is not valid TOML"):
+        load_settings(project, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("MAX_REPAIRS", "x", "must be a whole number"),
+        ("LLM_TIMEOUT", "soon", "must be a number"),
+        ("STRICT", "maybe", "must be true or false"),
+        ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
+        ("MAX_REPAIRS", "-1", "max_repairs must be 0 or more"),
+    ],
+)
+def test_a_wrong_variable_is_named(project, variable, text, message):
+    with pytest.raises(NotSetUpError, match=message):
+        load_settings(project, {}, {f"CODE_COMMIT_{variable}": text})
+
+
+def test_the_example_config_shows_every_setting_with_its_default():
+    text = (Path(__file__).parents[1] / "agent-config.example/config.toml").read_text()
+    names = set(re.findall(r"^# (\w+) = ", text, re.MULTILINE))
+    fields = {field.name for field in dataclasses.fields(Settings)} - {"prices"}
+    assert fields <= names
+    shown = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = |\[prices)", "", text))
+    assert shown.pop("prices")["my-model"]["input"] == 2.0
+    defaults = Settings()
+    unset = {"max_output_tokens", "reasoning_effort", "allow", "protect", "sandbox_caches", "context_window"}
+    for name in fields - unset:
+        if name in shown:
+            assert shown[name] == getattr(defaults, name), name
+
+
+def test_settings_and_options_agree():
+    assert set(OPTIONS) < {field.name for field in dataclasses.fields(Settings)}
+    assert all(field.metadata["help"] for field in OPTIONS.values())
+
+
+MODELS = {
+    "gemini:some": "gemini:some",
+    "openai:ft:gpt-4:x": "openai:ft:gpt-4:x",
+    "chat:llama3:8b": "chat:llama3:8b",
+    "replay:agent-config/logs/x": "replay:agent-config/logs/x",
+    "gpt-9": "openai:gpt-9",
+    "o3-mini": "openai:o3-mini",
+    "claude-opus-5-5": "anthropic:claude-opus-5-5",
+    "gemini-4-argon": "gemini:gemini-4-argon",
+    "gemini": "gemini:gemini-4-argon",
+    "openai": "openai:gpt-6.2-sol",
+    "anthropic": "anthropic:claude-opus-5-5",
+}
+
+
+@pytest.mark.parametrize(("said", "chosen"), MODELS.items())
+def test_a_model_names_its_provider(said, chosen):
+    assert str(choose_model(said, {})) == chosen
+
+
+@pytest.mark.parametrize("said", ["llama3", "foo:bar", "chat", "chat:", "replay", "replay:", "opus", "o", "openai:"])
+def test_a_model_of_no_provider_is_refused(said):
+    with pytest.raises(NotSetUpError):
+        choose_model(said, {})
+
+
+def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
+    anthropic, openai = ApiKey("anthropic", KEY, ""), ApiKey("openai", KEY, "")
+    assert str(choose_model("", {"anthropic": anthropic})) == "anthropic:claude-opus-5-5"
+    assert str(choose_model("", {"anthropic": anthropic, "openai": openai})) == "openai:gpt-6.2-sol"
+    with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY"):
+        choose_model("", {})
+
+
+def write_key(project: Project, data: bytes, mode: int = 0o600) -> None:
+    path = project.agent_config / "openai-key.txt"
+    path.write_bytes(data)
+    path.chmod(mode)
+
+
+@pytest.mark.parametrize(
+    "data", [KEY.encode(), KEY.encode() + b"\n", KEY.encode() + b"\r\n", b"\xef\xbb\xbf" + KEY.encode() + b"\n"]
+)
+def test_a_key_file_is_one_line(project, data):
+    write_key(project, data)
+    assert load_keys(project, {"OPENAI_API_KEY": "from-environment"})["openai"].value == KEY
+
+
+def test_a_key_comes_from_the_environment_where_there_is_no_file(project):
+    keys = load_keys(project, {"GEMINI_API_KEY": KEY, "CODE_COMMIT_CHAT_API_KEY": KEY + "2"})
+    assert {name: key.source for name, key in keys.items()} == {
+        "gemini": "GEMINI_API_KEY",
+        "chat": "CODE_COMMIT_CHAT_API_KEY",
+    }
+
+
+UNFIT_KEYS = {
+    "two lines": b"sk-test-0123\n456789\n",
+    "a blank": b"sk-test 0123456789\n",
+    "a leading blank": b" sk-test-0123456789\n",
+    "three characters": b"abc\n",
+    "empty": b"",
+    "not ASCII": "sk-tést-0123456789".encode(),
+    "not UTF-8": b"sk-test-\xff\xfe0123456789",
+    "NUL": b"sk-test-\0-0123456789",
+}
+
+
+@pytest.mark.parametrize("data", UNFIT_KEYS.values(), ids=UNFIT_KEYS)
+def test_an_unfit_key_is_refused_without_being_quoted(project, data):
+    write_key(project, data)
+    with pytest.raises(NotSetUpError, match=r"^agent-config/openai-key\.txt holds") as caught:
+        load_keys(project, {})
+    for piece in re.findall(rb"[a-z0-9-]{3,}", data):
+        assert piece.decode() not in str(caught.value).removeprefix("agent-config/openai-key.txt")
+
+
+def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):
+    environment = {"OPENAI_API_KEY": "abc", "GEMINI_API_KEY": KEY}
+    keys = load_keys(project, environment)
+    assert set(keys) == {"gemini"}
+    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds no API key"):
+        require_key("openai", keys, environment)
+    assert require_key("gemini", keys, environment) == keys["gemini"]
+
+
+def test_who_needs_a_key_and_has_none_is_told_where_to_put_it(project):
+    with pytest.raises(NotSetUpError, match=r"agent-config/anthropic-key\.txt \(mode 600\) or set ANTHROPIC_API_KEY"):
+        require_key("anthropic", {}, {})
+    assert require_key("replay", {}, {}) is None
+    assert require_key("chat", {}, {}) is None
+
+
+def test_a_key_file_that_others_can_read_is_refused_with_the_mend(project):
+    write_key(project, KEY.encode(), 0o644)
+    assert load_keys(project, {})["openai"].value == KEY  # nobody else can enter the folder
+    project.agent_config.chmod(0o755)
+    with pytest.raises(NotSetUpError, match=r"can be read by others: chmod 600 agent-config/openai-key\.txt"):
+        load_keys(project, {})
+    write_key(project, KEY.encode(), 0o600)
+    assert load_keys(project, {})["openai"].value == KEY
+
+
+def test_a_key_shows_in_no_repr(project):
+    write_key(project, KEY.encode())
+    assert KEY not in repr(load_keys(project, {}))
+
+
+def test_whatever_may_be_a_key_is_found_to_be_censored(project):
+    write_key(project, b"unfit but long enough\nsecond line of it\n", 0o666)
+    found = find_secrets(project, {"GEMINI_API_KEY": "also not fit", "OTHER": "x"})
+    assert sorted(found) == ["also not fit", "second line of it", "unfit but long enough"]

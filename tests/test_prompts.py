@@ -1,0 +1,145 @@
+from pathlib import Path
+
+import pytest
+
+from code_commit.changes import FileRemoval, FileReplacement, Violation
+from code_commit.errors import NotSetUpError
+from code_commit.prompts import (
+    SystemPrompts,
+    Task,
+    initial_prompt,
+    load_system_prompts,
+    read_build_output,
+    rejected_prompt,
+    repair_prompt,
+    settle,
+)
+
+PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n")
+TASK = Task(PROMPTS, "the query", "the codebase\n")
+CHANGES = [
+    FileReplacement("b.txt", "new b\n"),
+    FileRemoval("a.txt"),
+    FileReplacement("c", ""),
+    FileReplacement("d", "x"),
+]
+
+
+def test_the_initial_prompt_has_the_specification_s_order():
+    prompt = initial_prompt(TASK)
+    assert prompt.system == "STRUCTURE\nINSTRUCTIONS\nINITIAL\n"
+    assert prompt.user == "[query]\nthe query\n\n[codebase]\nthe codebase\n\n"
+    assert prompt.text == prompt.system + prompt.user
+    assert prompt.stable == ""
+
+
+def test_the_repair_prompt_has_the_specification_s_order():
+    prompt = repair_prompt(TASK, "error: x\n", CHANGES)
+    assert prompt.system == "STRUCTURE\nINSTRUCTIONS\nREPAIR\n"
+    assert prompt.user == (
+        "[build.sh output]\nerror: x\n\n[query]\nthe query\n\n[codebase]\nthe codebase\n\n[file replacements]\n"
+        "--- FILE REMOVED a.txt ---\n--- FILE REPLACEMENT b.txt ---\nnew b\n--- FILE REPLACEMENT c ---\n"
+        "--- FILE REPLACEMENT d ---\nx\n\n"
+    )
+
+
+def test_the_cached_layout_keeps_one_prefix_over_all_calls():
+    task = Task(PROMPTS, "the query", "the codebase\n", "cached")
+    first, repair = initial_prompt(task), repair_prompt(task, "error\n", CHANGES)
+    assert (first.system, first.stable) == (repair.system, repair.stable)
+    assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
+    assert first.rest == "INITIAL\n"
+    assert repair.rest.startswith("REPAIR\n[build.sh output]\nerror\n\n[file replacements]\n")
+
+
+def test_query_and_codebase_are_sent_unchanged():
+    query = "  \n^^^a\n[codebase]\r\n\n \n"
+    assert f"[query]\n{query}\n[codebase]\n" in initial_prompt(Task(PROMPTS, query, "x")).user
+
+
+def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_behind_it():
+    prompt = repair_prompt(TASK, "error\n", CHANGES)
+    violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
+    rejected = rejected_prompt(prompt, PROMPTS.rejected_response, violations)
+    assert rejected.text == (prompt.text + "[rejected response]\nRejected:\n- line 3: a: is protected\n- no block\n\n")
+
+
+def test_a_rejection_with_thousands_of_reasons_stays_short():
+    violations = [Violation("a", line, "ignored", "git ignores it") for line in range(1, 10_001)]
+    rejected = rejected_prompt(initial_prompt(TASK), "no place for them\n", violations)
+    assert rejected.user.count("git ignores it") == 50
+    assert "and 9950 more" in rejected.user
+
+
+def test_the_project_s_own_system_prompt_replaces_the_packaged_one(tmp_path):
+    packaged = load_system_prompts(tmp_path)
+    (tmp_path / "repair_query.txt").write_text("My own words.\n")
+    own = load_system_prompts(tmp_path)
+    assert own.repair_query == "My own words.\n"
+    assert own.initial_query == packaged.initial_query
+    assert "^^^end" in packaged.code_modification_instructions
+    (tmp_path / "repair_query.txt").write_bytes(b"\xff")
+    with pytest.raises(NotSetUpError, match=r"repair_query\.txt"):
+        load_system_prompts(tmp_path)
+
+
+def test_the_packaged_prompts_name_every_protected_file_of_the_specification():
+    text = load_system_prompts(Path("/nowhere")).code_modification_instructions
+    names = [".gitignore", "Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "UserSpecification.md"]
+    for name in [*names, ".git", "agent-config", "target"]:
+        assert name in text
+
+
+SETTLED = {
+    "plain": (b"a\nb\n", "a\nb\n"),
+    "colours": (b"\x1b[1;31merror\x1b[0m: x\n", "error: x\n"),
+    "link and title": (b"\x1b]8;;http://x\x07text\x1b]8;;\x1b\\\n\x1b]0;title\x07ok\n", "text\nok\n"),
+    "unfinished escape": (b"a\x1b[31\nb\x1b", "a\nb"),
+    "progress bar": (b"10%\r50%\r100%\ndone\n", "100%\ndone\n"),
+    "shorter rewrite": (b"downloading\rdone\n", "doneloading\n"),
+    "erased rewrite": (b"downloading\r\x1b[Kdone\n", "done\n"),
+    "erased line": (b"downloading\x1b[2K\rdone\n", "done\n"),
+    "bar that ends in a return": (b"50%\r100%\r\ndone\n", "100%\ndone\n"),
+    "line ends of Windows": (b"a\r\nb\r\n", "a\nb\n"),
+    "backspaces": (b"abc\b\bX\n", "aXc\n"),
+    "broken UTF-8": (b"\xff\xfe x\xc3\n", "\ufffd\ufffd x\ufffd\n"),
+    "control characters": (b"a\x00b\x07c\x0c\n", "abc\n"),
+    "tabs stay": (b"a\tb\n", "a\tb\n"),
+    "no final newline": (b"a\r\x1b[Kb", "b"),
+}
+
+
+@pytest.mark.parametrize(("output", "text"), SETTLED.values(), ids=SETTLED)
+def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
+    assert settle(output) == text
+
+
+def test_the_whole_output_is_kept_up_to_the_limit(tmp_path):
+    log = tmp_path / "1-build.txt"
+    log.write_bytes(b"x" * 100 + b"\n")
+    assert read_build_output(log, 101, "log") == "x" * 100 + "\n"
+    assert read_build_output(log, 0, "log") == "x" * 100 + "\n"
+
+
+@pytest.mark.parametrize("lines", [1_000, 200_000])
+def test_a_longer_output_keeps_whole_lines_of_its_head_and_tail(tmp_path, lines):
+    log = tmp_path / "1-build.txt"
+    log.write_bytes(b"".join(b"line %d\n" % number for number in range(lines)))
+    text = read_build_output(log, 4_000, "agent-config/logs/run/1-build.txt")
+    rows = text.splitlines()
+    gap = next(index for index, row in enumerate(rows) if row.startswith("[..."))
+    assert rows[:3] == ["line 0", "line 1", "line 2"]
+    assert rows[-1] == f"line {lines - 1}"
+    kept = [int(row.removeprefix("line ")) for row in rows[:gap] + rows[gap + 1 :]]
+    assert kept == [*range(gap), *range(lines - (len(rows) - gap - 1), lines)]
+    assert len(text.encode()) < 4_200
+    missing = log.stat().st_size - sum(len(row) + 1 for row in rows[:gap] + rows[gap + 1 :])
+    assert rows[gap] == (
+        f"[... {missing:,} bytes of the output are left out here; all of it is in agent-config/logs/run/1-build.txt ...]"
+    )
+
+
+def test_a_progress_bar_over_the_limit_counts_as_what_it_shows(tmp_path):
+    log = tmp_path / "1-build.txt"
+    log.write_bytes(b"".join(b"\r%d%%" % number for number in range(2_000)) + b"\nok\n")
+    assert read_build_output(log, 2_000, "log") == "1999%\nok\n"

@@ -1,0 +1,163 @@
+import base64
+import html
+import json
+import subprocess
+import urllib.parse
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from code_commit.redaction import Redactor
+
+KEY = "sk-proj-AbC/+dEfGh1234567890xY"
+CENSORED = "*" * (len(KEY) - 2) + "xY"
+
+
+def dump(*command: str) -> Callable[[str], str]:
+    return lambda text: subprocess.run(command, input=text.encode(), capture_output=True, check=True).stdout.decode()
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "raw": str,
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "reversed": lambda key: key[::-1],
+    "twice": lambda key: key + key,
+    "JSON": json.dumps,
+    "JSON with escaped slashes": lambda key: json.dumps(key).replace("/", "\\/"),
+    "JSON, all escaped": lambda key: "".join(f"\\u{ord(char):04x}" for char in key),
+    "JSON, all escaped, upper case": lambda key: "".join(f"\\u{ord(char):04X}" for char in key),
+    "JSON in JSON": lambda key: json.dumps(json.dumps(key)),
+    "URL": lambda key: urllib.parse.quote(key, safe=""),
+    "URL in lower case": lambda key: urllib.parse.quote(key, safe="").lower(),
+    "URL, all quoted": lambda key: "".join(f"%{ord(char):02X}" for char in key),
+    "URL, quoted twice": lambda key: urllib.parse.quote(urllib.parse.quote(key, safe="")),
+    "XML": lambda key: html.escape(key),
+    "XML, all decimal": lambda key: "".join(f"&#{ord(char)};" for char in key),
+    "XML, all hexadecimal": lambda key: "".join(f"&#x{ord(char):x};" for char in key),
+    "Python or C, all hexadecimal": lambda key: "".join(f"\\x{ord(char):02x}" for char in key),
+    "C, all octal": lambda key: "".join(f"\\{ord(char):03o}" for char in key),
+    "shell quotes": lambda key: f"'{key[:1]}'{key[1:9]}\"{key[9:]}\"",
+    "Python repr": repr,
+    "UTF-16": lambda key: key.encode("utf-16-le").decode("latin-1"),
+    "UTF-16, big end first": lambda key: key.encode("utf-16-be").decode("latin-1"),
+    "wrapped": lambda key: key[:11] + "\n" + key[11:],
+    "wrapped and indented": lambda key: key[:11] + "\r\n    " + key[11:],
+    "coloured": lambda key: f"\x1b[31m{key[:3]}\x1b[0;1m{key[3:12]}\x1b[m{key[12:]}",
+    "hexadecimal": lambda key: key.encode().hex(),
+    "hexadecimal in upper case": lambda key: key.encode().hex().upper(),
+    "hexadecimal with colons": lambda key: key.encode().hex(":"),
+    "a C array": lambda key: ", ".join(f"0x{ord(char):02x}" for char in key),
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64 behind one byte": lambda key: base64.b64encode(b":" + key.encode() + b"z").decode(),
+    "base64 behind two bytes": lambda key: base64.b64encode(b"u:" + key.encode() + b"zz").decode(),
+    "base64 for URLs": lambda key: base64.urlsafe_b64encode(key.encode()).decode().rstrip("="),
+    "base64 of user and key": lambda key: base64.b64encode(b"user:" + key.encode()).decode(),
+    "base64, wrapped": lambda key: "\n".join(wrap(base64.b64encode(b"x" * 40 + key.encode()).decode(), 76)),
+}
+
+ROW_DUMPS: dict[str, Callable[[str], str]] = {
+    "od -c": dump("od", "-c"),
+    "od -An -tx1": dump("od", "-An", "-tx1"),
+    "od -tx1": dump("od", "-tx1"),
+    "od -b": dump("od", "-b"),
+}
+
+
+def wrap(text: str, width: int) -> list[str]:
+    return [text[start : start + width] for start in range(0, len(text), width)]
+
+
+def in_pieces(redactor: Redactor, *pieces: bytes) -> bytes:
+    out: list[bytes] = []
+    stream = redactor.stream(out.append)
+    for piece in pieces:
+        stream.write(piece)
+    stream.close()
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("spell", [*SPELLINGS.values(), *ROW_DUMPS.values()], ids=[*SPELLINGS, *ROW_DUMPS])
+def test_every_spelling_is_censored(spell):
+    redacted = Redactor([KEY]).redact_text(f"before {spell(KEY)} after")
+    assert CENSORED in redacted
+    assert redacted.count("*") == (len(KEY) - 2) * redacted.count(CENSORED)
+    assert redacted.startswith("before ")
+    assert len(redacted) < len("before  after") + 2 * len(CENSORED) + 60
+
+
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+def test_every_spelling_is_censored_when_split_anywhere(spell):
+    redactor = Redactor([KEY])
+    data = f"before {spell(KEY)} after".encode()
+    whole = redactor.redact(data)
+    for split in range(1, len(data)):
+        assert in_pieces(redactor, data[:split], data[split:]) == whole, split
+    assert in_pieces(redactor, *(data[place : place + 1] for place in range(len(data)))) == whole
+
+
+@pytest.mark.parametrize("dots", ["****", "...", "…", "xxxx", "*" * 40])
+def test_a_provider_s_own_censoring_shows_no_more_than_ours(dots):
+    assert (
+        Redactor([KEY]).redact_text(f"Incorrect API key: {KEY[:7]}{dots}{KEY[-4:]}.")
+        == f"Incorrect API key: {CENSORED}."
+    )
+
+
+def test_several_keys_overlapping_and_adjacent():
+    redactor = Redactor(["first-key-0001", "key-0001-second", "third-key-0003"])
+    assert redactor.redact_text("first-key-0001-second") == "*" * 12 + "01"
+    assert redactor.redact_text("third-key-0003first-key-0001") == "*" * 12 + "03" + "*" * 12 + "01"
+
+
+def test_a_line_does_not_wait_for_the_next_one():
+    out: list[bytes] = []
+    stream = Redactor([KEY]).stream(out.append)
+    stream.write(b"running tests\n")
+    assert b"".join(out) == b"running tests\n"
+    stream.write(b"k-proj")
+    stream.close()
+    assert b"".join(out) == b"running tests\nk-proj"
+
+
+def test_json_stays_json_where_the_key_ends_in_a_quote():
+    redactor = Redactor(['0123456789abcd\\"'])
+    document = redactor.redact_json({'0123456789abcd\\"': ['x 0123456789abcd\\"', 1, None]})
+    assert json.loads(document) == {'**************\\"': ['x **************\\"', 1, None]}
+
+
+def test_no_key_changes_nothing():
+    assert Redactor([]).redact(b"\xff\0anything") == b"\xff\0anything"
+    assert in_pieces(Redactor([]), b"a", b"b") == b"ab"
+
+
+keys = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=8, max_size=40)
+noise = st.binary(max_size=60)
+
+
+@settings(deadline=None)
+@given(keys, noise, noise, st.sampled_from(sorted(SPELLINGS)), st.lists(st.integers(0, 400), max_size=6))
+def test_nothing_of_a_random_key_survives_any_split(key, before, after, name, cuts):
+    data = b"\n" + before + b"\n" + SPELLINGS[name](key).encode() + b"\n" + after
+    places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    redacted = in_pieces(Redactor([key]), *(data[start:end] for start, end in zip(places, places[1:], strict=False)))
+    if len(set(key)) > 3:
+        spelled = SPELLINGS[name](key).encode()
+        assert spelled not in redacted
+        assert key.encode()[:-2] not in redacted
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=5))
+def test_data_without_the_key_is_unchanged(data, cuts):
+    places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    pieces = [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    redactor = Redactor([KEY])
+    assert in_pieces(redactor, *pieces) == data == redactor.redact(data)
+
+
+@given(st.text(max_size=100))
+def test_text_without_the_key_is_unchanged(text):
+    assert Redactor([KEY]).redact_text(text) == text
