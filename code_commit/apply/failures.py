@@ -1,0 +1,73 @@
+"""What can go wrong while files are written, in words for the user: where, why, what to do."""
+
+import errno
+from collections.abc import Sequence
+
+from code_commit.changes import shown
+from code_commit.errors import ApplyError
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "the disk quota is used up: free some space",
+    errno.EFBIG: "the file is larger than the limit for files (see `ulimit -f`): raise it",
+    errno.EACCES: "permission denied: make the file and its folder writable for you",
+    errno.EPERM: "not permitted: look for an immutable flag (`lsattr`) and at the owner of the file and its folder",
+    errno.EROFS: "the file system is read-only: make it writable",
+    errno.EXDEV: "it is on another file system than its folder: no file can be moved in place there",
+    errno.EIO: "input/output error: check the disk and the system log",
+    errno.EBUSY: "it is in use as a mount point: unmount it",
+    errno.ENOTDIR: "a folder on the way is none, or a link: make it a folder",
+    errno.ELOOP: "a folder on the way is a link: make it a folder",
+    errno.ENAMETOOLONG: "the name is too long for this file system: choose a shorter one",
+    errno.EMFILE: "too many open files (see `ulimit -n`): raise the limit",
+    errno.ENFILE: "too many open files in the whole system: close some programs",
+}
+
+
+class ChangedUnderUsError(ApplyError):
+    """A file is not as the verification pass saw it; nothing was changed."""
+
+
+class ChangedSinceError(ApplyError):
+    """Files changed since the run that is to be undone wrote them; nothing was restored. `paths` names them all."""
+
+    exit_code = 1
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        names = ", ".join(map(shown, self.paths))
+        super().__init__(f"changed since that run, so nothing was restored: {names}; --force restores all the same")
+
+
+class EditedSinceError(ApplyError):
+    """An interrupted apply cannot be repaired without losing somebody's edit. `paths` names the files."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = tuple(paths)
+        names = ", ".join(map(shown, self.paths))
+        super().__init__(
+            f"an interrupted apply cannot be repaired, because of an edit since: {names}; move it away and run "
+            "code-commit again, which puts the old files back, or delete agent-config/.txn to keep all as it is now"
+        )
+
+
+def changed_under_us(path: str) -> ChangedUnderUsError:
+    return ChangedUnderUsError(
+        f"{shown(path)} changed on disk while the changes were being applied; every file is as it was: run again"
+    )
+
+
+def apply_failure(error: Exception, path: str) -> ApplyError:
+    """Return the error to raise where `error` stopped a transaction that has put everything back."""
+    return ApplyError(
+        f"{shown(path)} could not be written: {reason(error)}; every file is as it was before, run again then"
+    )
+
+
+def reason(error: BaseException) -> str:
+    """Return why, and what to do about it, without a full stop."""
+    if isinstance(error, OSError) and error.errno:
+        return _ADVICE.get(error.errno, error.strerror or str(error))
+    if isinstance(error, UnicodeError):
+        return "its name cannot be written in the encoding of this locale: use a UTF-8 locale"
+    return str(error) or type(error).__name__

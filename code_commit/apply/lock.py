@@ -1,0 +1,114 @@
+"""The lock of a tree: one code-commit at a time, by `flock` on `agent-config/.lock`.
+
+The kernel takes the lock away when its holder ends, however it ends; the file stays and holds the last holder's
+process id.
+"""
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from code_commit.errors import NotSetUpError
+from code_commit.project import AGENT_CONFIG, Project
+
+LOCK_NAME = ".lock"
+TRIES = 5
+PAUSE = 0.02  # seconds; `is_locked` of another process holds the lock for microseconds
+
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@contextmanager
+def lock_tree(project: Project) -> Iterator[None]:
+    """Hold the tree's lock. Raises NotSetUpError, at once, when another process holds it: its id is named."""
+    lock = _take(project)
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+    except OSError:
+        pass  # a full disk: the lock holds without its holder's name
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def locked(project: Project) -> Iterator[None]:
+    """Hold the tree's lock unless this process holds it already. Raises NotSetUpError as `lock_tree` does."""
+    if is_locked(project) == os.getpid():
+        yield
+        return
+    with lock_tree(project):
+        yield
+
+
+def is_locked(project: Project) -> int | None:
+    """Return the process id of the lock's holder (0 when it cannot be told), None when the lock is free."""
+    try:
+        lock = os.open(project.agent_config / LOCK_NAME, os.O_RDONLY | _OPEN)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(lock)
+    except OSError:
+        return None
+    finally:
+        os.close(lock)
+    return None
+
+
+def _take(project: Project) -> int:
+    for _ in range(TRIES):
+        lock = _open(project)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_current(lock, project):
+                return lock
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            os.close(lock)
+            message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be locked: {error.strerror}; use a file system that has locks"
+            raise NotSetUpError(message) from error
+        os.close(lock)
+        time.sleep(PAUSE)
+    holder = is_locked(project)
+    name = f"process {holder}" if holder else "another process"
+    raise NotSetUpError(f"{name} runs code-commit in this tree: wait until it has ended, or end it")
+
+
+def _open(project: Project) -> int:
+    try:
+        lock = os.open(project.agent_config / LOCK_NAME, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+    except FileNotFoundError as error:
+        raise NotSetUpError(f"{AGENT_CONFIG}/ is missing: `code-commit init` makes it") from error
+    except OSError as error:
+        message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be opened: {error.strerror}; it must be a file that you can write"
+        raise NotSetUpError(message) from error
+    if not stat.S_ISREG(os.fstat(lock).st_mode):
+        os.close(lock)
+        raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is no regular file: remove it")
+    return lock
+
+
+def _is_current(lock: int, project: Project) -> bool:
+    """Tell whether the locked file is still the one that the next process will open."""
+    try:
+        return os.path.samestat(os.fstat(lock), os.lstat(project.agent_config / LOCK_NAME))
+    except FileNotFoundError:
+        return False
+
+
+def _holder(lock: int) -> int:
+    for _ in range(TRIES):  # the holder writes its id right after it has taken the lock
+        text = os.pread(lock, 32, 0).strip()
+        if text.isdigit():
+            return int(text)
+        time.sleep(PAUSE)
+    return 0

@@ -1,0 +1,163 @@
+"""Put every file of a half-done transaction back as it was: after an error in process, and after a crash.
+
+Each step looks first whether it is already done, so it can be killed anywhere and started again. A file that is
+neither the old one nor the new one was edited by somebody: then nothing is touched.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from code_commit.apply.durable import digest_of, set_owner, sync_folder
+from code_commit.apply.failures import EditedSinceError
+from code_commit.apply.record import DamagedRecordError, FileState, FileStep, FolderStep, Record
+from code_commit.apply.staging import Staging, old_name
+from code_commit.apply.tree import Tree, folder_of, folders_above, open_regular
+
+_FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
+
+Found = Literal["old", "new", "absent", "edited"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    position: int
+    step: FileStep
+    found: Found
+
+
+def put_back(staging: Staging, record: Record, positions: Iterable[int]) -> int:
+    """Undo the steps at these positions and return how many files were put back; all of it is durable then.
+
+    Raises EditedSinceError or DamagedRecordError before anything is touched, OSError on the way.
+    """
+    work = [
+        _Work(position, record.files[position], _find(staging.tree, record.files[position])) for position in positions
+    ]
+    edited = [item.step.path for item in work if item.found == "edited"]
+    if edited:
+        raise EditedSinceError(edited)
+    todo = [item for item in work if item.found != ("old" if item.step.before else "absent")]
+    for item in todo:
+        _check_kept(staging, item)
+    for item in reversed(todo):
+        if item.step.after is not None:
+            _put_file_back(staging, item)
+    staging.tree.forget()
+    for folder in reversed(record.made):
+        remove_folder(staging.tree, folder.path)
+    for folder in record.removed:
+        make_missing_folders(staging.tree, folder.path)
+        with suppress(FileExistsError):
+            make_folder(staging.tree, folder)
+        set_folder_mode(staging.tree, folder)
+    for item in reversed(todo):
+        if item.step.after is None:
+            _put_file_back(staging, item)
+    sync_touched(staging.tree, touched_folders(record))
+    return len(todo)
+
+
+def _find(tree: Tree, step: FileStep) -> Found:
+    if tree.look(step.path) is None:
+        return "absent"
+    file = tree.open_file(step.path)
+    if file is None:
+        return "edited"
+    try:
+        mode = os.fstat(file).st_mode & 0o7777
+        digest = digest_of(file)
+    finally:
+        os.close(file)
+    if step.before and (digest, mode) == (step.before.sha256, step.before.mode):
+        return "old"
+    return "new" if digest in {state.sha256 for state in (step.before, step.after) if state} else "edited"
+
+
+def _check_kept(staging: Staging, item: _Work) -> None:
+    if item.step.before is None:
+        return
+    file = open_regular(staging.area(item.step.area), old_name(item.position))
+    if file is None:
+        raise DamagedRecordError(f"the original of {item.step.path} is missing in it")
+    try:
+        if not is_state(file, item.step.before):
+            raise DamagedRecordError(f"the original of {item.step.path} is damaged in it")
+    finally:
+        os.close(file)
+
+
+def is_state(file: int, state: FileState) -> bool:
+    """Tell whether the open file has this content."""
+    return os.fstat(file).st_size == state.size and digest_of(file) == state.sha256
+
+
+def _put_file_back(staging: Staging, item: _Work) -> None:
+    path = item.step.path
+    if item.step.before is None:
+        folder, name = staging.tree.parent(path)
+        os.unlink(name, dir_fd=folder)
+        return
+    make_missing_folders(staging.tree, path)
+    area = staging.area(item.step.area)
+    folder, name = staging.tree.parent(path)
+    os.rename(old_name(item.position), name, src_dir_fd=area, dst_dir_fd=folder)
+
+
+def make_missing_folders(tree: Tree, path: str) -> None:
+    """Make the folders that the path lies in where somebody removed them."""
+    missing = [folder for folder in folders_above(path) if tree.look(folder) is None]
+    for folder in reversed(missing):
+        parent, name = tree.parent(folder)
+        os.mkdir(name, dir_fd=parent)
+        tree.forget()
+
+
+def make_folder(tree: Tree, folder: FolderStep) -> None:
+    """Make the folder and give it its mode and owner. Raises FileExistsError."""
+    parent, name = tree.parent(folder.path)
+    os.mkdir(name, 0o777 if folder.mode is None else folder.mode & 0o777, dir_fd=parent)
+    tree.forget()
+    set_folder_mode(tree, folder)
+
+
+def set_folder_mode(tree: Tree, folder: FolderStep) -> None:
+    """Give the folder the mode and owner that are noted for it."""
+    if folder.mode is None or folder.uid is None or folder.gid is None:
+        return
+    made = tree.folder(folder.path)
+    set_owner(made, folder.uid, folder.gid)
+    if os.fstat(made).st_mode & 0o7777 != folder.mode:
+        os.fchmod(made, folder.mode)
+
+
+def remove_folder(tree: Tree, path: str) -> None:
+    """Remove the folder if it is there and empty, and nothing holds it."""
+    tree.forget()
+    try:
+        parent, name = tree.parent(path)
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in _FOLDER_STAYS:
+            raise
+
+
+def touched_folders(record: Record) -> list[str]:
+    """Return every folder in which a transaction makes, replaces or removes a name."""
+    paths = [step.path for step in record.files]
+    paths += [folder.path for folder in (*record.made, *record.removed)]
+    paths += [f"{folder.path}/" for folder in record.removed]  # its mode
+    return sorted({folder_of(path) for path in paths})
+
+
+def sync_touched(tree: Tree, folders: Iterable[str]) -> None:
+    """Make the names in the folders durable; a folder that is gone is covered by the one it was in."""
+    for path in folders:
+        try:
+            folder = tree.folder(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        sync_folder(folder)

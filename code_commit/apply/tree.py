@@ -1,0 +1,122 @@
+"""The project's files and folders, reached from the root one component after the other, never through a link."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from code_commit.apply.durable import FOLDER, OLD_FILE
+
+
+class Tree:
+    """Paths are relative to the root, with `/`; the root itself is the empty path. Open until `close`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._latest = ("", self._root)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.forget()
+        os.close(self._root)
+
+    def forget(self) -> None:
+        """Walk anew from the root at the next question: folders have come or gone."""
+        path, folder = self._latest
+        self._latest = ("", self._root)
+        if path:
+            os.close(folder)
+
+    def folder(self, path: str) -> int:
+        """Return a descriptor of the folder, good until the next question. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
+        if self._latest[0] != path:
+            self.forget()
+            if path:
+                self._latest = (path, self._walk(path))
+        return self._latest[1]
+
+    def parent(self, path: str) -> tuple[int, str]:
+        """Return the folder that the path's last component is in, and that component."""
+        folder, _, name = path.rpartition("/")
+        return self.folder(folder), name
+
+    def look(self, path: str) -> os.stat_result | None:
+        """Return what is at the path, itself even if it is a link; None when nothing is."""
+        try:
+            folder, name = self.parent(path)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open_file(self, path: str) -> int | None:
+        """Open the regular file at the path for reading; None when there is no regular file."""
+        folder, name = self.parent(path)
+        return open_regular(folder, name)
+
+    def existing_folder(self, path: str) -> str:
+        """Return the path's nearest ancestor that is there as a folder."""
+        folder = path
+        while folder:
+            folder = folder.rpartition("/")[0]
+            try:
+                self.folder(folder)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            break
+        return folder
+
+    def _walk(self, path: str) -> int:
+        here = self._root
+        for name in path.split("/"):
+            if name in {"", ".", ".."}:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+            try:
+                below = os.open(name, FOLDER, dir_fd=here)
+            finally:
+                if here != self._root:
+                    os.close(here)
+            here = below
+        return here
+
+
+def open_regular(folder: int, name: str) -> int | None:
+    """Open a regular file of the folder for reading; None when there is none (a link, a FIFO, a device, nothing)."""
+    try:
+        file = os.open(name, OLD_FILE, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENXIO}:
+            return None
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        return None
+    return file
+
+
+def folder_of(path: str) -> str:
+    """Return the path of the folder that the path is in."""
+    return path.rpartition("/")[0]
+
+
+def folders_above(path: str) -> list[str]:
+    """Return every folder that the path lies in, the nearest first, without the root."""
+    folders = []
+    while path := folder_of(path):
+        folders.append(path)
+    return folders
+
+
+def parts(path: str) -> list[str]:
+    """Sort key: a folder's files stand together, a folder before what is in it."""
+    return path.split("/")
