@@ -1,1 +1,60 @@
+"""Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
 
+import os
+from collections.abc import Callable, Mapping
+
+from code_commit.build.command import build_command
+from code_commit.build.environment import build_environment
+from code_commit.build.hardening import harden_process
+from code_commit.build.launch import Launch
+from code_commit.build.sandbox import Sandbox, choose_sandbox
+from code_commit.build.supervise import Ending, supervise
+from code_commit.changes import shown
+from code_commit.errors import BuildError
+from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.run_record import BuildResult
+
+__all__ = ["Sandbox", "build_environment", "choose_sandbox", "harden_process", "run_build"]
+
+
+def run_build(  # noqa: PLR0913 - the two that have no default stand by position, the others by name
+    project: Project,
+    write: Callable[[bytes], object],
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    sandbox: Sandbox | None = None,
+    warn: Callable[[str], object] = lambda _: None,
+) -> BuildResult:
+    """Run build.sh in the root and return how it ended. `write` gets its stdout and stderr in pieces up to 1 MiB.
+
+    `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when it changed a
+    protected file, which is then as it was before. What `write` or a signal's handler raises ends the build, with all
+    that descends from it, and is raised again.
+    """
+    argv = build_command(project, environment, warn)
+    order = Launch(argv, environment, project.root)
+    if sandbox is not None:
+        wrapped = sandbox.wrap(project, argv, environment)
+        order = Launch(wrapped, environment, project.root, boxed=True, keeps_monitor=sandbox.mode == "strict")
+    return _result(supervise(order, write, timeout), sandbox)
+
+
+def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:
+    """Tell a build that failed from one that never was."""
+    word, _, number = ending.answer.partition(" ")
+    if ending.timed_out:
+        return BuildResult(None, None, True, ending.seconds, ending.output_bytes)
+    said = ending.head.decode("utf-8", "replace").strip()
+    if word == "failed":
+        program = "bwrap" if sandbox else BUILD_SCRIPT
+        raise BuildError(f"{program} cannot be started: {os.strerror(int(number))}")
+    if word == "unboxed":
+        raise BuildError(f"the sandbox cannot be set up: {shown(said)}; mend it, or use --sandbox off")
+    if sandbox and number == "1" and said.startswith("bwrap: execvp"):
+        raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {shown(said)}")
+    if word != "ended":
+        raise BuildError(f"{BUILD_SCRIPT} killed the process that watches it: how it ended is not known")
+    code = int(number)
+    exit_code, signal = (code, None) if code >= 0 else (None, -code)
+    return BuildResult(exit_code, signal, False, ending.seconds, ending.output_bytes)

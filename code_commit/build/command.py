@@ -1,0 +1,94 @@
+"""How build.sh is started: what the kernel would do with it, asked before it is done, so that no LLM is blamed for it.
+
+Everything that keeps build.sh itself from starting ends in BuildError; what fails inside it is the build's own result.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from code_commit.changes import shown
+from code_commit.errors import BuildError
+from code_commit.project import BUILD_SCRIPT, Project
+
+HEAD_BYTES = 4096
+BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
+
+
+def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
+    """Return the words that start build.sh in the root: `./build.sh`, or bash before it where the kernel cannot.
+
+    Raises BuildError for what cannot be started at all.
+    """
+    head, is_executable = _read_head(project.build_script)
+    first_line = head.partition(b"\n")[0]
+    is_binary = b"\0" in first_line[:BINARY_CHECK_BYTES]
+    interpreter = first_line[2:].strip(b" \t\0") if first_line.startswith(b"#!") else b""
+    if interpreter:
+        _check_interpreter(os.fsdecode(interpreter), project.root, environment)
+    if is_executable and (interpreter or is_binary):
+        return (f"./{BUILD_SCRIPT}",)
+    if is_binary:
+        raise BuildError(f"{BUILD_SCRIPT} is a binary file without a run bit: chmod +x {BUILD_SCRIPT}")
+    if not is_executable:
+        warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")
+    bash = shutil.which("bash", path=environment.get("PATH"))
+    if bash is None:
+        mend = f"chmod +x {BUILD_SCRIPT}" if interpreter else "begin it with #!/bin/sh"
+        raise BuildError(f"{BUILD_SCRIPT} cannot be started: bash is not on the PATH; install it, or {mend}")
+    return (os.path.abspath(bash), f"./{BUILD_SCRIPT}")  # noqa: PTH100 - Path.absolute() would keep a ".." of the PATH
+
+
+def _read_head(path: Path) -> tuple[bytes, bool]:
+    """Return how the script begins and whether it has a run bit for us."""
+    try:
+        kind = path.lstat().st_mode
+        if stat.S_ISLNK(kind):
+            raise BuildError(f"{BUILD_SCRIPT} is a symbolic link: put the script itself there")
+        if not stat.S_ISREG(kind):
+            raise BuildError(f"{BUILD_SCRIPT} is {_KINDS.get(stat.S_IFMT(kind), 'no file')}: put the script there")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            return os.read(descriptor, HEAD_BYTES), os.access(path, os.X_OK)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError as error:
+        raise BuildError(f"{BUILD_SCRIPT} is missing: write the script that builds the project") from error
+    except OSError as error:
+        raise BuildError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
+
+
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+
+
+def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) -> None:
+    """Raise BuildError when the program that the `#!` line names is not there: execve(2) would fail."""
+    if line.endswith("\r"):
+        raise BuildError(f"{BUILD_SCRIPT} has Windows line ends, so its first line names no program: convert it to LF")
+    begins = f"{BUILD_SCRIPT} begins with #!{shown(line)}"
+    words = line.split(maxsplit=1)
+    program = root / words[0]
+    if not program.is_file():
+        raise BuildError(f"{begins}, but {shown(words[0])} does not exist: install it")
+    if not os.access(program, os.X_OK):
+        raise BuildError(f"{begins}, but {shown(words[0])} is not executable")
+    if program.name == "env" and len(words) > 1:
+        name = _program_of_env(words[1])
+        if name and shutil.which(name if "/" not in name else str(root / name), path=environment.get("PATH")) is None:
+            raise BuildError(f"{begins}, but {shown(name)} is not on the PATH: install it")
+
+
+def _program_of_env(argument: str) -> str | None:
+    """Return the program that `env` is asked for; None where options leave it unclear.
+
+    Linux hands the rest of the line over as one word, which `-S` splits; other systems split it themselves.
+    """
+    words: Sequence[str] = argument.split()
+    if words[0] in ("-S", "--split-string"):
+        words = words[1:]
+    elif words[0].startswith("-S"):
+        words = [words[0][2:], *words[1:]]
+    words = [word for word in words if "=" not in word]
+    return words[0] if words and not words[0].startswith("-") else None

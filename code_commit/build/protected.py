@@ -1,0 +1,27 @@
+"""What a build must not change: the specification's critical files, and those of git that run code or hide changes."""
+
+import os
+from pathlib import Path
+
+from code_commit.git import ask_git
+from code_commit.project import BUILD_SCRIPT, Project
+
+USER_SPECIFICATION = "UserSpecification.md"
+
+ROOT_FILES = (".gitignore", BUILD_SCRIPT, "codeRollup.sh", "LLMInstructions.md", USER_SPECIFICATION)
+
+
+def protected_paths(project: Project) -> list[Path]:
+    """Return the protected files and folders, absolute, whether or not they exist.
+
+    Cargo.lock is not among them, since cargo writes it in a build; neither is agent-config, which is treated apart.
+    A UserSpecification.md below the root is known when git tracks it: the whole tree is not walked for it.
+    """
+    paths = [project.root / name for name in ROOT_FILES]
+    if project.git is not None:
+        tracked = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], project.root).stdout
+        paths += [project.root / os.fsdecode(name) for name in tracked.split(b"\0") if name]
+        folders = dict.fromkeys((project.git.git_dir, project.git.common_dir))
+        paths += [folder / name for folder in folders for name in ("config", "config.worktree", "info")]
+        paths.append(project.git.hooks_dir)
+    return list(dict.fromkeys(paths))

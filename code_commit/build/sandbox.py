@@ -1,0 +1,201 @@
+"""The sandboxes that bubblewrap (bwrap) builds around build.sh: `guard` and `strict`.
+
+`guard` takes away what no build needs: agent-config is an empty folder, the protected files are read-only. `strict`
+also takes the network, the other processes, and the right to write anywhere but in the project.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from code_commit.build.launch import BLOCK_DESCRIPTOR, INFO_DESCRIPTOR
+from code_commit.build.protected import protected_paths
+from code_commit.config import Settings
+from code_commit.errors import NotSetUpError
+from code_commit.project import AGENT_CONFIG, Project
+
+PROBE_TIMEOUT = 20.0  # seconds
+
+CREDENTIALS = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".docker",
+    ".kube",
+    ".git-credentials",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/gcloud",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+)
+
+CAPABILITIES = (
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_NET_BIND_SERVICE",
+    "CAP_SETGID",
+    "CAP_SETUID",
+)
+"""What root keeps: it may write other users' files and become another user, as package managers do.
+
+Everything is gone that could undo the mounts or reach around them: SYS_ADMIN and SYS_MODULE, SYS_PTRACE (another
+process's /proc/PID/root), MKNOD and SYS_RAWIO (the disk itself), DAC_READ_SEARCH (open_by_handle_at(2)), BPF.
+"""
+
+PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - what is in them is not the build's
+
+DEVICES = ("fuse", "kvm", "net", "dri", "kfd", "shm")
+"""What root's builds get of /dev beside the usual files: the rest of it holds the disks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A sandbox that works here: it has been tried."""
+
+    mode: Literal["guard", "strict"]
+    program: str
+    network: bool
+    caches: tuple[Path, ...]
+    forbids_user_namespaces: bool
+
+    def wrap(self, project: Project, argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the words that run `argv` in the sandbox, in the project's root, held back until they are let go."""
+        held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
+        return (self.program, *held, *self._options(project, environment), "--", *argv)
+
+    def _options(self, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
+        yield "--new-session"
+        yield from _strict(self, project, environment) if self.mode == "strict" else _guard(project)
+        for path in protected_paths(project):
+            if _can_be_bound(path):
+                yield from _bind("--ro-bind", path)
+        if project.agent_config.is_dir():
+            hidden = os.path.realpath(project.agent_config)
+            yield from ("--tmpfs", hidden, "--remount-ro", hidden)
+        if os.geteuid() == 0:
+            yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", name)))
+        yield from ("--chdir", str(project.root))
+
+
+def _guard(project: Project) -> Iterator[str]:
+    yield from ("--dev-bind", "/", "/")
+    if os.geteuid() == 0:  # what its owner root may write with no capability at all, and what would run code outside
+        yield from ("--dev", "/dev")
+        for name in DEVICES:
+            yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
+        for path in ("/sys", "/proc/sys", "/proc/sysrq-trigger"):
+            yield from ("--ro-bind-try", path, path)
+    yield from _bind("--bind", project.root)  # a mount point cannot be renamed
+    for folder in _git_folders(project):
+        yield from _bind("--bind", folder)
+
+
+def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
+    yield from ("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    if not sandbox.network:
+        yield "--unshare-net"
+    if sandbox.forbids_user_namespaces:
+        yield from ("--unshare-user", "--disable-userns")
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    for folder in PRIVATE_FOLDERS:
+        yield from ("--perms", "1777", "--tmpfs", folder)
+    resolver = Path(os.path.realpath("/etc/resolv.conf"))
+    if sandbox.network and resolver.is_relative_to("/run"):
+        yield from ("--ro-bind-try", str(resolver), str(resolver))
+    for cache in sandbox.caches:
+        yield from ("--bind-try", str(cache), str(cache))
+    yield from _bind("--bind", project.root)
+    for folder in _git_folders(project):
+        yield from _bind("--ro-bind", folder)
+    yield from _hide_credentials(Path(environment.get("HOME") or os.path.expanduser("~")))  # noqa: PTH111 - without an error
+    yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108 - the private one
+
+
+def _hide_credentials(home: Path) -> Iterator[str]:
+    for name in CREDENTIALS:
+        path = os.path.realpath(home / name)
+        if os.path.isdir(path):
+            yield from ("--tmpfs", path, "--remount-ro", path)
+        elif os.path.isfile(path):
+            yield from ("--ro-bind", os.devnull, path)
+
+
+def _bind(kind: str, path: Path) -> tuple[str, str, str]:
+    return kind, str(path), str(path)
+
+
+def _git_folders(project: Project) -> Iterator[Path]:
+    if project.git is not None:
+        yield from dict.fromkeys(path for path in (project.git.common_dir, project.git.git_dir) if path.is_dir())
+
+
+def _can_be_bound(path: Path) -> bool:
+    """A link cannot: the bind would go to where it leads. The fingerprints watch over it."""
+    return not path.is_symlink() and (path.is_file() or path.is_dir())
+
+
+def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[Sandbox | None, str | None]:
+    """Return the sandbox for the build, tried out, and a line for the user where there is something to say.
+
+    `mode` is the setting: `off` has none, `auto` is `guard` where it works. Raises NotSetUpError when `guard` or
+    `strict` is asked for and cannot be set up.
+    """
+    if mode == "off":
+        return None, None
+    problem = "bubblewrap needs Linux" if sys.platform != "linux" else None
+    program = None if problem else shutil.which("bwrap")
+    if program is None:
+        problem = problem or "bubblewrap (bwrap) is not installed"
+    else:
+        sandbox = Sandbox(
+            mode="strict" if mode == "strict" else "guard",
+            program=program,
+            network=settings.sandbox_network,
+            caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
+            forbids_user_namespaces=mode == "strict" and os.geteuid() != 0,
+        )
+        problem = _try_out(sandbox, project)
+        if problem and sandbox.forbids_user_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8
+            sandbox = Sandbox(sandbox.mode, program, sandbox.network, sandbox.caches, forbids_user_namespaces=False)
+            problem = _try_out(sandbox, project)
+        if problem is None:
+            return sandbox, None
+    if mode == "auto":
+        return None, f"no sandbox: {problem}; build.sh can read {AGENT_CONFIG} and write the protected files"
+    raise NotSetUpError(f"--sandbox {mode} cannot be set up: {problem}. {_REMEDY}")
+
+
+_REMEDY = (
+    "Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Ubuntu 24.04 and later also needs an "
+    "AppArmor profile with `userns,` for bwrap (or sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a "
+    "container: run it with --security-opt seccomp=unconfined and --security-opt apparmor=unconfined, or as "
+    "--privileged; or use --sandbox off"
+)
+
+
+def _try_out(sandbox: Sandbox, project: Project) -> str | None:
+    """Run `true` in the sandbox; return why that did not work."""
+    true = shutil.which("true") or "/bin/true"
+    words = sandbox.wrap(project, (true,), os.environ)
+    words = (words[0], *words[5:])  # nobody holds it back here
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_TIMEOUT, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{sandbox.program} cannot be run: {error}"
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return said[-1] if said else f"{sandbox.program} ended with exit code {done.returncode}"
