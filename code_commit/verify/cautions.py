@@ -1,0 +1,33 @@
+"""What is worth a warning in a response that is not rejected."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from code_commit.changes import VerifiedChange, shown
+
+_CI = re.compile(
+    r"\.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea)/"
+    r"|\.gitlab-ci\.ya?ml\Z|\.travis\.ya?ml\Z|\.drone\.ya?ml\Z|\.cirrus\.ya?ml\Z|\.woodpecker\.ya?ml\Z|appveyor\.ya?ml\Z"
+    r"|Jenkinsfile\Z|azure-pipelines[^/]*\.ya?ml\Z|bitbucket-pipelines\.ya?ml\Z|\.pre-commit-config\.ya?ml\Z",
+    re.IGNORECASE,
+)
+_TEST = re.compile(
+    r"(?:\A|.*/)(?:tests?|specs?|__tests__|e2e|testing|testdata|fixtures)/"
+    r"|.*(?:\A|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_tests|_spec|\.test|\.spec|\.e2e|\.cy)\.\w+|[^/]*(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|php|groovy))\Z"
+)
+
+
+def find_cautions(changes: Sequence[VerifiedChange]) -> Iterator[str]:
+    """Yield what a reviewer should look at first: shrunk files, tests and CI files that are changed."""
+    for verified in changes:
+        path, original = shown(verified.path), verified.original
+        size = None if verified.content is None else len(verified.content)
+        if original is not None and size is not None and 2 * size < len(original.content):
+            yield f"{path} shrinks to under half: from {len(original.content)} to {size} bytes"
+        if _CI.match(verified.path):
+            yield f"{path} belongs to CI and is {_DONE[verified.action]}: check that nothing is weakened"
+        elif original is not None and _TEST.match(verified.path):
+            yield f"{path} is a test and is {_DONE[verified.action]}: check that nothing is weakened"
+
+
+_DONE = {"create": "created", "replace": "changed", "delete": "removed"}

@@ -1,0 +1,107 @@
+"""What a file will hold, byte for byte, and what would lose content. The rules:
+
+not-text      the original, or the new content, is no UTF-8 text
+placeholder   a line stands for code that was left out
+missing       a file is to be removed that is not there
+holds-key     the content holds an API key
+"""
+
+import codecs
+import os
+import stat
+from pathlib import Path
+
+from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange, shown
+from code_commit.redaction import Redactor
+from code_commit.verify.paths import Fault
+from code_commit.verify.placeholders import find_placeholder
+
+_SHEBANG = b"#!"
+
+
+def find_content_fault(
+    change: FileChange, original: OriginalFile | None, redactor: Redactor
+) -> tuple[Fault, int] | None:
+    """Return the rule that the change breaks, and the line of the response that is to blame; None for a good one."""
+    if isinstance(change, FileRemoval):
+        missing = ("missing", "is not there, it cannot be removed: leave the block out")
+        return (missing, change.line) if original is None else None
+    try:
+        old = None if original is None else decode_text(original.content)
+    except ValueError as error:
+        return ("not-text", f"the file {error}, no response can hold it: leave it as it is"), change.line
+    fault = _text_fault(change.content, redactor)
+    if fault:
+        return fault, change.line
+    placeholder = find_placeholder(change.path, change.content, old)
+    if placeholder is None:
+        return None
+    line, text = placeholder
+    message = f"'{shown(text)}' stands for code that is left out: send the whole content of the file"
+    return ("placeholder", message), change.line + 1 + line if change.line else 0
+
+
+def verified_change(change: FileChange, original: OriginalFile | None, umask: int) -> VerifiedChange:
+    """Return the change with the bytes and the mode that the file will have. It has passed every rule."""
+    if isinstance(change, FileRemoval):
+        return VerifiedChange(change, "delete", None, original.mode if original else 0, original)
+    content = kept_bytes(change.content, None if original is None else original.content)
+    if original is None:
+        return VerifiedChange(change, "create", content, _new_mode(content, umask), None)
+    return VerifiedChange(change, "replace", content, original.mode, original)
+
+
+def decode_text(content: bytes) -> str:
+    """Return a text file's text. Raises ValueError, its message a predicate, for what git or an LLM cannot show."""
+    if b"\0" in content:
+        raise ValueError("is binary (it holds NUL bytes)")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 text (byte {error.start})") from error
+
+
+def _text_fault(content: str, redactor: Redactor) -> Fault | None:
+    if "\0" in content:
+        return "not-text", "the new content holds a NUL character, git would show no diff of it: leave it out"
+    try:
+        content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return "not-text", f"character {error.start} of the new content is half of a pair: send valid Unicode"
+    if redactor.reveals_key(content):
+        return (
+            "holds-key",
+            "the new content holds an API key: read the key where it is needed, never write it into a file",
+        )
+    return None
+
+
+def kept_bytes(text: str, original: bytes | None) -> bytes:
+    """Encode the new text and keep of the original: CRLF throughout where the text has LF throughout, the BOM."""
+    content = text.encode("utf-8")
+    if original is None or not content:
+        return content
+    line_ends = original.count(b"\n")
+    if line_ends and original.count(b"\r\n") == line_ends and b"\r" not in content:
+        content = content.replace(b"\n", b"\r\n")
+    if original.startswith(codecs.BOM_UTF8) and not content.startswith(codecs.BOM_UTF8):
+        content = codecs.BOM_UTF8 + content
+    return content
+
+
+def _new_mode(content: bytes, umask: int) -> int:
+    wanted = 0o777 if content.startswith(_SHEBANG) else 0o666
+    return stat.S_IMODE(wanted & ~umask)
+
+
+def read_umask() -> int:
+    """Return the process's umask. Linux tells it; elsewhere it can only be read by setting it."""
+    try:
+        for line in Path("/proc/self/status").read_bytes().split(b"\n"):
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    except (OSError, ValueError):
+        pass
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

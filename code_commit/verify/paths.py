@@ -1,0 +1,160 @@
+"""Which paths of a response can be used at all: inside the project, one spelling for one file on every system.
+
+Strings alone are looked at here, no file. The rules that a path can break:
+
+    outside        it may leave the project: absolute, `..`, a drive, a URL, something a shell would expand
+    unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
+    windows-name   Windows gives the name a meaning of its own: devices, alternate streams, 8.3 names
+    too-long       the file system does not take names or paths of this length
+"""
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+Fault = tuple[str, str]
+"""The name of the broken rule, and what to do instead."""
+
+_IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Default_Ignorable_Code_Point of Unicode 15's DerivedCoreProperties.txt: file systems may drop them from a name."""
+
+_EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+
+_DROPPED = re.compile(f"[{_IGNORABLE}]")
+_INVISIBLE = re.compile(f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]")
+_EMOJI_JOINT = re.compile(
+    f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
+)
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
+_SLASH_LOOKALIKE = re.compile("[\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe68\uff0f\uff3c\u2100\u2101\u2105\u2106]")
+
+_PLAIN_PART = r"[.]?[A-Za-z0-9_@+\[(][A-Za-z0-9_@+=,()\[\]-]*(?:\.+[A-Za-z0-9_@+=,()\[\]-]+)*"
+_PLAIN = re.compile(rf"(?!\[[^\[\]]*\]\Z|[A-Za-z]:){_PLAIN_PART}(?:/{_PLAIN_PART})*")
+"""What nearly every path of a real project looks like: nothing but its names and its length is left to check."""
+
+_OUTSIDE = "name the file relative to the project's root, as src/main.rs, and stay inside the project"
+_CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
+
+_FAULTS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
+    (rule, re.compile(pattern), message)
+    for rule, pattern, message in (
+        ("unclear-path", r"\A\Z", "the path is empty: name a file behind the fence"),
+        ("outside", r"\A/", f"is an absolute path: {_OUTSIDE}"),
+        ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"holds '..': {_OUTSIDE}"),
+        ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
+        ("outside", r"\A[~$]|\A%[^%/]*%", f"begins with what a shell expands: {_OUTSIDE}"),
+        ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
+        ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
+        ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
+        ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
+        ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
+        (
+            "unclear-path",
+            r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
+            "stands in quotes or brackets: write the bare path behind the fence",
+        ),
+    )
+)
+
+_DEVICE = re.compile(
+    r"(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)",
+    re.IGNORECASE,
+)
+"""Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
+
+_SHORT_NAME = re.compile(r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)")
+_STREAM = re.compile(r":\$|::\Z|::/")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many bytes the file system takes: of one name, and of a path from the project's root."""
+
+    name: int = 255
+    path: int = 4095
+
+
+def read_limits(root: Path) -> Limits:
+    """Ask the file system of the project's root (POSIX pathconf). A limit it does not tell is the usual one."""
+    usual = Limits()
+    try:
+        name, path = os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX")
+    except OSError:
+        name, path = usual.name, usual.path + 1
+    return Limits(name if name > 0 else usual.name, (path if path > 0 else usual.path + 1) - 2 - len(os.fsencode(root)))
+
+
+def find_path_fault(path: str, limits: Limits) -> Fault | None:
+    """Return the first rule that the path breaks, with what to do instead; None for a path that can be used."""
+    fault = None if _PLAIN.fullmatch(path) else _string_fault(path)
+    return fault or _windows_fault(path) or _length_fault(path, limits)
+
+
+def _string_fault(path: str) -> Fault | None:
+    if not path.isascii():
+        fault = _unicode_fault(path)
+        if fault:
+            return fault
+    elif not path.isprintable():
+        return "unclear-path", "holds control characters: use printable ones"
+    return next(((rule, message) for rule, pattern, message in _FAULTS if pattern.search(path)), None)
+
+
+def _unicode_fault(path: str) -> Fault | None:
+    rest = _EMOJI_JOINT.sub("", path)
+    invisible = _INVISIBLE.search(rest)
+    odd = invisible[0] if invisible else next(filter(_is_invisible, rest), None)
+    if odd is not None:
+        return "unclear-path", f"holds the character U+{ord(odd):04X}, which nobody sees: leave it out"
+    if _SLASH_LOOKALIKE.search(path):
+        return "unclear-path", "holds a character that looks like a slash: separate folders with /"
+    if any(not fold(part) for part in path.split("/") if part):
+        return "unclear-path", "has a name of nothing but dots or blanks: give the file a name"
+    if unicodedata.normalize("NFKC", path[-1]) in ". ":
+        return "unclear-path", "has a dot or blank at the end of a name: leave it out"
+    return None
+
+
+def _is_invisible(character: str) -> bool:
+    return character != " " and unicodedata.category(character) in _INVISIBLE_CATEGORIES
+
+
+def _windows_fault(path: str) -> Fault | None:
+    if _DEVICE.search(path):
+        return "windows-name", "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"
+    if "~" in path and _SHORT_NAME.search(path):
+        return "windows-name", "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits"
+    if ":" in path and _STREAM.search(path):
+        return "windows-name", "names an alternate data stream: leave out what follows the colon"
+    return None
+
+
+def _length_fault(path: str, limits: Limits) -> Fault | None:
+    if len(path) * 4 <= min(limits.name, limits.path):
+        return None
+    encoded = path.encode("utf-8", "surrogatepass")
+    longest = max(map(len, encoded.split(b"/")))
+    if longest > limits.name:
+        return "too-long", f"has a name of {longest} bytes, the file system takes {limits.name}: choose a shorter name"
+    if len(encoded) > limits.path:
+        return "too-long", f"is {len(encoded)} bytes long, {limits.path} are possible here: choose a shorter path"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def fold(name: str) -> str:
+    """Return the key under which file systems may take two names for one.
+
+    No regard to case, Unicode's compatible forms, invisible characters, dots and blanks at the end.
+    """
+    if name.isascii():
+        return name.lower().rstrip(" .")
+    visible = _DROPPED.sub("", unicodedata.normalize("NFKC", name))
+    folded = visible.upper().casefold().replace("i\u0307", "i")
+    return unicodedata.normalize("NFKC", folded).rstrip(" .")
