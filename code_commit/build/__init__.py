@@ -1,13 +1,17 @@
 """Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from code_commit.build.command import build_command
 from code_commit.build.environment import build_environment
+from code_commit.build.fingerprints import Fingerprints
 from code_commit.build.hardening import harden_process
-from code_commit.build.launch import Launch
+from code_commit.build.launch import BLOCK_DESCRIPTOR, INFO_DESCRIPTOR, Launch
+from code_commit.build.protected import protected_paths
 from code_commit.build.sandbox import Sandbox, choose_sandbox
+from code_commit.build.signals import DeferredSignals
 from code_commit.build.supervise import Ending, supervise
 from code_commit.changes import shown
 from code_commit.errors import BuildError
@@ -33,11 +37,39 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     that descends from it, and is raised again.
     """
     argv = build_command(project, environment, warn)
+    protected = protected_paths(project)
     order = Launch(argv, environment, project.root)
     if sandbox is not None:
-        wrapped = sandbox.wrap(project, argv, environment)
-        order = Launch(wrapped, environment, project.root, boxed=True, keeps_monitor=sandbox.mode == "strict")
-    return _result(supervise(order, write, timeout), sandbox)
+        held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
+        words = (sandbox.program, *held, *sandbox.options(project, protected, environment), "--", *argv)
+        order = Launch(words, environment, project.root, boxed=True, keeps_monitor=sandbox.mode == "strict")
+    with DeferredSignals() as signals, _remember(project, protected, sandbox) as before:
+        try:
+            ending = supervise(order, write, timeout, signals)
+        except BaseException:
+            if damages := before.put_back():
+                warn(_explain(damages, project))
+            raise
+        if damages := before.put_back():
+            raise BuildError(_explain(damages, project))
+    return _result(ending, sandbox)
+
+
+def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | None) -> Fingerprints:
+    """Remember the protected files; agent-config too, but for the logs, unless a sandbox hides it."""
+    own = [] if sandbox else [project.agent_config]
+    shells = [project.git.git_dir] if project.git else []
+    return Fingerprints([*protected, *own], shells=shells, besides=[project.logs])
+
+
+def _explain(damages: Mapping[Path, str], project: Project) -> str:
+    listing = ", ".join(
+        f"{shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))} ({damage})"
+        for path, damage in damages.items()
+    )
+    return (
+        f"the build touched what it must not change: {listing}; it is as it was again; look at what {BUILD_SCRIPT} runs"
+    )
 
 
 def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:

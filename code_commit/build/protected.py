@@ -21,7 +21,11 @@ def protected_paths(project: Project) -> list[Path]:
     if project.git is not None:
         tracked = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], project.root).stdout
         paths += [project.root / os.fsdecode(name) for name in tracked.split(b"\0") if name]
+        link_to_git_dir = project.git.work_tree / ".git"
+        if not link_to_git_dir.is_dir():
+            paths.append(link_to_git_dir)
         folders = dict.fromkeys((project.git.git_dir, project.git.common_dir))
         paths += [folder / name for folder in folders for name in ("config", "config.worktree", "info")]
-        paths.append(project.git.hooks_dir)
+        if not project.root.is_relative_to(project.git.hooks_dir):
+            paths.append(project.git.hooks_dir)
     return list(dict.fromkeys(paths))

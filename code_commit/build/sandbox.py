@@ -8,12 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from code_commit.build.launch import BLOCK_DESCRIPTOR, INFO_DESCRIPTOR
 from code_commit.build.protected import protected_paths
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
@@ -71,15 +70,11 @@ class Sandbox:
     caches: tuple[Path, ...]
     forbids_user_namespaces: bool
 
-    def wrap(self, project: Project, argv: tuple[str, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the words that run `argv` in the sandbox, in the project's root, held back until they are let go."""
-        held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
-        return (self.program, *held, *self._options(project, environment), "--", *argv)
-
-    def _options(self, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
+    def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
+        """Yield the words for bwrap, without those that say what shall run."""
         yield "--new-session"
         yield from _strict(self, project, environment) if self.mode == "strict" else _guard(project)
-        for path in protected_paths(project):
+        for path in protected:
             if _can_be_bound(path):
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():
@@ -110,8 +105,9 @@ def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) 
     if sandbox.forbids_user_namespaces:
         yield from ("--unshare-user", "--disable-userns")
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
-    for folder in PRIVATE_FOLDERS:
-        yield from ("--perms", "1777", "--tmpfs", folder)
+    for private in dict.fromkeys(os.path.realpath(path) for path in PRIVATE_FOLDERS):
+        if Path(private).is_dir():
+            yield from ("--perms", "1777", "--tmpfs", private)
     resolver = Path(os.path.realpath("/etc/resolv.conf"))
     if sandbox.network and resolver.is_relative_to("/run"):
         yield from ("--ro-bind-try", str(resolver), str(resolver))
@@ -126,11 +122,11 @@ def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) 
 
 def _hide_credentials(home: Path) -> Iterator[str]:
     for name in CREDENTIALS:
-        path = os.path.realpath(home / name)
-        if os.path.isdir(path):
-            yield from ("--tmpfs", path, "--remount-ro", path)
-        elif os.path.isfile(path):
-            yield from ("--ro-bind", os.devnull, path)
+        path = Path(os.path.realpath(home / name))
+        if path.is_dir():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        elif path.is_file():
+            yield from ("--ro-bind", os.devnull, str(path))
 
 
 def _bind(kind: str, path: Path) -> tuple[str, str, str]:
@@ -189,8 +185,7 @@ _REMEDY = (
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
     true = shutil.which("true") or "/bin/true"
-    words = sandbox.wrap(project, (true,), os.environ)
-    words = (words[0], *words[5:])  # nobody holds it back here
+    words = [sandbox.program, *sandbox.options(project, protected_paths(project), os.environ), "--", true]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_TIMEOUT, check=False)
     except (OSError, subprocess.SubprocessError) as error:

@@ -33,14 +33,14 @@ class Ending:
     head: bytes = b""
 
 
-def supervise(order: Launch, write: Callable[[bytes], object], timeout: float) -> Ending:
+def supervise(order: Launch, write: Callable[[bytes], object], timeout: float, signals: DeferredSignals) -> Ending:
     """Run the order to its end and hand its output to `write` as it comes; `timeout` in seconds, 0 for none.
 
     Whatever raises meanwhile, a signal's handler or `write`, ends the whole tree of processes first and is raised
     again then.
     """
     (output, output_end), (control_end, control), (answers, answers_end) = os.pipe(), os.pipe(), os.pipe()
-    with contextlib.ExitStack() as at_the_end, DeferredSignals() as signals:
+    with contextlib.ExitStack() as at_the_end:
         for descriptor in (output, control, answers):
             at_the_end.callback(os.close, descriptor)
         at_the_end.callback(adopt_orphans, adopt_orphans(True))
