@@ -1,24 +1,26 @@
 """Apply verified changes to the tree, all of them or none, whatever happens; undo and repair; the tree's lock.
 
 The guarantees and their order of steps are those of `transaction`; the file formats those of `record` and `snapshots`.
+What only an apply or an undo needs is imported there: most commands ask for the lock alone.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from code_commit.apply.carry_out import carry_out
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree, locked
-from code_commit.apply.plan import Write
 from code_commit.apply.recovery import needs_recovery, recover
-from code_commit.apply.restore import RestoredFile, restore
-from code_commit.changes import VerifiedChange, VerifiedChanges
+from code_commit.changes import VerifiedChanges
 from code_commit.project import Project
+
+if TYPE_CHECKING:
+    from code_commit.apply.restoring import RestoredFile
 
 __all__ = [
     "ChangedSinceError",
     "ChangedUnderUsError",
     "EditedSinceError",
-    "RestoredFile",
     "apply_changes",
     "is_locked",
     "lock_tree",
@@ -36,19 +38,30 @@ def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) ->
     Raises ChangedUnderUsError when a file is not as the verification pass saw it, ApplyError for everything else:
     every file is as it was; NotSetUpError when another process holds the lock.
     """
+    from code_commit.apply.carry_out import carry_out, writes_of
+
     with locked(project):
         recover(project)
-        writes = [_write(change) for change in changes.changes if not _is_idle(change)]
-        carry_out(writes, project, snapshot)
+        carry_out(writes_of(changes), project, snapshot)
 
 
-def _write(change: VerifiedChange) -> Write:
-    original = change.original
-    if original is None:
-        return Write(change.path, None, 0, change.content, change.mode)
-    return Write(change.path, original.content, original.mode, change.content, change.mode)
+def restore(
+    snapshots: Sequence[Path], project: Project, snapshot: Path, *, force: bool = False
+) -> "tuple[RestoredFile, ...]":
+    """Put back every file as it was before the runs whose snapshot folders these are, oldest run first.
 
+    All or nothing, by the same transaction as an apply; `snapshot` is the undo's own snapshot folder, from which the
+    undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by path.
 
-def _is_idle(change: VerifiedChange) -> bool:
-    original = change.original
-    return original is not None and (change.content, change.mode) == (original.content, original.mode)
+    Takes the tree's lock unless this process holds it, and repairs an interrupted apply first. Raises
+    ChangedSinceError, naming all of them, when files are not as the runs left them, unless `force`; ApplyError when a
+    snapshot is missing or damaged or the files cannot be written; NotSetUpError when another process holds the lock.
+    Nothing was restored then.
+
+    Extended attributes of a file that the run deleted do not come back.
+    """
+    from code_commit.apply.restoring import restore_snapshots
+
+    with locked(project):
+        recover(project)
+        return restore_snapshots(snapshots, project, snapshot, force=force)

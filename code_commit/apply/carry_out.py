@@ -11,7 +11,25 @@ from code_commit.apply.snapshots import first_folders, load_layers
 from code_commit.apply.staging import Staging
 from code_commit.apply.transaction import Transaction
 from code_commit.apply.tree import Tree
+from code_commit.changes import VerifiedChange, VerifiedChanges
 from code_commit.project import Project
+
+
+def writes_of(changes: VerifiedChanges) -> list[Write]:
+    """Return what the changes write, without the files whose content and mode would stay the same."""
+    return [_write(change) for change in changes.changes if not _is_idle(change)]
+
+
+def _write(change: VerifiedChange) -> Write:
+    original = change.original
+    if original is None:
+        return Write(change.path, None, 0, change.content, change.mode)
+    return Write(change.path, original.content, original.mode, change.content, change.mode)
+
+
+def _is_idle(change: VerifiedChange) -> bool:
+    original = change.original
+    return original is not None and (change.content, change.mode) == (original.content, original.mode)
 
 
 def carry_out(

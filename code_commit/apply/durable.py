@@ -80,12 +80,12 @@ def write_new_file(
 
 
 def set_owner(file: int, uid: int, gid: int) -> None:
-    """Give the file its owner and group, as far as this user may: only root gives files away."""
+    """Give the file its owner and group (-1: as it is), as far as this user may: only root gives files away."""
     now = os.fstat(file)
-    if now.st_gid != gid:
+    if gid not in {-1, now.st_gid}:
         with suppress(PermissionError):
             os.fchown(file, -1, gid)
-    if now.st_uid != uid and os.geteuid() == 0:
+    if uid not in {-1, now.st_uid} and os.geteuid() == 0:
         os.fchown(file, uid, -1)
 
 

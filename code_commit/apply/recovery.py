@@ -1,20 +1,24 @@
 """Repair what an interrupted apply left: every file as it was before, or only the clean-up that was left to do."""
 
+import os
+from typing import TYPE_CHECKING
+
 from code_commit.apply.failures import reason
 from code_commit.apply.lock import locked
-from code_commit.apply.put_back import put_back
-from code_commit.apply.record import DamagedRecordError
-from code_commit.apply.snapshots import remove_layer
-from code_commit.apply.staging import JOURNAL, SETTLED, TRANSACTION_FOLDER, Staging, has_staging
 from code_commit.errors import ApplyError
 from code_commit.project import AGENT_CONFIG, Project
+
+if TYPE_CHECKING:
+    from code_commit.apply.staging import Staging
+
+TRANSACTION_FOLDER = ".txn"
 
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
 
 
 def needs_recovery(project: Project) -> bool:
     """Tell whether an interrupted apply left something to repair or clean up (or one is running: see `is_locked`)."""
-    return has_staging(project)
+    return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
 
 
 def recover(project: Project) -> str | None:
@@ -24,10 +28,13 @@ def recover(project: Project) -> str | None:
     Raises EditedSinceError when somebody edited one of the files since, ApplyError when the repair fails, NotSetUpError
     when another process holds the lock.
     """
-    if not has_staging(project):
+    if not needs_recovery(project):
         return None
+    from code_commit.apply.record import DamagedRecordError
+    from code_commit.apply.staging import Staging
+
     with locked(project):
-        if not has_staging(project):
+        if not needs_recovery(project):
             return None
         try:
             with Staging(project) as staging:
@@ -42,7 +49,11 @@ def recover(project: Project) -> str | None:
             raise ApplyError(message) from error
 
 
-def _recover(staging: Staging) -> str:
+def _recover(staging: "Staging") -> str:
+    from code_commit.apply.put_back import put_back
+    from code_commit.apply.snapshots import remove_layer
+    from code_commit.apply.staging import JOURNAL, SETTLED
+
     journal = staging.read(JOURNAL)
     if journal is None:
         settled = staging.read(SETTLED)

@@ -15,18 +15,13 @@ from typing import Self
 
 from code_commit.apply.durable import FOLDER, read_all, sync_folder, write_new_file
 from code_commit.apply.record import Record, seal, unseal
+from code_commit.apply.recovery import TRANSACTION_FOLDER
 from code_commit.apply.tree import Tree, open_regular
 from code_commit.project import Project
 
-TRANSACTION_FOLDER = ".txn"
 BESIDE_FOLDER = ".code-commit-txn"
 JOURNAL = "journal.json"
 SETTLED = "settled.json"
-
-
-def has_staging(project: Project) -> bool:
-    """Tell whether a transaction is under way, or was interrupted."""
-    return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
 
 
 class Staging:

@@ -9,10 +9,8 @@ from pathlib import Path
 from code_commit.apply.carry_out import carry_out
 from code_commit.apply.durable import read_all
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.lock import locked
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState, Record
-from code_commit.apply.recovery import recover
 from code_commit.apply.snapshots import first_folders, load_layers, read_original
 from code_commit.apply.tree import Tree
 from code_commit.changes import Action, shown
@@ -55,27 +53,14 @@ class _Now:
         return (self.sha256, self.mode) == (state.sha256, state.mode)
 
 
-def restore(
-    snapshots: Sequence[Path], project: Project, snapshot: Path, *, force: bool = False
+def restore_snapshots(
+    snapshots: Sequence[Path], project: Project, snapshot: Path, *, force: bool
 ) -> tuple[RestoredFile, ...]:
-    """Put back every file as it was before the runs whose snapshot folders these are, oldest run first.
-
-    All or nothing, by the same transaction as an apply; `snapshot` is the undo's own snapshot folder, from which the
-    undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by path.
-
-    Takes the tree's lock unless this process holds it. Raises ChangedSinceError, naming all of them, when files are
-    not as the runs left them, unless `force`; ApplyError when a snapshot is missing or damaged or the files cannot
-    be written; NotSetUpError when another process holds the lock. Nothing was restored then.
-
-    Extended attributes of a file that the run deleted do not come back.
-    """
-    with locked(project):
-        recover(project)
-        runs = [_load_run(path) for path in snapshots]
-        histories = _follow(snapshots, runs)
-        writes = _writes_back(project, histories, force=force)
-        carry_out(writes, project, snapshot, folders=first_folders(layer for layers in runs for layer in layers))
-        return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
+    """Do what `restore` of this package says, under the lock that the caller holds."""
+    runs = [_load_run(path) for path in snapshots]
+    writes = _writes_back(project, _follow(snapshots, runs), force=force)
+    carry_out(writes, project, snapshot, folders=first_folders(layer for layers in runs for layer in layers))
+    return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
 
 
 def _load_run(snapshot: Path) -> list[Record]:
