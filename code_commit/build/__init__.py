@@ -1,5 +1,6 @@
 """Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,9 +41,7 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     protected = protected_paths(project)
     order = Launch(argv, environment, project.root)
     if sandbox is not None:
-        held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
-        words = (sandbox.program, *held, *sandbox.options(project, protected, environment), "--", *argv)
-        order = Launch(words, environment, project.root, boxed=True, keeps_monitor=sandbox.mode == "strict")
+        order = _boxed(order, sandbox, project, protected)
     with DeferredSignals() as signals, _remember(project, protected, sandbox) as before:
         try:
             ending = supervise(order, write, timeout, signals)
@@ -53,6 +52,19 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
         if damages := before.put_back():
             raise BuildError(_explain(damages, project))
     return _result(ending, sandbox)
+
+
+def _boxed(order: Launch, sandbox: Sandbox, project: Project, protected: Sequence[Path]) -> Launch:
+    """Put the order into the sandbox."""
+    held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
+    options = sandbox.options(project, protected, order.environment)
+    return dataclasses.replace(
+        order,
+        argv=(sandbox.program, *held, *options, "--", *order.argv),
+        boxed=True,
+        keeps_monitor=sandbox.mode == "strict",
+        namespace=sandbox.namespace,
+    )
 
 
 def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | None) -> Fingerprints:
@@ -67,9 +79,7 @@ def _explain(damages: Mapping[Path, str], project: Project) -> str:
         f"{shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))} ({damage})"
         for path, damage in damages.items()
     )
-    return (
-        f"the build touched what it must not change: {listing}; it is as it was again; look at what {BUILD_SCRIPT} runs"
-    )
+    return f"the build touched what it must not change: {listing}; now as it was; look at what {BUILD_SCRIPT} runs"
 
 
 def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:

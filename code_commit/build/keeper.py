@@ -61,7 +61,7 @@ def _become_keeper(order: Launch, control: int, answers: int) -> NoReturn:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        _close_all_but(control, answers, order.output)
+        _close_all_but(control, answers, order.output, *(() if order.namespace is None else (order.namespace,)))
         adopt_orphans(True)
         Keeper(control, answers).work(order, ignored)
     finally:

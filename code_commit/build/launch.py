@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-INFO_DESCRIPTOR, BLOCK_DESCRIPTOR = 10, 11  # bwrap's --info-fd and --block-fd; numbers that nothing else has yet
+from code_commit.build.namespace import enter_namespace
+
+INFO_DESCRIPTOR, BLOCK_DESCRIPTOR = 40, 41  # bwrap's --info-fd and --block-fd; numbers that nothing else has here
 EXEC_FAILED = 127
 
 _PLAIN_SIGNALS = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")  # those that subprocess restores too: Python ignores them itself
@@ -21,8 +23,8 @@ _ASKING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
 class Launch:
     """What shall be started. `output` is the descriptor for stdout and stderr, `folder` the working directory.
 
-    With `boxed` the words begin a bwrap that has INFO_DESCRIPTOR and BLOCK_DESCRIPTOR; `keeps_monitor` says that its
-    own process must stay until the end (it carries a process namespace).
+    With `boxed` the words begin a bwrap that finds its pipes under the numbers above; `keeps_monitor` says that its own
+    process must stay until the end (it carries a process namespace); `namespace` is the user namespace to enter before.
     """
 
     argv: tuple[str, ...]
@@ -31,6 +33,7 @@ class Launch:
     output: int = -1
     boxed: bool = False
     keeps_monitor: bool = False
+    namespace: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,8 @@ def _execute(order: Launch, ignored: Sequence[int], complain: int) -> NoReturn:
         os.dup2(order.output, 1)
         os.dup2(order.output, 2)
         os.chdir(order.folder)
+        if order.namespace is not None:
+            enter_namespace(order.namespace)
         os.execve(order.argv[0], order.argv, order.environment)  # noqa: S606 - build.sh is what is wanted
     except OSError as error:
         with contextlib.suppress(OSError):

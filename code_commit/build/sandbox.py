@@ -4,6 +4,7 @@
 also takes the network, the other processes, and the right to write anywhere but in the project.
 """
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from code_commit.build.namespace import make_identity_namespace
 from code_commit.build.protected import protected_paths
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
@@ -68,7 +70,8 @@ class Sandbox:
     program: str
     network: bool
     caches: tuple[Path, ...]
-    forbids_user_namespaces: bool
+    namespace: int | None
+    disables_namespaces: bool
 
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
         """Yield the words for bwrap, without those that say what shall run."""
@@ -85,14 +88,24 @@ class Sandbox:
         yield from ("--chdir", str(project.root))
 
 
+_KERNEL_SETTINGS = (
+    "--ro-bind",
+    "/proc/sys",
+    "/proc/sys",
+    "--ro-bind-try",
+    "/proc/sysrq-trigger",
+    "/proc/sysrq-trigger",
+)
+"""Root may write them with no capability at all, and some of them (core_pattern) run a program outside."""
+
+
 def _guard(project: Project) -> Iterator[str]:
     yield from ("--dev-bind", "/", "/")
-    if os.geteuid() == 0:  # what its owner root may write with no capability at all, and what would run code outside
+    if os.geteuid() == 0:
         yield from ("--dev", "/dev")
         for name in DEVICES:
             yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
-        for path in ("/sys", "/proc/sys", "/proc/sysrq-trigger"):
-            yield from ("--ro-bind-try", path, path)
+        yield from ("--ro-bind", "/sys", "/sys", *_KERNEL_SETTINGS)
     yield from _bind("--bind", project.root)  # a mount point cannot be renamed
     for folder in _git_folders(project):
         yield from _bind("--bind", folder)
@@ -102,9 +115,10 @@ def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) 
     yield from ("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
     if not sandbox.network:
         yield "--unshare-net"
-    if sandbox.forbids_user_namespaces:
+    if sandbox.disables_namespaces:
         yield from ("--unshare-user", "--disable-userns")
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    yield from _KERNEL_SETTINGS if os.geteuid() == 0 else ()
     for private in dict.fromkeys(os.path.realpath(path) for path in PRIVATE_FOLDERS):
         if Path(private).is_dir():
             yield from ("--perms", "1777", "--tmpfs", private)
@@ -156,22 +170,28 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
     if program is None:
         problem = problem or "bubblewrap (bwrap) is not installed"
     else:
-        sandbox = Sandbox(
-            mode="strict" if mode == "strict" else "guard",
-            program=program,
-            network=settings.sandbox_network,
-            caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
-            forbids_user_namespaces=mode == "strict" and os.geteuid() != 0,
-        )
+        sandbox = _plan("strict" if mode == "strict" else "guard", program, settings)
         problem = _try_out(sandbox, project)
-        if problem and sandbox.forbids_user_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8
-            sandbox = Sandbox(sandbox.mode, program, sandbox.network, sandbox.caches, forbids_user_namespaces=False)
+        if problem and sandbox.disables_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8
+            sandbox = dataclasses.replace(sandbox, disables_namespaces=False)
             problem = _try_out(sandbox, project)
         if problem is None:
             return sandbox, None
     if mode == "auto":
         return None, f"no sandbox: {problem}; build.sh can read {AGENT_CONFIG} and write the protected files"
     raise NotSetUpError(f"--sandbox {mode} cannot be set up: {problem}. {_REMEDY}")
+
+
+def _plan(mode: Literal["guard", "strict"], program: str, settings: Settings) -> Sandbox:
+    is_root = os.geteuid() == 0
+    return Sandbox(
+        mode=mode,
+        program=program,
+        network=settings.sandbox_network,
+        caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
+        namespace=make_identity_namespace(nestable=mode == "guard") if is_root else None,
+        disables_namespaces=mode == "strict" and not is_root,
+    )
 
 
 _REMEDY = (
@@ -186,8 +206,17 @@ def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
     true = shutil.which("true") or "/bin/true"
     words = [sandbox.program, *sandbox.options(project, protected_paths(project), os.environ), "--", true]
+    if sandbox.namespace is not None:
+        words = ["nsenter", f"--user=/proc/self/fd/{sandbox.namespace}", *words]
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_TIMEOUT, check=False)
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            pass_fds=() if sandbox.namespace is None else (sandbox.namespace,),
+            timeout=PROBE_TIMEOUT,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return f"{sandbox.program} cannot be run: {error}"
     if done.returncode == 0:
