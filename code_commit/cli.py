@@ -62,8 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the last resort: a bug ends with its own exit code
         import traceback
 
-        notes = getattr(error, "__notes__", [])
-        _complain(f"a bug: {type(error).__name__}" if notes else "".join(traceback.format_exception(error)), error)
+        logged = bool(getattr(error, "__notes__", []))
+        _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
         return EXIT_INTERNAL_ERROR
 
 
@@ -96,18 +96,35 @@ def _install_signal_handlers() -> None:
             signal.signal(number, interrupt)
 
 
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that names an unknown option, where argparse would take its value for the command."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        arguments = sys.argv[1:] if args is None else list(args)
+        for argument in arguments:
+            if argument in _COMMANDS_BY_NAME or argument == "--":
+                break
+            name = argument.partition("=")[0]
+            if name.startswith("--") and name not in self._option_string_actions:
+                self.error(f"unrecognized arguments: {argument}")
+        return super().parse_known_args(arguments, namespace)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="code-commit",
+        usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("--version", action="version", version=f"code-commit {__version__}")
+    parser.add_argument(
+        "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="code-commit")
     _add_settings(parser)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, function, help_text, add_arguments in _COMMANDS:
         command = commands.add_parser(
             name,
@@ -225,3 +242,4 @@ _COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argp
     ("log", _log, "list the runs, or show one attempt by attempt", _add_log_arguments),
     ("demo", _demo, "watch the whole loop on a sample project: no key, no network", _add_nothing),
 )
+_COMMANDS_BY_NAME = {name for name, *_ in _COMMANDS}

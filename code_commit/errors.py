@@ -13,6 +13,7 @@ A failing build is no exception: the loop goes on from it (exit code 1, `build_f
 """
 
 from pathlib import Path
+from signal import Signals
 from typing import ClassVar, Literal
 
 Status = Literal[
@@ -83,6 +84,6 @@ class Interrupted(KeyboardInterrupt):
     status: ClassVar[Status] = "interrupted"
 
     def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
+        super().__init__(f"interrupted by {Signals(signal_number).name}; every file is whole")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number

@@ -25,7 +25,7 @@ from code_commit.config import (
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import ask_git, find_git
-from code_commit.llm import check_base_url
+from code_commit.llm import check_base_url, context_window, estimate_tokens
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
@@ -56,7 +56,6 @@ class Readiness:
     key: ApiKey | None = None
     base_url: str = ""
     task: Task | None = None
-    prompt: Prompt | None = None
     sandbox: Sandbox | None = None
 
     @property
@@ -81,10 +80,8 @@ def check_project(
     ready = Readiness(redactor=Redactor(find_secrets(project, environment)))
     ready.check(".gitignore", lambda: check_gitignore(project))
     ready.check("git", lambda: _check_nothing_is_tracked(project), lambda _: "" if project.git else "no repository")
-    query = ready.check("query.txt", lambda: read_query(project), lambda text: f"{len(text.encode()):,} bytes")
-    codebase = ready.check(
-        "codeRollup.txt", lambda: read_codebase(project), lambda text: f"{len(text.encode()):,} bytes"
-    )
+    query = ready.check("query.txt", lambda: read_query(project), _size)
+    codebase = ready.check("codeRollup.txt", lambda: read_codebase(project), _size)
     ready.check(BUILD_SCRIPT, lambda: _check_build_script(project))
     ready.settings = ready.check("settings", lambda: load_settings(project, options, environment))
     ready.keys = ready.check("keys", lambda: load_keys(project, environment), _name_keys) or {}
@@ -95,9 +92,7 @@ def check_project(
     prompts = ready.check("system prompts", lambda: load_system_prompts(project.system_prompts))
     if query and codebase and prompts and ready.settings:
         ready.task = Task(prompts, query, codebase, ready.settings.prompt_layout)
-        ready.prompt = ready.check(
-            "prompt", lambda: _first_prompt(ready), lambda prompt: f"{len(prompt.text.encode()):,} bytes"
-        )
+        _check_prompt(ready, ready.task, ready.settings)
     ready.check("lock", lambda: _check_lock(project))
     return ready
 
@@ -115,6 +110,10 @@ def check_gitignore(project: Project) -> None:
         raise NotSetUpError(f".gitignore lacks the line /{AGENT_CONFIG}: add it, so that no API key is committed")
     if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
         raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+
+
+def _size(text: str) -> str:
+    return f"{len(text.encode()):,} bytes"
 
 
 def _check_nothing_is_tracked(project: Project) -> None:
@@ -182,14 +181,29 @@ def _check_clean(ready: Readiness, settings: Settings, project: Project) -> None
         ready.warnings.append("git status is not clean: the diff will mix your changes with the LLM's")
 
 
-def _first_prompt(ready: Readiness) -> Prompt:
-    assert ready.task is not None  # noqa: S101 - narrows the type for the checker
-    prompt = initial_prompt(ready.task)
-    if ready.redactor.reveals_key(prompt.text):
+def _check_prompt(ready: Readiness, task: Task, settings: Settings) -> None:
+    prompt = initial_prompt(task)
+    ready.check("prompt", lambda: _check_prompt_has_no_key(ready.redactor, prompt), lambda _: _size(prompt.text))
+    if ready.choice:
+        choice = ready.choice
+        ready.check("prompt fits", lambda: _check_prompt_fits(choice, settings, task, prompt))
+
+
+def _check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
+    if redactor.reveals_key(prompt.text):
         raise NotSetUpError(
             "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
         )
-    return prompt
+
+
+def _check_prompt_fits(choice: ModelChoice, settings: Settings, task: Task, prompt: Prompt) -> None:
+    window = context_window(choice, settings)
+    tokens = estimate_tokens(prompt.text)
+    if window and tokens > window:
+        sizes = f"query {len(task.query.encode()):,} bytes, codebase {len(task.codebase.encode()):,} bytes"
+        raise NotSetUpError(
+            f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes}): roll up less"
+        )
 
 
 def _check_lock(project: Project) -> None:

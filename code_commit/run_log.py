@@ -66,9 +66,8 @@ class RunLog:
         if status == "internal_error":
             with suppress(LogError):
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
-            message = (
-                f"a bug in code-commit: {type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
-            )
+            message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
+            error.add_note(message)
         else:
             error.add_note(f"Log: {self.record.log_dir} (code-commit log)")
         with suppress(LogError):

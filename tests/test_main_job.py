@@ -1,0 +1,250 @@
+"""The installed command against a real server on this machine: what is sent, what is logged, what is told."""
+
+import json
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import CODE_COMMIT, Run, git
+from fake_server import FakeServer
+
+from code_commit.run_record import load_run_record
+
+KEY = "test-key/0123+456789abcdef"
+PROVIDERS = {
+    "openai": ("openai:gpt-6.2-sol", "openai-key.txt", "authorization"),
+    "anthropic": ("anthropic:claude-opus-5-5", "anthropic-key.txt", "authorization"),
+    "gemini": ("gemini:gemini-4-argon", "gemini-key.txt", "x-goog-api-key"),
+    "chat": ("chat:some-model", "chat-key.txt", "authorization"),
+}
+WRONG, RIGHT = "Try:\n^^^ok.txt\nwrong\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+
+
+def give_key(root: Path, name: str) -> None:
+    (root / "agent-config" / name).write_text(KEY + "\n")
+    (root / "agent-config" / name).chmod(0o600)
+
+
+def the_log(root: Path) -> Path:
+    (log,) = (root / "agent-config" / "logs").iterdir()
+    return log
+
+
+def without_key(root: Path, *texts: str) -> None:
+    """Fail if the key, or all of it but its last two characters, stands in a file of the tree or in a text."""
+    files = [path for path in root.rglob("*") if path.is_file() and not path.name.endswith("-key.txt")]
+    for content in [*(path.read_bytes() for path in files), *(text.encode() for text in texts)]:
+        assert KEY[:-2].encode() not in content
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_commit: Run):
+    model, key_file, header = PROVIDERS[provider]
+    give_key(project_folder, key_file)
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho building; cat ok.txt >&2; grep -qx ok ok.txt\n")
+    git(project_folder, "commit", "-qam", "noisy build")
+    with FakeServer(answers=[WRONG, RIGHT]) as server:
+        done = run_code_commit(project_folder, "--model", model, "--base-url", server.base_url(provider), "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+    assert git(project_folder, "status", "--porcelain") == " M ok.txt\n"
+    assert any(KEY in request.headers.get(header, "") for request in server.requests)
+    assert not any(KEY in request.path for request in server.requests)
+
+    log = the_log(project_folder)
+    numbered = {"query.txt", "query.json", "response.txt", "response.json", "changes.diff", "build.txt"}
+    assert {path.name for path in log.iterdir()} == {
+        *(f"{number}-{name}" for number in (1, 2) for name in numbered),
+        "run.json",
+        "snapshot",
+    }
+    assert (log / "1-response.txt").read_text() == WRONG
+    assert re.fullmatch(
+        r"building\nwrong\n\[build\.sh: exit code 1 after \d+\.\d s\]\n", (log / "1-build.txt").read_text()
+    )
+    request = json.loads((log / "1-query.json").read_text())
+    assert request["url"].startswith(server.base_url(provider))
+    assert {name.lower(): value for name, value in request["headers"].items()}[header].endswith("***ef")
+    assert json.loads((log / "2-response.json").read_text())["totalResponseTime"] >= 0
+    assert "[build.sh output]\nbuilding\nwrong\n" in (log / "2-query.txt").read_text()
+    git(project_folder, "apply", "--reverse", "--check", str(log / "2-changes.diff"))
+
+    record = load_run_record((log / "run.json").read_bytes())
+    assert json.loads(done.stdout) == json.loads((log / "run.json").read_text())
+    assert (record.status, record.exit_code, record.model) == ("success", 0, model)
+    assert [(attempt.kind, attempt.verdict) for attempt in record.attempts] == [
+        ("initial", "applied"),
+        ("repair", "applied"),
+    ]
+    assert [attempt.build.exit_code for attempt in record.attempts if attempt.build] == [1, 0]
+    assert record.attempts[0].usage
+    assert record.attempts[0].finish_reason
+    without_key(project_folder, done.stdout, done.stderr)
+
+
+def test_logs_are_for_their_owner_alone(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    run_code_commit(project_folder, "--model", "replay:agent-config/recorded")
+    log = the_log(project_folder)
+    for path in [log.parent, log, *log.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_two_runs_in_one_second_have_logs_of_their_own(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    for _ in range(4):
+        assert run_code_commit(project_folder, "--model", "replay:agent-config/recorded").returncode == 0
+    logs = list((project_folder / "agent-config" / "logs").iterdir())
+    assert len(logs) == 4
+    assert all(re.fullmatch(r"\d{4}(-\d\d){5}(-\d+)?-committing-code", log.name) for log in logs)
+
+
+def test_the_key_that_a_build_prints_reaches_neither_log_nor_prompt(project_folder: Path, run_code_commit: Run):
+    give_key(project_folder, "openai-key.txt")
+    (project_folder / "build.sh").write_text(
+        f"#!/bin/sh\nprintf 'test-key/0123'; sleep 0.3; echo '+456789abcdef'\necho '{KEY}' | base64\nenv\nexit 1\n"
+    )
+    git(project_folder, "commit", "-qam", "leaky build")
+    with FakeServer(answers=[WRONG, RIGHT]) as server:
+        done = run_code_commit(
+            project_folder, "--model", "openai", "--base-url", server.base_url("openai"), "--max-repairs", "1",
+            env={"OPENAI_API_KEY": KEY, "FOO": KEY, "CODE_COMMIT_QUIET": "0"},
+        )  # fmt: skip
+    assert done.returncode == 1
+    sent = json.dumps([request.body for request in server.requests])
+    assert KEY[:-2] not in sent
+    log = the_log(project_folder)
+    output = (log / "1-build.txt").read_text()
+    assert output.startswith("*" * (len(KEY) - 2) + "ef\n")
+    assert "OPENAI_API_KEY" not in output
+    assert "FOO" not in output
+    assert "CODE_COMMIT_ATTEMPT=1" in output
+    assert f"CODE_COMMIT_RUN={log.name}" in output
+    assert "CODE_COMMIT_QUIET" not in output
+    (project_folder / "build.sh").unlink()  # it holds the key by its author's own hand
+    (log / "1-changes.diff").unlink()
+    without_key(project_folder, done.stderr, sent)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (401, {"error": {"message": f"Incorrect API key provided: {KEY[:6]}****{KEY[-4:]}", "code": "invalid_api_key"}}, "key"),
+        (429, {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}, "quota"),
+        (404, {"error": {"message": "The model does not exist", "code": "model_not_found"}}, "model"),
+    ],
+)  # fmt: skip
+def test_an_llm_that_cannot_be_asked_ends_with_3_and_its_own_words(
+    status, body, said, project_folder, run_code_commit: Run
+):
+    from fake_server import Fault
+
+    give_key(project_folder, "openai-key.txt")
+    before = (project_folder / "ok.txt").read_bytes()
+    with FakeServer(answers=[RIGHT], faults=[Fault("status", status=status, body=body)]) as server:
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"))
+    assert done.returncode == 3
+    assert said in done.stderr
+    assert (project_folder / "ok.txt").read_bytes() == before
+    log = the_log(project_folder)
+    assert json.loads((log / "1-response.json").read_text())["error"]["code"] == body["error"]["code"]
+    assert load_run_record((log / "run.json").read_bytes()).status == "llm_error"
+    assert KEY[-4:] not in done.stderr + (log / "1-response.json").read_text()
+    without_key(project_folder, done.stdout, done.stderr)
+
+
+def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_code_commit: Run):
+    from fake_apis import Answer
+
+    give_key(project_folder, "openai-key.txt")
+    with FakeServer(answers=[Answer(RIGHT, ending="truncated"), RIGHT]) as server:
+        done = run_code_commit(
+            project_folder, "--model", "openai", "--base-url", server.base_url("openai"), "--on-rejected", "stop"
+        )
+    assert done.returncode == 4, done.stderr
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"
+    assert "cut off" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path):
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho started\nsleep 61 & sleep 62\n")
+    command = [*CODE_COMMIT, "--model", "replay:agent-config/recorded"]
+    process = subprocess.Popen(command, cwd=project_folder, stderr=subprocess.PIPE, text=True)
+    log = wait_for(lambda: next((project_folder / "agent-config" / "logs").glob("*/1-build.txt"), None))
+    wait_for(lambda: "started" in log.read_text())
+    process.send_signal(number)
+    _, said = process.communicate(timeout=15)
+    assert process.returncode == code
+    assert "interrupted" in said
+    record = load_run_record((log.parent / "run.json").read_bytes())
+    assert (record.status, record.exit_code) == ("interrupted", code)
+    assert log.read_text().startswith("started\n")
+    assert (project_folder / "ok.txt").read_text() == "ok\n"  # whole: the response was applied before the build
+
+
+def wait_for(question, seconds: float = 20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = question()
+        if answer:
+            return answer
+        time.sleep(0.02)
+    pytest.fail("waited in vain")
+
+
+def test_a_bug_ends_with_70_and_a_traceback_in_the_log(project_folder: Path):
+    """The bug is made by an LLM that answers with something that is no text."""
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    program = (
+        "import sys; from code_commit.llm import replay; from code_commit.cli import main\n"
+        "replay.ReplayLLM.complete = lambda *arguments: 1 / 0\n"
+        "sys.exit(main(['--model', 'replay:agent-config/recorded']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=project_folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 70
+    traceback = the_log(project_folder) / "traceback.txt"
+    assert "ZeroDivisionError" in traceback.read_text()
+    assert f"agent-config/logs/{traceback.parent.name}/traceback.txt" in done.stderr
+    assert load_run_record((traceback.parent / "run.json").read_bytes()).status == "internal_error"
+
+
+def test_json_of_a_run_that_did_not_begin_has_the_same_shape(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").unlink()
+    done = run_code_commit(project_folder, "--model", "replay:nowhere", "--json")
+    assert done.returncode == 2
+    record = load_run_record(done.stdout)
+    assert (record.status, record.exit_code, record.attempts) == ("not_set_up", 2, [])
+    assert "build.sh is missing" in (record.message or "")
+
+
+def test_quiet_prints_nothing_but_errors(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run_code_commit(project_folder, "--model", "replay:agent-config/gone", env={"CODE_COMMIT_QUIET": "1"})
+    assert done.returncode == 2
+    assert "no folder agent-config/gone" in done.stderr
+
+
+def test_names_with_orders_for_the_terminal_are_printed_escaped(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text("^^^a\x1b]0;title\x07b\nx\n^^^end\n")
+    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded", "--on-rejected", "stop")
+    assert done.returncode == 4
+    assert "\x1b" not in done.stderr
+    assert "a\\x1b]0;title\\x07b" in done.stderr
