@@ -231,9 +231,11 @@ def choose_model(model: str, keys: Mapping[Provider, ApiKey]) -> ModelChoice:
     if not model:
         provider = next((provider for provider in DEFAULT_MODELS if provider in keys), None)
         if provider is None:
-            files = ", ".join(f"{AGENT_CONFIG}/{provider}-key.txt" for provider in DEFAULT_MODELS)
             variables = ", ".join(KEY_VARIABLES[provider] for provider in DEFAULT_MODELS)
-            raise NotSetUpError(f"no API key: write one into {files} (mode 600), or set {variables}; or name a --model")
+            raise NotSetUpError(
+                f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(DEFAULT_MODELS)}; mode 600) "
+                f"or a variable ({variables}), or name a --model"
+            )
         return ModelChoice(provider, DEFAULT_MODELS[provider])
     prefix, colon, name = model.partition(":")
     if colon and prefix in typing.get_args(Provider):

@@ -98,7 +98,7 @@ class Totals:
 
 @dataclass(slots=True)
 class RunRecord:
-    """The whole run, as run.json holds it. A run that was killed has the status `running`, and no process has its `pid`."""
+    """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`."""
 
     version: str
     run: str
@@ -120,7 +120,16 @@ class RunRecord:
 
 
 Event = Literal[
-    "started", "asking", "retrying", "responded", "rejected", "applied", "building", "built", "warned", "finished"
+    "started",
+    "asking",
+    "retrying",
+    "responded",
+    "rejected",
+    "applied",
+    "building",
+    "built",
+    "warned",
+    "finished",
 ]
 
 StepListener = Callable[[RunRecord, Event], None]

@@ -165,7 +165,7 @@ def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_
     from fake_apis import Answer
 
     give_key(project_folder, "openai-key.txt")
-    with FakeServer(answers=[Answer(RIGHT, ending="truncated"), RIGHT]) as server:
+    with FakeServer(answers=[Answer(RIGHT, ending="cut_off"), RIGHT]) as server:
         done = run_code_commit(
             project_folder, "--model", "openai", "--base-url", server.base_url("openai"), "--on-rejected", "stop"
         )

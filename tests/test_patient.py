@@ -1,0 +1,57 @@
+"""A real project as the patient: this very package, whose build runs a part of its tests."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from conftest import Run, git
+
+from code_commit.changes import FileReplacement
+from code_commit.parse import render_response
+
+SOURCE = Path(__file__).parents[1]
+COPIED = ["code_commit", "system_prompts", "tests/test_parse.py", "tests/test_prompts.py", "pyproject.toml"]
+
+
+def make_patient(root: Path) -> None:
+    root.mkdir()
+    for name in COPIED:
+        if (SOURCE / name).is_dir():
+            shutil.copytree(SOURCE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            (root / name).parent.mkdir(exist_ok=True)
+            shutil.copy(SOURCE / name, root / name)
+    (root / ".gitignore").write_text("/agent-config\n__pycache__\n.hypothesis\n")
+    python = f"{sys.executable} -m pytest -q -p no:cacheprovider -p no:xdist -o addopts= tests"
+    (root / "build.sh").write_text(f"#!/bin/sh\nPYTHONPATH=. exec {python}\n")
+    (root / "build.sh").chmod(0o755)
+    (root / "agent-config" / "recorded").mkdir(mode=0o700, parents=True)
+    (root / "agent-config" / "query.txt").write_text("Let the parser accept ^^^stop as well as ^^^end.\n")
+    (root / "agent-config" / "codeRollup.txt").write_text((root / "code_commit" / "parse.py").read_text())
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "start")
+
+
+def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: Run):
+    root = tmp_path / "patient"
+    make_patient(root)
+    path = "code_commit/parse.py"
+    good = (root / path).read_text()
+    better = good.replace('    if word == "end":\n', '    if word in ("end", "stop"):\n')
+    broken = better.replace('"stop"):\n', '"stop"):\n        return len(text)\n')
+    assert len({good, better, broken}) == 3
+    for number, content in enumerate([broken, better], start=1):
+        response = f"Attempt {number}.\n\n" + render_response([FileReplacement(path, content)])
+        (root / "agent-config" / "recorded" / f"{number}-response.txt").write_text(response)
+
+    done = run_code_commit(root, "--model", "replay:agent-config/recorded", timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert (root / path).read_text() == better
+    assert git(root, "diff", "--stat").splitlines()[-1] == " 1 file changed, 1 insertion(+), 1 deletion(-)"
+    (log,) = (root / "agent-config" / "logs").iterdir()
+    prompt = (log / "2-query.txt").read_text()
+    assert "FAILED tests/test_parse.py" in prompt
+    assert "no-block" in prompt
+    assert f"--- FILE REPLACEMENT {path} ---\n{broken}" in prompt
