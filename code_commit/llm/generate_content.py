@@ -10,7 +10,7 @@ from code_commit.config import ModelChoice, Settings
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off
 from code_commit.llm.call import Call
-from code_commit.llm.connection import OpenReply, Reply
+from code_commit.llm.connection import OpenReply, PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, member, text_of
 from code_commit.llm.refusals import has_error
 from code_commit.llm.server_sent_events import read_events
@@ -60,8 +60,7 @@ class GenerateContentAPI:
             if whole is not None:
                 hop.take_all(call, _chunks(call, whole))
             else:
-                events = read_events(counted_pieces(call, pieces))
-                hop.take_all(call, (call.event(data) for _, data in events if data != "[DONE]"))
+                hop.take_stream(call, pieces)
         if not hop.finish_reason and not hop.block_reason:
             raise call.broken("no finishReason")
         return hop
@@ -104,6 +103,15 @@ class _Hop:
         self.block_reason = ""
         self.continuation_token = ""
         self._parts: list[str] = []
+
+    def take_stream(self, call: Call, pieces: Iterable[bytes]) -> None:
+        """Add the chunks of a stream. A connection that breaks behind the finish reason has lost no text."""
+        events = read_events(counted_pieces(call, pieces))
+        try:
+            self.take_all(call, (call.event(data) for _, data in events if data != "[DONE]"))
+        except PassingFailure as failure:
+            if not self.finish_reason or failure.reply is not None:
+                raise
 
     def take_all(self, call: Call, chunks: Iterable[Any]) -> None:
         """Add the chunks of a reply. Raises what an error among them amounts to."""

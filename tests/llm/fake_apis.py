@@ -1,4 +1,4 @@
-"""The bodies and event streams that the vendors' APIs answer with. test_fake_server.py checks them with the SDKs' types."""
+"""The bodies and event streams of the vendors' APIs. test_fake_server.py checks them with the SDKs' types."""
 
 import json
 from dataclasses import dataclass

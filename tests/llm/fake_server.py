@@ -14,6 +14,7 @@ import json
 import re
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self._serve(json.loads(data))
+        self._serve(json.loads(data) if data else None)
 
     def _serve(self, body: Any) -> None:
         fake = self.server.fake
@@ -357,7 +358,8 @@ def main() -> None:
     arguments = parser.parse_args()
     files = sorted(arguments.answers.glob("*-response.txt"), key=lambda path: int(path.name.partition("-")[0]))
     with FakeServer([path.read_text("utf-8") for path in files], port=arguments.port) as server:
-        print(server.url, flush=True)
+        sys.stdout.write(server.url + "\n")
+        sys.stdout.flush()
         while True:
             time.sleep(3600)
 

@@ -1,0 +1,118 @@
+"""How the tests ask an LLM: a clock that jumps, a listener that remembers, and one table of all the ways to ask."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fake_server import FakeServer
+
+from code_commit.config import ApiKey, ModelChoice, Settings
+from code_commit.exchange import Prompt, Response
+from code_commit.llm.network import NetworkLLM
+from code_commit.llm.pace import Pace
+from code_commit.project import Project
+
+KEY = "sk-test-4f9a8b7c6d5e"
+ROOT = Path("/work tree/project")
+PROMPT = Prompt("SYSTEM PROMPT\n", "", "QUERY AND CODEBASE\n")
+CACHED_PROMPT = Prompt("SYSTEM PROMPT\n", "CODEBASE AND QUERY\n", "BUILD OUTPUT\n")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One API and how it is chosen."""
+
+    provider: Any
+    model: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_background(self) -> bool:
+        return self.provider == "openai" or (self.provider == "gemini" and not self.settings)
+
+
+WAYS = {
+    "responses": Way("openai", "gpt-6.2-sol"),
+    "interactions": Way("gemini", "gemini-4-argon"),
+    "messages": Way("anthropic", "claude-opus-5-5"),
+    "chat": Way("chat", "some-model"),
+    "generate": Way("gemini", "gemini-4-argon", {"gemini_api": "generate_content"}),
+}
+
+
+class Clock:
+    """Time that sleeping moves on at once. `waits` holds what was slept."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.waits: list[float] = []
+
+    def now(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.ahead += seconds
+
+    def pace(self, **more: Any) -> Pace:
+        """A pace on this clock, whose jitter is always its upper end."""
+        times: dict[str, Any] = {"read": 0.4, "stream_read": 0.4, "connect": 2.0, "write": 2.0, "cancel": 1.0}
+        return Pace(now=self.now, sleep=self.sleep, random=lambda: 1.0, **(times | more))
+
+
+class Listener:
+    """Remembers what it is told; `steps` in order."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.request: tuple[str, dict[str, str], Any] = ("", {}, None)
+        self.jobs: list[str] = []
+        self.retries: list[tuple[str, float]] = []
+        self.states: list[str] = []
+        self.replies: list[tuple[int, dict[str, str], Any]] = []
+
+    def requested(self, url: str, headers: Any, body: Any) -> None:
+        self.steps.append("requested")
+        self.request = (url, dict(headers), body)
+
+    def job_created(self, job_id: str) -> None:
+        self.steps.append("job_created")
+        self.jobs.append(job_id)
+
+    def progressed(self, state: str) -> None:
+        self.steps.append("progressed")
+        self.states.append(state)
+
+    def retrying(self, reason: str, delay: float) -> None:
+        self.steps.append("retrying")
+        self.retries.append((reason, delay))
+
+    def replied(self, status: int, headers: Any, body: Any) -> None:
+        self.steps.append("replied")
+        self.replies.append((status, dict(headers), body))
+
+    @property
+    def heard(self) -> str:
+        """Everything but the request's headers, whose key the run's log censors."""
+        return repr((self.request[0], self.request[2], self.jobs, self.retries, self.states, self.replies))
+
+
+def open_way(
+    way: Way, base_url: str, pace: Pace | None = None, *, key: str | None = KEY, timeout: float = 600, **settings: Any
+) -> NetworkLLM:
+    """The LLM behind one way to ask."""
+    choice = ModelChoice(way.provider, way.model)
+    all_settings = Settings(base_url=base_url, llm_timeout=timeout, **(way.settings | settings))
+    api_key = ApiKey(way.provider, key, "agent-config/test-key.txt") if key else None
+    return NetworkLLM(choice, api_key, all_settings, Project(ROOT), pace)
+
+
+def ask(
+    way: Way, server: FakeServer, prompt: Prompt = PROMPT, clock: Clock | None = None, **more: Any
+) -> tuple[Response, Listener]:
+    """Ask once, on a clock that jumps."""
+    listener = Listener()
+    pace = more.pop("pace", None) or (clock or Clock()).pace()
+    with open_way(way, server.base_url(way.provider), pace, **more) as llm:
+        return llm.complete(prompt, listener), listener

@@ -1,0 +1,107 @@
+"""The fake server speaks as the vendors do: the official SDKs' types and clients accept what it sends."""
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import anthropic
+import fake_apis as apis
+import fake_server
+import openai
+import pytest
+from anthropic.types import Message, RawMessageStreamEvent
+from fake_apis import Answer
+from fake_server import FakeServer
+from google.genai import types as google_types
+from google.genai._gaos.types.interactions.interaction import Interaction
+from openai.types.chat import ChatCompletionChunk
+from openai.types.responses import Response
+from pydantic import TypeAdapter
+
+ENDINGS = ["complete", "cut_off", "refused", "filtered", "empty"]
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
+def test_responses_are_openai_responses(ending):
+    answer = Answer("hello", ending)
+    status = apis.OPENAI_STATUS.get(ending, "completed")
+    for state in ("queued", "in_progress", "cancelled", status):
+        body = apis.openai_response("resp_1", "gpt-6.2-sol", state, answer)
+        response = Response.model_validate(body, strict=True)
+        assert response.status == state
+    if ending == "complete":
+        assert "hello" in response.output_text
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
+def test_interactions_are_google_interactions(ending):
+    answer = Answer("hello world", ending)
+    for state in ("queued", "in_progress", "cancelled", apis.GEMINI_STATUS.get(ending, "completed")):
+        interaction = Interaction.model_validate(apis.interaction("i1", "gemini-4-argon", state, answer))
+        assert interaction.status == state
+    if ending == "complete":
+        assert interaction.output_text == "hello world"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_message_events_are_anthropic_events(ending):
+    adapter = TypeAdapter(RawMessageStreamEvent)
+    for event in apis.messages_events("claude-opus-5-5", Answer("hello", ending)):
+        assert adapter.validate_python(event).type == event["type"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_chat_chunks_are_openai_chunks(ending):
+    for chunk in apis.chat_chunks("m", Answer("hello", ending)):
+        ChatCompletionChunk.model_validate(chunk, strict=True)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_generate_content_chunks_are_google_replies(ending):
+    for chunk in apis.generate_content_chunks("m", Answer("hello", ending)):
+        google_types.GenerateContentResponse.model_validate(chunk)
+
+
+def test_the_openai_sdk_understands_the_server():
+    with (
+        FakeServer(["first", "second"]) as server,
+        openai.OpenAI(base_url=server.url + "/v1", api_key="x", max_retries=0) as client,
+    ):
+        job = client.responses.create(model="m", input="p", background=True)
+        states = [client.responses.retrieve(job.id).status, (last := client.responses.retrieve(job.id)).status]
+        assert [job.status, *states] == ["queued", "in_progress", "completed"]
+        assert "first" in last.output_text
+        assert client.responses.cancel(job.id).status == "cancelled"
+        with client.chat.completions.create(model="m", messages=[], stream=True) as stream:
+            chunks = list(stream)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "second"
+        assert chunks[-1].usage.prompt_tokens == 1000
+
+
+def test_the_anthropic_sdk_understands_the_server():
+    with (
+        FakeServer(["hello"]) as server,
+        anthropic.Anthropic(base_url=server.url, api_key="x", max_retries=0) as client,
+    ):
+        with client.messages.stream(model="m", max_tokens=9, messages=[{"role": "user", "content": "p"}]) as stream:
+            message = stream.get_final_message()
+        assert isinstance(message, Message)
+        assert message.content[-1].text == "hello"
+        assert message.usage.output_tokens == 40
+
+
+def test_the_server_can_be_started_from_a_shell(tmp_path):
+    (tmp_path / "1-response.txt").write_text("one")
+    (tmp_path / "2-response.txt").write_text("two")
+    command = [sys.executable, fake_server.__file__, "--port", "0", "--answers", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path("/")) as process:
+        try:
+            url = process.stdout.readline().strip()
+            for text in ("one", "two"):
+                body = json.dumps({"model": "m", "messages": []}).encode()
+                with urllib.request.urlopen(url + "/v1/chat/completions", body, timeout=10) as reply:
+                    assert text[:1].encode() in reply.read()
+        finally:
+            process.kill()

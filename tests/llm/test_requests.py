@@ -1,0 +1,217 @@
+"""What is sent: the vendors' own types accept every body, and the prompt is in it byte for byte."""
+
+from itertools import product
+
+import pytest
+from anthropic.types.message_create_params import MessageCreateParamsStreaming
+from asking import CACHED_PROMPT, KEY, PROMPT, WAYS, ask, open_way
+from fake_server import FakeServer
+from google.genai import types as google_types
+from google.genai._gaos.types.interactions.createmodelinteraction import CreateModelInteraction
+from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+from sdk_types import check
+
+from code_commit import __version__
+from code_commit.exchange import Prompt
+from code_commit.llm.models import takes_cache_options
+
+
+def pairs(*columns):
+    return list(product(*columns))
+
+
+SETTINGS = [
+    {},
+    {"max_output_tokens": 5000},
+    {"reasoning_effort": "high"},
+    {"max_output_tokens": 5000, "reasoning_effort": "low"},
+]
+
+
+def body_of(name, prompt=PROMPT, model=None, **settings):
+    way = WAYS[name]
+    if model:
+        way = type(way)(way.provider, model, way.settings)
+    with open_way(way, "http://127.0.0.1:9/v1", **settings) as llm:
+        return llm._api.request_body(prompt)
+
+
+def check_interaction(body):
+    CreateModelInteraction.model_validate(body)
+    assert set(body) <= set(CreateModelInteraction.model_fields)
+
+
+def check_generate_content(body):
+    assert set(body) <= {"contents", "systemInstruction", "generationConfig"}
+    google_types.Content.model_validate(body["systemInstruction"])
+    google_types.Content.model_validate(body["contents"][0])
+    google_types.GenerateContentConfig.model_validate(body.get("generationConfig", {}))
+
+
+CHECKS = {
+    "responses": lambda body: check(ResponseCreateParamsNonStreaming, body),
+    "chat": lambda body: check(CompletionCreateParamsStreaming, body),
+    "messages": lambda body: check(MessageCreateParamsStreaming, body),
+    "interactions": check_interaction,
+    "generate": check_generate_content,
+}
+
+
+@pytest.mark.parametrize(("name", "prompt", "settings"), pairs(WAYS, (PROMPT, CACHED_PROMPT), SETTINGS))
+def test_the_sdk_accepts_every_body(name, prompt, settings):
+    CHECKS[name](body_of(name, prompt, **settings))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_check_refuses_what_the_api_would(name):
+    if name in ("responses", "chat", "messages"):
+        with pytest.raises(ValueError, match="Extra inputs"):
+            CHECKS[name](body_of(name) | {"no_such_member": 1})
+    else:
+        with pytest.raises((ValueError, AssertionError)):
+            CHECKS[name](body_of(name) | {"no_such_member": 1})
+
+
+@pytest.mark.parametrize(("name", "prompt"), pairs(WAYS, (PROMPT, CACHED_PROMPT)))
+def test_no_sampling_is_sent_and_no_limit_unless_it_is_asked_for(name, prompt):
+    text = repr(body_of(name, prompt)).lower()
+    assert "temperature" not in text
+    assert "top_p" not in text
+    assert "reasoning" not in text
+    assert "thinking" not in text
+    assert ("max_" in text or "maxo" in text) == (name == "messages")
+
+
+def user_texts(name, body):
+    if name == "responses":
+        return [block["text"] for block in body["input"][0]["content"]]
+    if name == "interactions":
+        return [block["text"] for block in body["input"]]
+    if name == "generate":
+        return [part["text"] for part in body["contents"][0]["parts"]]
+    content = body["messages"][-1]["content"]
+    return [content] if isinstance(content, str) else [block["text"] for block in content]
+
+
+def system_text(name, body):
+    if name == "responses":
+        return body["instructions"]
+    if name == "interactions":
+        return body["system_instruction"]
+    if name == "generate":
+        return body["systemInstruction"]["parts"][0]["text"]
+    return body["system"][0]["text"] if name == "messages" else body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(("name", "prompt"), pairs(WAYS, (PROMPT, CACHED_PROMPT)))
+def test_the_prompt_arrives_whole(name, prompt):
+    with FakeServer(["x"]) as server:
+        ask(WAYS[name], server, prompt)
+        body = server.requests[0].body
+    assert "".join(user_texts(name, body)) == prompt.user
+    assert system_text(name, body) == prompt.system
+    assert all(user_texts(name, body))
+    if prompt.stable and name != "chat":
+        assert user_texts(name, body) == [prompt.stable, prompt.rest]
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_odd_text_arrives_as_it_is(name):
+    odd = Prompt("a\u2028b\x00\x07", "", 'tab\t"quote" \\ back\r\nslash 日本語 😀 \x7f')
+    with FakeServer(["x"]) as server:
+        ask(WAYS[name], server, odd)
+        assert "".join(user_texts(name, server.requests[0].body)) == odd.user
+        assert system_text(name, server.requests[0].body) == odd.system
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_half_a_character_in_the_prompt_is_no_crash(name):
+    with FakeServer(["x"]) as server:
+        response, _ = ask(WAYS[name], server, Prompt("s", "", "half \ud83d"))
+        assert response.text == "x"
+        assert "".join(user_texts(name, server.requests[0].body)) == "half ?"
+
+
+def test_the_specifications_layout_pays_for_no_cache():
+    assert body_of("responses")["prompt_cache_options"] == {"mode": "explicit"}
+    assert "breakpoint" not in repr(body_of("responses"))
+    assert "prompt_cache_key" not in body_of("responses")
+    assert "cache" not in repr(body_of("messages"))
+    assert "cache" not in repr(body_of("responses", model="gpt-5.5"))
+
+
+def test_the_cached_layout_marks_its_boundaries():
+    body = body_of("responses", CACHED_PROMPT)
+    mark = {"mode": "explicit", "ttl": "30m"}
+    assert [block.get("prompt_cache_breakpoint") for block in body["input"][0]["content"]] == [mark, None]
+    assert body["prompt_cache_key"] == body_of("responses", CACHED_PROMPT)["prompt_cache_key"]
+    assert body["prompt_cache_key"] != body_of("responses", CACHED_PROMPT, model="gpt-6.2-astra")["prompt_cache_key"]
+    assert "work tree" not in body["prompt_cache_key"]
+    older = body_of("responses", CACHED_PROMPT, model="gpt-5.4")
+    assert "prompt_cache_options" not in older
+    assert "breakpoint" not in repr(older)
+    body = body_of("messages", CACHED_PROMPT)
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    assert body["system"][0]["cache_control"] == hour
+    assert [block.get("cache_control") for block in body["messages"][0]["content"]] == [hour, None]
+
+
+def test_which_models_take_cache_options():
+    taking = [
+        "gpt-5.6-sol",
+        "gpt-5.6",
+        "gpt-6-luna",
+        "gpt-6.2-sol",
+        "gpt-6.1-terra",
+        "gpt-7",
+        "gpt-10.1-x",
+        "openai/gpt-6.2-sol",
+    ]
+    refusing = ["gpt-5.5", "gpt-5", "gpt-5.2", "gpt-4o", "gpt-4.1", "o3", "my-gpt-6", "gpt-oss-120b", "gpt-4.61"]
+    assert [name for name in [*taking, *refusing] if takes_cache_options(name)] == taking
+
+
+def test_the_key_stands_in_one_header_alone():
+    for name, way in WAYS.items():
+        with FakeServer(["x"]) as server:
+            _, listener = ask(way, server)
+            for request in server.requests:
+                assert KEY not in request.path
+                assert KEY not in repr(request.body)
+                header = "x-goog-api-key" if way.provider == "gemini" else "authorization"
+                assert [key for key, value in request.headers.items() if KEY in value] == [header]
+                assert request.headers["user-agent"] == f"code-commit/{__version__} (python httpx)"
+            sent = {key.lower(): value for key, value in listener.request[1].items()}
+            assert sent.items() <= server.requests[0].headers.items(), name
+            assert listener.request[0] == server.url + server.requests[0].path
+            assert listener.request[2] == server.requests[0].body
+
+
+def test_a_chat_server_without_a_key_is_asked_without_one():
+    with FakeServer(["x"]) as server:
+        response, _ = ask(WAYS["chat"], server, key=None)
+        assert response.text == "x"
+        assert "authorization" not in server.requests[0].headers
+
+
+def test_anthropics_version_and_output_limit():
+    with FakeServer(["x"]) as server:
+        ask(WAYS["messages"], server)
+        assert server.requests[0].headers["anthropic-version"] == "2026-10-21"
+        assert server.requests[0].body["max_tokens"] == 128_000
+    assert body_of("messages", model="claude-sonnet-4-5-20250929")["max_tokens"] == 64_000
+    assert body_of("messages", model="claude-3-5-sonnet-20241022")["max_tokens"] == 8_192
+    assert body_of("messages", model="claude-opus-4-1-20250805")["max_tokens"] == 32_000
+    assert body_of("messages", model="claude-next")["max_tokens"] == 64_000
+
+
+def test_the_output_limit_of_chat_has_two_names():
+    def limit(base_url):
+        with open_way(WAYS["chat"], base_url, max_output_tokens=7) as llm:
+            body = llm._api.request_body(PROMPT)
+        return {name for name in body if name.startswith("max_")}
+
+    assert limit("https://api.openai.com/v1") == {"max_completion_tokens"}
+    assert limit("http://127.0.0.1:11434/v1") == {"max_tokens"}
+    assert limit("https://notopenai.com/v1") == {"max_tokens"}
