@@ -7,12 +7,13 @@ from pathlib import Path
 from code_commit.apply.failures import apply_failure
 from code_commit.apply.plan import Plan, Write, make_plan
 from code_commit.apply.record import FolderStep, Record
+from code_commit.apply.recovery import TRANSACTION_FOLDER
 from code_commit.apply.snapshots import first_folders, load_layers
 from code_commit.apply.staging import Staging
 from code_commit.apply.transaction import Transaction
 from code_commit.apply.tree import Tree
 from code_commit.changes import VerifiedChange, VerifiedChanges
-from code_commit.project import Project
+from code_commit.project import AGENT_CONFIG, Project
 
 
 def writes_of(changes: VerifiedChanges) -> list[Write]:
@@ -49,6 +50,7 @@ def carry_out(
         plan = _plan(writes, project, layers, folders)
         if not (plan.writes or plan.made or plan.removed):
             return
+        at = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
         for beside in (False, True):
             with Staging(project) as staging:
                 transaction = Transaction(staging, plan, snapshot, layers, beside=beside)

@@ -113,9 +113,9 @@ def remove_originals(snapshot: Path, written: Iterable[str]) -> None:
     for name in written:
         with suppress(FileNotFoundError):
             (snapshot / ORIGINALS / name).unlink()
-    with suppress(OSError):
-        (snapshot / ORIGINALS).rmdir()
-        snapshot.rmdir()
+    for folder in (snapshot / ORIGINALS, snapshot):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def write_layer(snapshot: Path, name: str, content: bytes) -> None:

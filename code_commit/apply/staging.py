@@ -35,15 +35,25 @@ class Staging:
         self.areas: Sequence[str] = ()
         self._config = os.open(project.agent_config, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with suppress(FileExistsError):
-                os.mkdir(TRANSACTION_FOLDER, 0o700, dir_fd=self._config)
-                sync_folder(self._config)
-            self.folder = os.open(TRANSACTION_FOLDER, FOLDER, dir_fd=self._config)
+            self.folder = self._open_or_make()
         except OSError:
             os.close(self._config)
             raise
         self.tree = Tree(project.root)
         self._beside = Tree(project.root)
+
+    def _open_or_make(self) -> int:
+        try:
+            os.mkdir(TRANSACTION_FOLDER, 0o700, dir_fd=self._config)
+        except FileExistsError:
+            return os.open(TRANSACTION_FOLDER, FOLDER, dir_fd=self._config)
+        try:
+            sync_folder(self._config)
+            return os.open(TRANSACTION_FOLDER, FOLDER, dir_fd=self._config)
+        except OSError:
+            with suppress(OSError):
+                os.rmdir(TRANSACTION_FOLDER, dir_fd=self._config)
+            raise
 
     def __enter__(self) -> Self:
         return self

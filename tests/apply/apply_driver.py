@@ -159,8 +159,11 @@ def attempt(what: str, root: str) -> tuple[int, object]:
 
 
 def serve() -> None:
+    import ctypes  # noqa: F401
+    import hashlib  # noqa: F401 - these are loaded before the first child is traced
+
     import code_commit.apply.carry_out
-    import code_commit.apply.restoring  # noqa: F401 - loaded before the first child is traced
+    import code_commit.apply.restoring  # noqa: F401
 
     while request := sys.stdin.readline():
         start, started = os.pipe()
@@ -168,13 +171,13 @@ def serve() -> None:
         child = os.fork()
         if child == 0:
             _be_traceable()
+            say(str(os.getpid()))
             os.read(start, 1)
             code, outcome = attempt(*json.loads(request))
             os.write(result, json.dumps(outcome).encode())
             os._exit(code)
         os.close(start)
         os.close(result)
-        say(str(child))
         sys.stdin.readline()
         os.write(started, b"\n")
         with os.fdopen(results, "rb") as outcome_file:

@@ -119,9 +119,9 @@ class Driver:
                 calls.append(Call(match[1], counts[match[1]], line))
         return calls
 
-    def inject(self, call: Call, injection: str, what: str, root: Path) -> Outcome:
-        """Run it with `signal=...` or `error=...` injected at that call."""
-        point = f"inject={call.name}:{injection}:when={call.number}"
+    def inject(self, call: Call, injection: str, what: str, root: Path, *, until: str = "") -> Outcome:
+        """Run it with `signal=...` or `error=...` injected at that call, and all later ones of its name with `until="+"`."""
+        point = f"inject={call.name}:{injection}:when={call.number}{until}"
         return self._run(["-o", "/dev/null", "-e", f"trace={call.name}", "-e", point], what, root)
 
     def _run(self, options: Sequence[str], what: str, root: Path) -> Outcome:
