@@ -67,6 +67,8 @@ NEW_FILES: Mapping[str, bytes | None] = {
     "apart/w": b"w\n",
 }
 
+MANY_FILES: Mapping[str, bytes | None] = {f"many/{number % 7}/{number}": b"%d\n" % number for number in range(90)}
+
 
 def make_tree(root: Path, files: Files = OLD_FILES, folders: Mapping[str, int] | None = None) -> Project:
     """Write the tree that the plan of `NEW_FILES` is for, or another one."""
@@ -139,6 +141,8 @@ def act(what: str, root: Path) -> None:
     project = Project(root)
     if what == "apply":
         apply_changes(verified(root, NEW_FILES), project, root / SNAPSHOT)
+    elif what == "apply many":
+        apply_changes(verified(root, MANY_FILES), project, root / SNAPSHOT)
     elif what == "recover":
         recover(project)
     elif what == "restore":

@@ -107,9 +107,9 @@ class Driver:
         self._server.stdout.close()
         self._server.wait()
 
-    def trace(self, log: Path, what: str, root: Path) -> list[Call]:
-        """Return the calls of a run that nothing disturbs; paths of descriptors are shown."""
-        outcome = self._run(["-y", "-s", "200", "-o", str(log), "-e", f"trace={TRACED}"], what, root)
+    def trace(self, log: Path, what: str, root: Path, *, always: Sequence[str] = ()) -> list[Call]:
+        """Return the calls of a run that nothing disturbs, but for what is `always` injected; with descriptors' paths."""
+        outcome = self._run(["-y", "-s", "200", "-o", str(log), "-e", f"trace={TRACED}", *always], what, root)
         assert outcome.exit_code == 0, outcome
         counts: Counter[str] = Counter()
         calls = []
@@ -119,10 +119,12 @@ class Driver:
                 calls.append(Call(match[1], counts[match[1]], line))
         return calls
 
-    def inject(self, call: Call, injection: str, what: str, root: Path, *, until: str = "") -> Outcome:
+    def inject(
+        self, call: Call, injection: str, what: str, root: Path, *, until: str = "", always: Sequence[str] = ()
+    ) -> Outcome:
         """Run it with `signal=...` or `error=...` injected at that call, and all later ones of its name with `until="+"`."""
         point = f"inject={call.name}:{injection}:when={call.number}{until}"
-        return self._run(["-o", "/dev/null", "-e", f"trace={call.name}", "-e", point], what, root)
+        return self._run(["-o", "/dev/null", "-e", f"trace={call.name},linkat", "-e", point, *always], what, root)
 
     def _run(self, options: Sequence[str], what: str, root: Path) -> Outcome:
         self._tell(json.dumps([what, str(root)]))

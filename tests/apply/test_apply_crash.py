@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from code_commit.project import Project
 pytestmark = needs_strace
 
 KILL = "signal=SIGKILL"
+NO_WAY_ACROSS = ("-e", "inject=linkat:error=EXDEV:when=1")  # agent-config is on another file system
 
 
 def fresh(root: Path) -> Project:
@@ -33,9 +35,9 @@ def fresh(root: Path) -> Project:
     return make_tree(root)
 
 
-def kill(driver: Driver, call: Call, what: str, root: Path) -> None:
+def kill(driver: Driver, call: Call, what: str, root: Path, always: Sequence[str] = ()) -> None:
     """Run the driver into the kill; it counts only if it really died there."""
-    outcome = driver.inject(call, KILL, what, root)
+    outcome = driver.inject(call, KILL, what, root, always=always)
     assert outcome.exit_code == -signal.SIGKILL, (call, outcome)
 
 
@@ -75,6 +77,29 @@ def test_killed_at_every_call_of_an_apply(
     assert outcomes["old"]
     assert outcomes["new"]
     say(f"killed at {outcomes.total()} of {len(points)} calls of an apply: {dict(outcomes)}, 0 torn trees")
+
+
+def test_killed_at_every_call_of_an_apply_that_stages_beside_the_targets(
+    fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say
+) -> None:
+    old, new = trees
+    root = fast_path / "tree"
+    fresh(root)
+    calls = changing(driver.trace(fast_path / "trace", "apply", root, always=NO_WAY_ACROSS))
+    assert read_tree(root) == new
+    points = [call for call in calls if call.name != "linkat"]  # strace takes one injection for a name
+    assert any(".code-commit-txn" in call.text for call in points)
+    outcomes: Counter[str] = Counter()
+    for call in sample(points, 20, whole=whole):
+        project = fresh(root)
+        kill(driver, call, "apply", root, NO_WAY_ACROSS)
+        recover(project)
+        tree = read_tree(root)
+        assert tree in (old, new), call
+        outcomes["old" if tree == old else "new"] += 1
+    say(
+        f"killed at {outcomes.total()} of {len(points)} calls, staged beside the targets: {dict(outcomes)}, 0 torn trees"
+    )
 
 
 def test_killed_at_every_call_of_a_repair(
