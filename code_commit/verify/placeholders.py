@@ -22,9 +22,10 @@ _THING = (
     r"|scripts?|components?|markup|html|jsx|css|types?|constants?|variables?|state|dependencies|steps?|jobs?|arms|helpers?"
     r"|statements?|structs?|enums?|members?|parts?|stuff|fixtures?|tables?|schemas?|models?|views?|templates?|exports?)"
 )
+_WHOLE = r"(?:code|file|class|function|method|implementation|component|module|imports|tests|contents?|script|page)"
 _ELIDED = (
     r"(?:(?:and |keep |include |insert |your |all )*(?:the |your |all |all of the |of )*"
-    r"(?:(?:rest|remainder)(?: of(?: (?:the|this|your|my))?(?: [\w.'/-]+){1,4}?)?"
+    r"(?:(?:rest|remainder)(?: of(?: (?:the|this|your|my))?(?: [\w.'/-]+){1,3}?)?"
     rf"|(?:remaining|existing|previous|prior|original|other|unchanged|unmodified|same)(?: [\w.'/-]+){{0,3}}? {_THING}))"
 )
 _STATE = (
@@ -51,7 +52,7 @@ _UNMISTAKABLE = re.compile(
 )
 _LIKELY = re.compile(
     rf"{_OPEN} ?(?:\((?:{_ELIDED}{_STATE}?|{_BARE})\)|\[(?:{_ELIDED}{_STATE}?|{_BARE})\]|{_ELIDED}{_STATE}"
-    rf"|(?:the )?rest of (?:the |your )?(?:[\w.'/-]+ )?{_THING}|{_BARE}){_END} ?{_CLOSE}"
+    rf"|(?:the )?rest of (?:the |your )?(?:[\w.'/-]+ )?{_WHOLE}|{_BARE}){_END} ?{_CLOSE}"
 )
 _BARE_DOTS = re.compile(rf"(?://|#|--|;|/\*|<!--|\{{/\*) ?{_DOTS} ?(?:\*/\}}?|-->)?")
 

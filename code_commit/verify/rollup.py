@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 _FEW = 8
-"""So many texts are searched one by one; for more of them the codebase is gone through once, line by line."""
+"""So many texts are searched one by one; for more of them the codebase is gone through once, line by line, and only
+a text that is not found so is searched for in every place."""
 
 
 def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
@@ -25,7 +26,8 @@ def _plain(text: str) -> str:
 
 def _stands_in(text: str, rollup: str, places: Mapping[str, list[int]]) -> bool:
     offset, line = _longest_line(text)
-    return not text or any(rollup.startswith(text, start - offset) for start in places[line] if start >= offset)
+    aligned = any(rollup.startswith(text, start - offset) for start in places[line] if start >= offset)
+    return aligned or text in rollup
 
 
 def _longest_line(text: str) -> tuple[int, str]:

@@ -205,13 +205,13 @@ def _read_target(folder: _Folder, name: bytes, surroundings: _Surroundings, proj
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         raise _Stop("not-a-file", f"is {kind}, not a file: choose another path")
-    if path in surroundings.mount_points:
-        raise _Stop("other-file-system", "is mounted from elsewhere: choose another path")
-    _check_spelling(folder.descriptor, name, status)
     if (status.st_dev, status.st_ino) in surroundings.protected_inodes or (
         status.st_nlink > 1 and (status.st_dev, status.st_ino) in find_protected_links(project, path)
     ):
-        raise _Stop("protected", "is a hard link to a protected file: choose another path")
+        raise _Stop("protected", "is a protected file by another name: choose another path")
+    if path in surroundings.mount_points:
+        raise _Stop("other-file-system", "is mounted from elsewhere: choose another path")
+    _check_spelling(folder.descriptor, name, status)
     return _read_original(folder.descriptor, name, status)
 
 

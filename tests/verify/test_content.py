@@ -1,0 +1,344 @@
+"""What a file will hold byte for byte, what would lose content, and what is worth a warning."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import git
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.config import Settings
+from code_commit.project import Project, find_project
+from code_commit.redaction import Redactor
+from code_commit.verify import capture_rules, verify_changes
+from code_commit.verify.content import kept_bytes, read_umask
+from code_commit.verify.rollup import find_unseen
+
+KEY = "sk-proj-0123456789abcdefghij"
+
+
+def verify(root: Path, *changes, codebase: str | None = None, **options) -> VerifiedChanges:
+    project = find_project(root)
+    return verify_changes(changes, project, capture_rules(project, Settings(**options), codebase, Redactor([KEY])))
+
+
+def broken(root: Path, *changes, **options) -> list[tuple[str, int, str]]:
+    with pytest.raises(RejectedResponseError) as caught:
+        verify(root, *changes, **options)
+    return [(violation.path, violation.line, violation.rule) for violation in caught.value.violations]
+
+
+@pytest.mark.parametrize(
+    ("new", "original", "expected"),
+    [
+        ("a\nb\n", None, b"a\nb\n"),
+        ("a\nb\n", b"x\ny\n", b"a\nb\n"),
+        ("a\nb\n", b"x\r\ny\r\n", b"a\r\nb\r\n"),
+        ("a\nb", b"x\r\ny", b"a\r\nb"),
+        ("a\r\nb\n", b"x\r\ny\r\n", b"a\r\nb\n"),
+        ("a\r\nb\r\n", b"x\r\ny\r\n", b"a\r\nb\r\n"),
+        ("a\r\nb\r\n", b"x\ny\n", b"a\r\nb\r\n"),
+        ("a\nb\n", b"x\r\ny\n", b"a\nb\n"),
+        ("a\nb\n", b"x\ry\r", b"a\nb\n"),
+        ("a\nb\n", b"x", b"a\nb\n"),
+        ("a\nb\n", b"", b"a\nb\n"),
+        ("", b"x\r\n", b""),
+        ("", b"\xef\xbb\xbfx\n", b""),
+        ("a\n", b"\xef\xbb\xbfx\n", b"\xef\xbb\xbfa\n"),
+        ("\ufeffa\n", b"\xef\xbb\xbfx\n", b"\xef\xbb\xbfa\n"),
+        ("\ufeffa\n", b"x\n", b"\xef\xbb\xbfa\n"),
+        ("a\n", b"\xef\xbb\xbfx\r\n", b"\xef\xbb\xbfa\r\n"),
+        ("\u65e5\u672c\u2028\x0c\x85\n", b"x\n", "\u65e5\u672c\u2028\x0c\x85\n".encode()),
+    ],
+)
+def test_line_ends_and_the_bom_of_the_original_are_kept(new, original, expected):
+    assert kept_bytes(new, original) == expected
+
+
+def test_git_diff_of_a_crlf_file_shows_only_the_changed_line(project_folder):
+    (project_folder / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
+    git(project_folder, "add", "-A")
+    (change,) = verify(project_folder, FileReplacement("dos.txt", "one\n2\nthree\n", 1)).changes
+    (project_folder / "dos.txt").write_bytes(change.content)
+    assert git(project_folder, "diff", "--numstat").split() == ["1", "1", "dos.txt"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755, 0o600, 0o400, 0o777, 0o4755, 0o664])
+def test_the_mode_of_an_existing_file_is_kept(project_folder, mode):
+    (project_folder / "ok.txt").chmod(mode)
+    (change,) = verify(project_folder, FileReplacement("ok.txt", "#!/bin/sh\n", 1)).changes
+    assert change.mode == mode
+
+
+@pytest.mark.parametrize(
+    ("umask", "content", "mode"),
+    [
+        (0o022, "x\n", 0o644),
+        (0o022, "#!/bin/sh\n", 0o755),
+        (0o077, "x\n", 0o600),
+        (0o077, "#!/bin/sh\n", 0o700),
+        (0, "", 0o666),
+    ],
+)
+def test_a_new_file_gets_the_umasks_mode_and_runs_when_it_is_a_script(project_folder, umask, content, mode):
+    before = os.umask(umask)
+    try:
+        assert read_umask() == umask
+        (change,) = verify(project_folder, FileReplacement("new", content, 1)).changes
+    finally:
+        os.umask(before)
+    assert (change.action, change.mode, change.original) == ("create", mode, None)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00", b"caf\xe9\n", b"a\0b", "x\n".encode("utf-16"), b"\x89PNG\r\n\x1a\n\0"]
+)
+def test_an_existing_file_that_is_no_text_is_not_replaced_but_may_be_removed(project_folder, content):
+    (project_folder / "data").write_bytes(content)
+    assert broken(project_folder, FileReplacement("data", "text\n", 7)) == [("data", 7, "not-text")]
+    (change,) = verify(project_folder, FileRemoval("data", 1)).changes
+    assert (change.action, change.content, change.original.content) == ("delete", None, content)
+
+
+@pytest.mark.parametrize("content", ["a\0b\n", "\ud800\n", "x" * 10_000 + "\0"])
+def test_new_content_that_git_cannot_show_is_rejected(project_folder, content):
+    assert broken(project_folder, FileReplacement("a.txt", content, 2)) == [("a.txt", 2, "not-text")]
+
+
+@pytest.mark.parametrize("content", [KEY, f"key = '{KEY}'\n", KEY[::-1], KEY.encode().hex()])
+def test_content_that_holds_the_key_is_rejected_and_the_key_not_quoted(project_folder, content):
+    with pytest.raises(RejectedResponseError) as caught:
+        verify(project_folder, FileReplacement("src/a.rs", content, 4))
+    assert [(violation.line, violation.rule) for violation in caught.value.violations] == [(4, "holds-key")]
+    assert KEY not in str(caught.value)
+
+
+def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder):
+    (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
+    change = FileReplacement("a.rs", "fn a() {}\n// ... existing code ...\n", 10)
+    assert broken(project_folder, change) == [("a.rs", 12, "placeholder")]
+
+
+def test_a_removal_of_what_is_not_there_is_rejected(project_folder):
+    assert broken(project_folder, FileRemoval("gone/x", 3), FileRemoval("ok.txt", 5)) == [("gone/x", 3, "missing")]
+
+
+def test_all_violations_are_told_in_the_order_of_the_lines(project_folder):
+    changes = [
+        FileReplacement("z.txt", "fine\n", 1),
+        FileReplacement("a\0", "", 5),
+        FileReplacement("build.sh", "", 3),
+        FileReplacement("target/x", "", 9),
+        FileReplacement("b.txt", "... rest of the file unchanged ...\n", 11),
+        FileRemoval("gone", 2),
+    ]
+    assert [(line, rule) for _, line, rule in broken(project_folder, *changes)] == [
+        (2, "missing"),
+        (3, "protected"),
+        (5, "unclear-path"),
+        (9, "protected"),
+        (12, "placeholder"),
+    ]
+
+
+def test_the_same_change_twice_is_one_and_two_changes_of_one_file_are_none(project_folder):
+    twice = FileReplacement("a.txt", "x\n", 1)
+    assert len(verify(project_folder, twice, twice).changes) == 1
+    assert broken(project_folder, twice, FileReplacement("a.txt", "y\n", 4)) == [("a.txt", 4, "same-file")]
+    assert broken(project_folder, FileReplacement("ok.txt", "x\n", 1), FileRemoval("ok.txt", 4)) == [
+        ("ok.txt", 4, "same-file")
+    ]
+
+
+# Options
+
+
+@pytest.mark.parametrize("with_git", [True, False])
+@pytest.mark.parametrize(
+    ("options", "path", "rule"),
+    [
+        ({"allow": ("src/",)}, "src/a.rs", None),
+        ({"allow": ("src/",)}, "docs/a.md", "not-allowed"),
+        ({"allow": ("src",)}, "deep/src/a.rs", None),
+        ({"allow": ("/src",)}, "deep/src/a.rs", "not-allowed"),
+        ({"allow": ("*.rs", "!main.rs")}, "src/lib.rs", None),
+        ({"allow": ("*.rs", "!main.rs")}, "src/main.rs", "not-allowed"),
+        ({"allow": ("src/**/*.py",)}, "src/a/b/c.py", None),
+        ({"allow": ("SRC/",)}, "src/a.rs", "not-allowed"),
+        ({"allow": ("", "# nothing")}, "src/a.rs", "not-allowed"),
+        ({"protect": ("tests/",)}, "tests/a.rs", "protected-by-option"),
+        ({"protect": ("tests/",)}, "src/a.rs", None),
+        ({"protect": ("Tests/",)}, "tests/a.rs", "protected-by-option"),
+        ({"protect": ("*.lock",)}, "sub/yarn.lock", "protected-by-option"),
+        ({"protect": ("*.md", "!README.md")}, "README.md", None),
+        ({"protect": ("\u65e5\u672c/",)}, "\u65e5\u672c/a", "protected-by-option"),
+        ({"allow": ("src/",), "protect": ("src/gen/",)}, "src/gen/a.rs", "protected-by-option"),
+        ({"allow": ("build.sh",)}, "build.sh", "protected"),
+        ({"allow": ("target",)}, "target/x", "protected"),
+    ],
+)
+def test_allow_and_protect_have_gitignore_syntax(project_folder, monkeypatch, options, path, rule, with_git):
+    if not with_git:
+        monkeypatch.setenv("PATH", str(project_folder / "nothing"))
+    change = FileReplacement(path, "x\n", 1)
+    if rule is None:
+        assert len(verify(project_folder, change, **options).changes) == 1
+    else:
+        assert broken(project_folder, change, **options) == [(path, 1, rule)]
+
+
+def test_a_pattern_of_an_option_is_not_bent_by_the_users_own_excludes(project_folder):
+    excludes = Path(os.environ["HOME"], ".config/git/ignore")
+    excludes.parent.mkdir(parents=True)
+    excludes.write_text("*.swp\n")
+    git(project_folder, "config", "core.excludesFile", "")
+    assert broken(project_folder, FileReplacement("a.swp", "", 1), allow=("src/",)) == [("a.swp", 1, "not-allowed")]
+
+
+# The codebase
+
+
+def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_a_violation(project_folder):
+    (project_folder / "stale.txt").write_text("newer\n")
+    (project_folder / "unseen.txt").write_text("never shown\n")
+    changes = [
+        FileReplacement(name, "changed text\n", line)
+        for line, name in enumerate(("ok.txt", "stale.txt", "unseen.txt"), 1)
+    ]
+    codebase = "--- ok.txt ---\nnot yet\n--- stale.txt ---\nolder\n"
+    warnings = verify(project_folder, *changes, codebase=codebase).warnings
+    assert [warning.split()[0] for warning in warnings] == ["stale.txt", "unseen.txt"]
+    assert broken(project_folder, *changes, codebase=codebase, strict=True) == [
+        ("stale.txt", 2, "stale"),
+        ("unseen.txt", 3, "stale"),
+    ]
+    assert verify(project_folder, *changes).warnings == ()
+    new = FileReplacement("new.txt", "x\n", 1)
+    assert verify(project_folder, new, codebase=codebase, strict=True).warnings == ()
+
+
+def test_what_the_llm_wrote_itself_earlier_in_the_run_is_not_stale(project_folder):
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(strict=True), "not yet\n", Redactor([]))
+    verify_changes([FileReplacement("ok.txt", "still not right\n", 1)], project, rules)
+    (project_folder / "ok.txt").write_text("still not right\n")
+    assert verify_changes([FileReplacement("ok.txt", "ok, it is right\n", 1)], project, rules).warnings == ()
+    (project_folder / "ok.txt").write_text("formatted by the build\n")
+    with pytest.raises(RejectedResponseError, match="rollup"):
+        verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules)
+
+
+def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
+    (project_folder / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    change = FileReplacement("dos.txt", "one\n2\n", 1)
+    for codebase in ("dos.txt\none\ntwo\n", "dos.txt\r\none\r\ntwo\r\n", "\ufeffone\ntwo"):
+        assert verify(project_folder, change, codebase=codebase).warnings == ()
+
+
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=3), st.text("ab\n", max_size=12), max_size=20),
+    st.text("ab\n", max_size=60),
+)
+def test_both_ways_to_search_the_rollup_agree(texts, codebase):
+    few = {path for path, text in texts.items() if find_unseen({path: text}, codebase)}
+    assert find_unseen(texts, codebase) == few
+
+
+# Warnings
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "words"),
+    [
+        ("src/a.rs", "x\n" * 100, "x\n" * 40, ["shrinks"]),
+        ("src/a.rs", "x\n" * 100, "x\n" * 60, []),
+        ("tests/a.rs", "x\n", "y\n", ["test"]),
+        ("tests/a.rs", None, "y\n", []),
+        ("src/a_test.go", "x\n", "y\n", ["test"]),
+        ("src/App.test.tsx", "x\n", "y\n", ["test"]),
+        ("src/test/java/FooTest.java", "x\n", "y\n", ["test"]),
+        ("spec/models/user_spec.rb", "x\n", "y\n", ["test"]),
+        ("src/latest.rs", "x\n", "y\n", []),
+        ("src/contest/a.rs", "x\n", "y\n", []),
+        (".github/workflows/ci.yml", "x\n", "y\n", ["CI"]),
+        (".github/workflows/ci.yml", None, "y\n", ["CI"]),
+        (".gitlab-ci.yml", "x\n", None, ["CI"]),
+        ("Jenkinsfile", "x\n", "y\n", ["CI"]),
+        ("tests/a.rs", "x\n", None, ["test"]),
+        ("src/a.rs", "x\n", None, []),
+    ],
+)
+def test_what_a_reviewer_should_look_at_first_is_a_warning(project_folder, path, old, new, words):
+    if old is not None:
+        (project_folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (project_folder / path).write_text(old)
+    change = FileRemoval(path, 1) if new is None else FileReplacement(path, new, 1)
+    warnings = verify(project_folder, change).warnings
+    assert len(warnings) == len(words)
+    assert all(word in warning and path in warning for word, warning in zip(words, warnings, strict=True))
+
+
+# Anything at all
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = tmp_path_factory.mktemp("arena")
+    (root / "src").mkdir()
+    (root / "src/a.rs").write_text("fn a() {}\n")
+    (root / "link").symlink_to("src")
+    return find_project(root)
+
+
+names = st.one_of(
+    st.sampled_from(["src/a.rs", "src", "link/x", "b.txt", "build.sh", "../x", "\ud800", "src/a.rs/b"]), st.text()
+)
+contents = st.one_of(st.text(st.characters(), max_size=40), st.text(st.characters(categories=["Cs", "Cc"]), max_size=5))
+changes = st.one_of(
+    st.builds(FileReplacement, names, contents, st.integers(0, 9)), st.builds(FileRemoval, names, st.integers(0, 9))
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(changes, max_size=6))
+def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
+    rules = capture_rules(arena, Settings(allow=("*",)), "fn a() {}\n", Redactor([KEY]))
+    try:
+        verified = verify_changes(change_list, arena, rules)
+    except RejectedResponseError as error:
+        rejection = error
+    else:
+        rejection = None
+    if rejection is not None:
+        assert rejection.violations
+        assert str(rejection).encode()
+        return
+    assert {change.path for change in verified.changes} == {change.path for change in change_list}
+    for change in verified.changes:
+        assert os.path.realpath(arena.root / change.path) == f"{arena.root}/{change.path}"
+        assert change.content is None or change.content.decode() is not None
+
+
+def test_ten_thousand_paths_with_three_hundred_patterns(project_folder):
+    (project_folder / ".gitignore").write_text("".join(f"*.x{number}\n/q{number}/\n" for number in range(150)))
+    many = [
+        FileReplacement(f"d{number % 200}/e{number % 17}/f{number}.py", "x = 1\n", number) for number in range(10_000)
+    ]
+    start = time.process_time()
+    assert len(verify(project_folder, *many, codebase="").changes) == 10_000
+    assert time.process_time() - start < 20
+
+
+def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
+    text = "".join(f"line {number} of a long file, nothing else\n" for number in range(1000))
+    with (project_folder / "large.txt").open("w") as file:
+        for _ in range(1500):
+            file.write(text)
+    (change,) = verify(project_folder, FileReplacement("large.txt", "short\n", 1)).changes
+    assert change.original is not None
+    assert len(change.original.content) == (project_folder / "large.txt").stat().st_size
+    subprocess.run(["rm", project_folder / "large.txt"], check=True)

@@ -1,0 +1,125 @@
+"""The string rules: every path of the table, and arbitrary text."""
+
+import os
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from path_table import ACCEPTED, REJECTED
+from telling import tell
+
+from code_commit.changes import FileReplacement, RejectedResponseError
+from code_commit.config import Settings
+from code_commit.project import Project
+from code_commit.redaction import Redactor
+from code_commit.verify import Rules, capture_rules, verify_changes
+from code_commit.verify.paths import Limits, find_path_fault, fold
+from code_commit.verify.protected import PROTECTED, find_protected
+
+LIMITS = Limits(name=255, path=4000)
+
+
+def broken_rule(path: str) -> str | None:
+    fault = find_path_fault(path, LIMITS)
+    if fault:
+        return fault[0]
+    return "protected" if find_protected(path, ()) else None
+
+
+@pytest.mark.parametrize(("path", "rule"), REJECTED, ids=lambda value: ascii(value)[:40])
+def test_a_path_is_rejected_by_its_rule(path, rule):
+    assert broken_rule(path) == rule
+
+
+@pytest.mark.parametrize("path", ACCEPTED, ids=lambda value: ascii(value)[:40])
+def test_a_name_that_real_projects_use_passes(path):
+    assert broken_rule(path) is None
+
+
+def test_the_table_is_as_large_as_the_documentation_says(capsys):
+    rejected, accepted = len(REJECTED), len(ACCEPTED)
+    assert len({path for path, _ in REJECTED} | set(ACCEPTED)) == rejected + accepted
+    assert rejected + accepted >= 600
+    rules = ", ".join(f"{rule} {count}" for rule, count in Counter(rule for _, rule in REJECTED).items())
+    tell(capsys, f"paths: {rejected} rejected ({rules}), {accepted} accepted")
+
+
+def test_the_protected_list_is_the_specifications_in_its_order():
+    assert PROTECTED == (
+        ".gitignore",
+        "Cargo.lock",
+        "build.sh",
+        "codeRollup.sh",
+        "LLMInstructions.md",
+        "UserSpecification.md",
+        ".git",
+        "agent-config",
+        "target",
+    )
+
+
+@pytest.fixture(scope="module")
+def bare_root(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Rules]:
+    """A folder that is no repository: arbitrary paths are verified against it, nothing is ever written."""
+    project = Project(tmp_path_factory.mktemp("root").resolve())
+    return project, capture_rules(project, Settings(), None, Redactor([]))
+
+
+def rejected_rules(paths: list[str], project: Project, rules: Rules) -> dict[str, str]:
+    try:
+        verify_changes([FileReplacement(path, "x\n", line) for line, path in enumerate(paths, 1)], project, rules)
+    except RejectedResponseError as error:
+        return {paths[violation.line - 1]: violation.rule for violation in error.violations}
+    return {}
+
+
+def test_all_violations_of_a_response_are_told_at_once(bare_root):
+    rules = rejected_rules([path for path, _ in REJECTED], *bare_root)
+    assert rules == dict(REJECTED)
+
+
+def test_a_violation_can_always_be_printed_and_stored(bare_root):
+    with pytest.raises(RejectedResponseError) as caught:
+        verify_changes([FileReplacement(path, "", 1) for path, _ in REJECTED], *bare_root)
+    for violation in caught.value.violations:
+        assert violation.path.encode("utf-8") is not None
+        assert str(violation).isprintable()
+        assert violation.message.count(":") >= 1
+
+
+characters = st.one_of(
+    st.characters(),
+    st.characters(categories=["Cs", "Cc", "Cf", "Zs", "Mn", "Co"]),
+    st.sampled_from("./\\:~$ -.gitGIT*[]!%\u200b\uff0e\u2024agentcofdb"),
+)
+names = st.sampled_from(
+    [*PROTECTED, "..", ".", "", " ", "git~1", "HEAD", "objects", "refs", "src", "a.rs", "con", "\u65e5\u672c"]
+)
+paths = st.one_of(
+    st.text(characters, max_size=12),
+    st.lists(st.one_of(names, st.text(characters, max_size=4)), min_size=1, max_size=5).map("/".join),
+)
+
+
+@given(st.lists(paths, min_size=1, max_size=4))
+def test_any_text_is_refused_or_stays_inside_the_root_and_off_the_protected_names(bare_root, path_list):
+    project, _ = bare_root
+    for path in path_list:
+        if broken_rule(path) is not None:
+            continue
+        written = os.path.normpath(f"{project.root}/{path}")
+        assert written == str(PurePosixPath(project.root) / path)
+        assert Path(written).is_relative_to(project.root / path.split("/")[0])
+        first, *rest = map(fold, path.split("/"))
+        assert first not in {fold(name) for name in PROTECTED}
+        assert not {".git", ".gitignore", "userspecification.md"} & {first, *rest}
+
+
+@given(st.text(characters, max_size=30))
+def test_what_is_refused_does_not_depend_on_the_fast_path(path):
+    from code_commit.verify.paths import _length_fault, _string_fault, _windows_fault
+
+    slowly = _string_fault(path) or _windows_fault(path) or _length_fault(path, LIMITS)
+    assert find_path_fault(path, LIMITS) == slowly
