@@ -16,6 +16,9 @@ from code_commit.project import BUILD_SCRIPT, Project
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
+PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
+"""Asked here, because bwrap's execvp(3) would hand anything else that is binary to a shell."""
+
 
 def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
     """Return the words that start build.sh in the root: `./build.sh`, or bash before it where the kernel cannot.
@@ -28,6 +31,8 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
     interpreter = first_line[2:].strip(b" \t\0") if first_line.startswith(b"#!") else b""
     if interpreter:
         _check_interpreter(os.fsdecode(interpreter), project.root, environment)
+    if is_binary and not head.startswith(PROGRAM_MARKS):
+        raise BuildError(f"{BUILD_SCRIPT} cannot be started: it is neither a script nor a program")
     if is_executable and (interpreter or is_binary):
         return (f"./{BUILD_SCRIPT}",)
     if is_binary:

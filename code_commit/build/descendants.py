@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER and its question of <linux/prctl.h>
 GET_CHILD_SUBREAPER = 37
+HOLDING_ROUNDS = 100
 KILL_PAUSE = 0.01  # seconds between two rounds of SIGKILL
 UNKILLABLE_AFTER = 5.0  # seconds of SIGKILL after which a process is stuck in the kernel, or not ours to kill
 
@@ -30,10 +31,13 @@ def adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that 
     return bool(before.value)
 
 
-def find_descendants(root: int, besides: Collection[int] = ()) -> list[int]:
-    """Return the living descendants of a process, parents first; `besides` are left out with all that is below them."""
+def find_descendants(root: int, besides: Collection[int] = (), *, with_ended: bool = False) -> list[int]:
+    """Return the living descendants of a process, parents first; `besides` are left out with all that is below them.
+
+    `with_ended` adds those that have ended and wait for their parent to take notice.
+    """
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
+    for pid, parent in _parents(with_ended):
         children.setdefault(parent, []).append(pid)
     found = [root]
     met = {root, *besides}  # a pid may come twice when it is used again while we look
@@ -44,10 +48,10 @@ def find_descendants(root: int, besides: Collection[int] = ()) -> list[int]:
     return found[1:]
 
 
-def _parents() -> Iterator[tuple[int, int]]:
-    """Yield (process, parent) of every process that has not ended."""
+def _parents(with_ended: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - it is handed on
+    """Yield (process, parent) of every process."""
     if sys.platform != "linux":
-        yield from _parents_by_ps()
+        yield from _parents_by_ps(with_ended)
         return
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - hundreds of names, no paths wanted
         with contextlib.suppress(OSError):
@@ -57,18 +61,18 @@ def _parents() -> Iterator[tuple[int, int]]:
             finally:
                 os.close(descriptor)
             state, parent = line[line.rindex(b")") + 2 :].split()[:2]
-            if state not in (b"Z", b"X"):
+            if with_ended or state not in (b"Z", b"X"):
                 yield int(name), int(parent)
 
 
-def _parents_by_ps() -> Iterator[tuple[int, int]]:
+def _parents_by_ps(with_ended: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - the same
     """The same where there is no /proc; the output's form is that of POSIX."""
     listing = subprocess.run(
         ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "state="], capture_output=True, check=False
     ).stdout
     for line in listing.splitlines():
         pid, parent, state = line.split()[:3]
-        if not state.startswith(b"Z"):
+        if with_ended or not state.startswith(b"Z"):
             yield int(pid), int(parent)
 
 
@@ -79,10 +83,21 @@ def send(number: int, pids: Collection[int]) -> None:
             os.kill(pid, number)
 
 
-def ask_to_end(pids: Collection[int]) -> None:
-    """Send SIGTERM, and wake up what is stopped so that it takes notice."""
-    send(signal.SIGTERM, pids)
-    send(signal.SIGCONT, pids)
+def ask_to_end(root: int, besides: Collection[int] = ()) -> None:
+    """Send SIGTERM to the descendants of a process, once to each, and wake up those that are stopped.
+
+    They are held first, until no new one appears: what forks without end would forever be ahead of the signal. What
+    they start afterwards, to clean up, is not meant.
+    """
+    held: list[int] = []
+    for _ in range(HOLDING_ROUNDS):
+        new = [pid for pid in find_descendants(root) if pid not in besides and pid not in held]
+        if not new:
+            break
+        send(signal.SIGSTOP, new)
+        held += new
+    send(signal.SIGTERM, held)
+    send(signal.SIGCONT, held)
 
 
 def kill(pids: Collection[int]) -> None:
@@ -101,12 +116,10 @@ def kill(pids: Collection[int]) -> None:
 def kill_descendants(root: int, besides: Collection[int] = ()) -> None:
     """Send SIGKILL to the descendants of a process until none is left, or what is left cannot be killed."""
     deadline = time.monotonic() + UNKILLABLE_AFTER
-    met: set[int] = set()
-    while (pids := find_descendants(root, besides)) and time.monotonic() < deadline:
+    while (pids := find_descendants(root, besides, with_ended=True)) and time.monotonic() < deadline:
         kill(pids)
         time.sleep(KILL_PAUSE)
-        met.update(pids)
-        reap(met)
+        reap(pids)
 
 
 def reap(pids: Collection[int]) -> None:

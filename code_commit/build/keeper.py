@@ -121,12 +121,18 @@ class Keeper:
 
     @staticmethod
     def _hang_up(started: Started) -> None:
-        """Do to what is left in the build's process group what a terminal does that closes."""
+        """Do to what is left in the build's process group what a terminal does that closes.
+
+        A process namespace is closed whole, by the end of its first process.
+        """
         with contextlib.suppress(OSError):
-            os.killpg(started.group, signal.SIGHUP)
-            os.killpg(started.group, signal.SIGCONT)
+            if started.first:
+                os.kill(started.first, signal.SIGKILL)
+            else:
+                os.killpg(started.group, signal.SIGHUP)
+                os.killpg(started.group, signal.SIGCONT)
         reap([started.build])
-        if started.monitor:  # its process namespace is being emptied: it leaves nothing
+        if started.first:
             reap_until_none_is_left()
 
     def _begin_ending(self, started: Started, command: bytes) -> None:
@@ -135,7 +141,7 @@ class Keeper:
         if command != TERMINATE:
             self._kill_at = now
         elif self._kill_at is None:
-            ask_to_end([pid for pid in find_descendants(os.getpid()) if pid != started.monitor])
+            ask_to_end(os.getpid(), {started.monitor} if started.monitor else ())
             self._kill_at = now + GRACE
 
     def _report_end(self, started: Started) -> bool:

@@ -38,11 +38,15 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The process whose end is the build's, its process group, and bwrap's own process while it lives."""
+    """The process whose end is the build's, and its process group.
+
+    `monitor` is bwrap's own process where it stays, `first` the first one of the sandbox's process namespace.
+    """
 
     build: int
     group: int
     monitor: int | None = None
+    first: int | None = None
 
 
 def launch(order: Launch, ignored: Sequence[int]) -> Started | str:
@@ -84,7 +88,7 @@ def _launch_boxed(order: Launch, ignored: Sequence[int]) -> Started | str:
     if child is None:
         os.waitpid(monitor, 0)
         return f"failed {int(number)}" if number else "unboxed"
-    started = Started(monitor, int(child[1]), monitor)
+    started = Started(monitor, int(child[1]), monitor, int(child[1]) if order.keeps_monitor else None)
     if not order.keeps_monitor and _is_set_up(monitor):
         os.kill(monitor, signal.SIGKILL)
         os.waitpid(monitor, 0)

@@ -88,13 +88,8 @@ class Sandbox:
         yield from ("--chdir", str(project.root))
 
 
-_KERNEL_SETTINGS = (
-    "--ro-bind",
-    "/proc/sys",
-    "/proc/sys",
-    "--ro-bind-try",
-    "/proc/sysrq-trigger",
-    "/proc/sysrq-trigger",
+_KERNEL_SETTINGS = tuple(
+    word for path in ("/proc/sys", "/proc/sysrq-trigger") for word in ("--ro-bind-try", path, path)
 )
 """Root may write them with no capability at all, and some of them (core_pattern) run a program outside."""
 
@@ -112,7 +107,7 @@ def _guard(project: Project) -> Iterator[str]:
 
 
 def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
-    yield from ("--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
     if not sandbox.network:
         yield "--unshare-net"
     if sandbox.disables_namespaces:

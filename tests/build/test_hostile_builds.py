@@ -1,0 +1,198 @@
+"""Build scripts that hold on, get away, flood or fight back: the result comes, early output stays, nothing survives."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from build_watch import alive, alive_after
+
+DRIVER = Path(__file__).with_name("build_driver.py")
+PAST_THE_END = 2.0  # seconds
+
+HOSTILE = {
+    # name: (script, seconds until build.sh itself ends, exit code, timeout)
+    "a background child holds the pipe": ("sleep 60 & exit 3", 0, 3, 0),
+    "a session of its own holds the pipe": ("setsid sleep 60 & exit 3", 0, 3, 0),
+    "a daemon that forked twice holds the pipe": ("(setsid sh -c 'sleep 60 & sleep 60' &) ; exit 3", 0, 3, 0),
+    "endless output behind the end": ("yes & exit 3", 0, 3, 0),
+    "endless output of a session behind the end": ("setsid yes & exit 3", 0, 3, 0),
+    "output through a tee that ends later": ("exec > >(tee log) 2>&1; echo last; exit 3", 0, 3, 0),
+    "closed its output and went on": ("exec >&- 2>&-; sleep 0.3; exit 3", 0.3, 3, 0),
+    "stopped the process that watches it": ("kill -STOP $PPID; exit 3", 0, 3, 0),
+    "asked the process that watches it to end": ("kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; exit 3", 0, 3, 0),
+    "killed its own group": ("trap '' TERM; kill -TERM 0; exit 3", 0, 3, 0),
+    "waits for input": ("read line; cat; exit 3", 0, 3, 0),
+    "sleeps beyond the timeout": ("sleep 60", 0, None, 0.3),
+    "ignores SIGTERM": ("trap '' TERM; while :; do sleep 60; done", 5, None, 0.3),
+    "a deaf session": ("setsid sh -c \"trap '' TERM HUP; while :; do sleep 1; done\" & sleep 60", 5, None, 0.3),
+    "forked twice before the timeout": ("(setsid sh -c '(setsid sleep 60 &)' &); sleep 60", 0, None, 0.3),
+    "answers SIGTERM with new processes": (
+        "trap 'setsid sleep 60 & setsid sleep 60 &' TERM; while :; do sleep 0.1; done",
+        5,
+        None,
+        0.3,
+    ),
+    "stopped itself": ("kill -STOP $$; exit 3", 0, None, 0.3),
+    "stopped its child and waits": ("sleep 60 & kill -STOP $!; wait", 0, None, 0.3),
+    "floods beyond the timeout": ("yes", 0, None, 0.3),
+    "forks without end": ("f() { for i in 1 2 3; do sleep 60 & done; sleep 0.05; f & f; }; f", 0, None, 0.3),
+    "nohup beyond the timeout": ("nohup sleep 60 >/dev/null 2>&1 & sleep 60", 0, None, 0.3),
+    "a hundred sessions": ("for i in $(seq 100); do setsid sleep 60 & done; sleep 60", 0, None, 0.8),
+    "exits 0 on SIGTERM": ("trap 'exit 0' TERM; sleep 60 & wait", 0, None, 0.3),
+}
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_build_ends_in_time(build, request, mark, mode, name):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    script, own_time, exit_code, timeout = HOSTILE[name]
+    built = build(
+        f"#!/bin/bash\necho early\n{script}\n", mode=mode, timeout=timeout, environment={**os.environ, "MARK": mark}
+    )
+    assert built.error is None, built
+    assert built.output.startswith("early\n")
+    assert built.seconds < own_time + timeout + PAST_THE_END
+    assert built.result.timed_out is (timeout > 0)
+    assert not built.result.passed
+    if timeout:
+        assert alive(mark) == []
+    else:
+        assert built.result.exit_code == exit_code
+    if name == "output through a tee that ends later":
+        assert built.output == "early\nlast\n"
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+def test_a_build_that_kills_its_keeper_is_no_result_and_leaves_nothing(build, request, mark, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    script = "#!/bin/bash\necho early\nsetsid sleep 60 & (setsid setsid sleep 60 &); kill -KILL $PPID; sleep 60\n"
+    built = build(script, mode=mode, environment={**os.environ, "MARK": mark})
+    assert "killed the process that watches it" in str(built.error)
+    assert built.output == "early\n"
+    assert built.seconds < PAST_THE_END
+    assert alive_after(mark, 0) == []
+
+
+LEFT_BEHIND = {
+    # name: (command, whether it lives on where no process namespace ends it)
+    "nohup": ("nohup sleep 60 >/dev/null 2>&1 &", True),
+    "setsid": ("setsid sleep 60 >/dev/null 2>&1 &", True),
+    "a double fork": ("(setsid sh -c 'sleep 60 & exit' >/dev/null 2>&1 &)", True),
+    "a plain child": ("sleep 60 >/dev/null 2>&1 &", False),
+    "a stopped child": ("sleep 60 >/dev/null 2>&1 & kill -STOP $!", False),
+}
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("name", LEFT_BEHIND)
+def test_what_a_build_leaves_behind_lives_on_only_if_it_was_meant_to(build, request, mark, mode, name):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    command, lives_on = LEFT_BEHIND[name]
+    script = f"#!/bin/bash\n{command}\nsleep 0.2\nexit 0\n"
+    built = build(script, mode=mode, environment={**os.environ, "MARK": mark})
+    assert built.result.passed
+    assert built.seconds < PAST_THE_END
+    expected = 1 if lives_on and mode != "strict" else 0
+    assert len(alive_after(mark, 1.0 if expected == 0 else 0.1)) == expected
+    with pytest.raises(ChildProcessError):  # neither a child nor a zombie of ours
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.fixture
+def tool(project_folder, mark):
+    """Start a build in a process of its own, as the command does it; (process, its pid)."""
+    started = []
+
+    def start(script, mode="off", timeout=0):
+        (project_folder / "build.sh").write_text(f"#!/bin/bash\n{script}\n")
+        process = subprocess.Popen(
+            [sys.executable, DRIVER, project_folder, mode, str(timeout)],
+            env={**os.environ, "MARK": mark, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        process.stdout.readline()
+        until = time.monotonic() + 20
+        while not (project_folder / "ready").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def report_of(process):
+    return json.loads(process.communicate(timeout=30)[0])
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_whole_tree_and_keeps_what_was_read(request, tool, mark, mode, number):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    process = tool("echo early; setsid sleep 60 & (setsid sleep 60 &) ; sleep 60 & touch ready; wait", mode)
+    begun = time.monotonic()
+    process.send_signal(number)
+    report = report_of(process)
+    assert report["interrupted"] == number
+    assert report["output"] == "early\n"
+    assert time.monotonic() - begun < PAST_THE_END
+    assert alive_after(mark, 0) == []
+
+
+def test_a_build_has_five_seconds_to_clean_up(tool, mark):
+    process = tool("trap 'sleep 1; echo cleaned; exit 0' TERM; touch ready; sleep 60 & wait")
+    process.send_signal(signal.SIGINT)
+    assert report_of(process)["output"] == "cleaned\n"
+    assert alive_after(mark, 0) == []
+
+
+def test_a_second_signal_kills_at_once(tool, mark):
+    process = tool("trap '' TERM; touch ready; while :; do sleep 60; done")
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert report_of(process)["interrupted"] == signal.SIGINT
+    assert time.monotonic() - begun < PAST_THE_END
+    assert alive_after(mark, 0) == []
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+def test_a_killed_tool_leaves_nothing_running(request, tool, mark, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    process = tool("nohup sleep 60 & setsid sleep 60 & (setsid setsid sleep 60 &) ; touch ready; sleep 60", mode)
+    assert len(alive(mark)) >= 4
+    process.kill()
+    process.wait()
+    assert alive_after(mark, PAST_THE_END) == []
+
+
+def test_signals_at_any_moment_end_in_one_report(tool, mark, project_folder, whole):
+    delays = [number / (100 if whole else 25) * 0.3 for number in range(100 if whole else 25)]
+    for delay in delays:
+        (project_folder / "ready").unlink(missing_ok=True)
+        process = tool("touch ready; sleep 0.1")
+        time.sleep(delay / 2)
+        process.send_signal(signal.SIGTERM)
+        text = process.communicate(timeout=30)[0]
+        if text:
+            report = json.loads(text)
+            assert report.get("interrupted") == signal.SIGTERM or report["exit_code"] == 0
+        else:  # it came behind the build
+            assert process.returncode != 0
+        assert alive_after(mark, 1) == []
