@@ -17,6 +17,9 @@ from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCC
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from code_commit.progress import Progress
+    from code_commit.project import Project
+
 EXIT_NOT_SET_UP = 2
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
@@ -138,14 +141,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add every option of the main job; one that is not given is absent from the result and overrides nothing."""
+def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] = ()) -> None:
+    """Add the options of the main job, all or those named.
+
+    One that is not given is absent from the result and overrides nothing.
+    """
     from code_commit.config import OPTIONS, parse_value
 
     group = parser.add_argument_group(
         "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
     )
-    for name, field in OPTIONS.items():
+    for name in names or OPTIONS:
+        field = OPTIONS[name]
         flag, help_text = "--" + name.replace("_", "-"), field.metadata["help"]
         if field.type is bool:
             group.add_argument(flag, action="store_true", help=help_text)
@@ -176,13 +183,29 @@ def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
 
 
+def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
+    parser.add_argument("--build", action="store_true", help="then run build.sh")
+    _add_settings(parser, [*_CHANGING, *_PRINTING])
+
+
+def _add_undo_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="undo this run; the beginning of its name is enough")
+    parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
+    _add_settings(parser, _PRINTING)
+
+
+_CHANGING = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
+_PRINTING = ("json", "quiet", "verbose")
+
+
 def _add_nothing(parser: argparse.ArgumentParser) -> None:
     """A command without arguments."""
 
 
-def _run(options: dict[str, Any]) -> int:
+def _begin(options: dict[str, Any]) -> "tuple[Project, Progress]":
+    """Return the project and the printer of a command that changes files."""
     from code_commit.build import harden_process
-    from code_commit.commands.run import report_run
     from code_commit.config import find_secrets
     from code_commit.progress import Progress
     from code_commit.project import find_project
@@ -190,10 +213,30 @@ def _run(options: dict[str, Any]) -> int:
 
     harden_process()
     project = find_project()
-    progress = Progress(
-        Redactor(find_secrets(project)), quiet=options.get("quiet", False), verbose=options.get("verbose", False)
-    )
+    return project, Progress(Redactor(find_secrets(project)), quiet=options.get("quiet", False))
+
+
+def _run(options: dict[str, Any]) -> int:
+    from code_commit.commands.run import report_run
+
+    project, progress = _begin(options)
     return report_run(project, options, progress)
+
+
+def _apply(options: dict[str, Any]) -> int:
+    from code_commit.commands.apply import report_apply
+
+    source, build = options.pop("response"), options.pop("build", False)
+    project, progress = _begin(options)
+    return report_apply(project, source, options, progress, build=build)
+
+
+def _undo(options: dict[str, Any]) -> int:
+    from code_commit.commands.undo import report_undo
+
+    run, force = options.pop("run", None) or "", options.pop("force", False)
+    project, progress = _begin(options)
+    return report_undo(project, run, options, progress, force=force)
 
 
 def _check(options: dict[str, Any]) -> int:
@@ -239,6 +282,8 @@ _COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argp
     ("run", _run, "the main job, the same as no command", _add_settings),
     ("init", _init, "write what is missing: agent-config/, build.sh, the .gitignore line", _add_nothing),
     ("check", _check, "make every preflight check; no network, nothing written", _add_settings),
+    ("apply", _apply, "verify and apply a saved response; no LLM", _add_apply_arguments),
+    ("undo", _undo, "put back what the latest, or the named, run changed", _add_undo_arguments),
     ("log", _log, "list the runs, or show one attempt by attempt", _add_log_arguments),
     ("demo", _demo, "watch the whole loop on a sample project: no key, no network", _add_nothing),
 )

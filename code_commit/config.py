@@ -83,6 +83,8 @@ class Settings:
     allow: tuple[str, ...] = option((), "only paths that match may change (.gitignore syntax, repeatable)", "GLOB")
     protect: tuple[str, ...] = option((), "paths that match may not change either (repeatable)", "GLOB")
     strict: bool = option(False, "reject a change to a file that the rollup lacks or has in another version")
+    dry_run: bool = option(False, "ask once, verify, print the diff that would be applied, change nothing")
+    rollback: bool = option(False, "without a passing build at the end, put every file back as it was")
     require_clean: bool = option(False, "refuse to start while `git status` is not clean")
     sandbox: Literal["auto", "off", "guard", "strict"] = option("auto", "what the build may touch (default auto)")
     json: bool = option(False, "print run.json on stdout at the end")

@@ -1,9 +1,10 @@
-"""Verified changes as a unified diff that `git apply` reads, and as the numbers of run.json."""
+"""What changed in files, as a unified diff that `git apply` reads, and as the numbers of run.json."""
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from code_commit.changes import VerifiedChange
+from code_commit.changes import Action, VerifiedChanges
 from code_commit.run_record import AppliedChange
 
 CONTEXT_LINES = 3  # as git diff
@@ -11,26 +12,57 @@ MOST_LINE_PAIRS = 25_000_000
 """Above this product of differing lines a file is shown as replaced: the search would take longer than a build."""
 
 
-def unified_diff(changes: Sequence[VerifiedChange]) -> bytes:
-    """Return one diff of all changes, in the order of their paths; b"" when nothing differs."""
-    return b"".join(_file_diff(change) for change in sorted(changes, key=lambda change: change.path.encode()))
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """One file before and after: its content (None: not there) and permission bits."""
+
+    path: str
+    old: bytes | None
+    new: bytes | None
+    old_mode: int = 0o644
+    mode: int = 0o644
+
+    @property
+    def action(self) -> Action:
+        if self.old is None:
+            return "create"
+        return "delete" if self.new is None else "replace"
 
 
-def applied_change(change: VerifiedChange) -> AppliedChange:
-    """Return what run.json says of one change."""
+def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
+    """Return what verified changes do to the files."""
+    return [
+        FileEdit(
+            change.path,
+            change.original.content if change.original else None,
+            change.content,
+            change.original.mode if change.original else change.mode,
+            change.mode,
+        )
+        for change in changes.changes
+    ]
+
+
+def unified_diff(edits: Sequence[FileEdit]) -> bytes:
+    """Return one diff of all edits, in the order of their paths; b"" when nothing differs."""
+    return b"".join(_file_diff(edit) for edit in sorted(edits, key=lambda edit: edit.path.encode("utf-8", "replace")))
+
+
+def applied_change(edit: FileEdit) -> AppliedChange:
+    """Return what run.json says of one edit."""
     added = removed = 0
-    for old, new in _blocks(*_sides(change)):
+    for old, new in _blocks(*_sides(edit)):
         removed += old[1] - old[0]
         added += new[1] - new[0]
-    return AppliedChange(change.path, change.action, len(change.content or b""), added, removed)
+    return AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed)
 
 
 _Range = tuple[int, int]
 _Block = tuple[_Range, _Range]
 
 
-def _sides(change: VerifiedChange) -> tuple[list[bytes], list[bytes]]:
-    return _lines(change.original.content if change.original else b""), _lines(change.content or b"")
+def _sides(edit: FileEdit) -> tuple[list[bytes], list[bytes]]:
+    return _lines(edit.old or b""), _lines(edit.new or b"")
 
 
 def _lines(content: bytes) -> list[bytes]:
@@ -38,20 +70,26 @@ def _lines(content: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _file_diff(change: VerifiedChange) -> bytes:
-    old, new = _sides(change)
-    name_a, name_b = _quoted("a/" + change.path), _quoted("b/" + change.path)
-    header = [b"diff --git %s %s\n" % (name_a, name_b)]
-    if change.action == "create":
-        header.append(b"new file mode %s\n" % _git_mode(change.mode))
-    elif change.action == "delete":
-        header.append(b"deleted file mode %s\n" % _git_mode(change.original.mode if change.original else change.mode))
-    hunks = list(_hunks(old, new))
-    if not hunks:
-        return b"" if change.action == "replace" else b"".join(header)
-    header.append(b"--- %s\n" % (b"/dev/null" if change.action == "create" else _terminated(name_a)))
-    header.append(b"+++ %s\n" % (b"/dev/null" if change.action == "delete" else _terminated(name_b)))
+def _file_diff(edit: FileEdit) -> bytes:
+    name_a, name_b = _quoted("a/" + edit.path), _quoted("b/" + edit.path)
+    modes = _mode_lines(edit)
+    hunks = list(_hunks(*_sides(edit)))
+    if not hunks and not modes:
+        return b""
+    header = [b"diff --git %s %s\n" % (name_a, name_b), *modes]
+    if hunks:
+        header.append(b"--- %s\n" % (b"/dev/null" if edit.old is None else _terminated(name_a)))
+        header.append(b"+++ %s\n" % (b"/dev/null" if edit.new is None else _terminated(name_b)))
     return b"".join([*header, *hunks])
+
+
+def _mode_lines(edit: FileEdit) -> list[bytes]:
+    old, new = _git_mode(edit.old_mode), _git_mode(edit.mode)
+    if edit.old is None:
+        return [b"new file mode %s\n" % new]
+    if edit.new is None:
+        return [b"deleted file mode %s\n" % old]
+    return [b"old mode %s\nnew mode %s\n" % (old, new)] if old != new else []
 
 
 def _git_mode(mode: int) -> bytes:

@@ -52,7 +52,7 @@ class Progress:
             self._live = None
 
     def step(self, record: RunRecord, event: Event) -> None:
-        """Print what has just happened; a StepListener of the run's log."""
+        """Print what has just happened."""
         self.record = record
         phase = _PHASES.get(event, "").format(model=record.model)
         self._begin_phase(f"attempt {len(record.attempts)} of {_most_attempts(record)}: {phase}" if phase else "")
@@ -60,7 +60,7 @@ class Progress:
             self.say(line)
 
     def live(self, state: str) -> None:
-        """Show the state inside a step; a LiveListener of the run's log."""
+        """Show the state inside a step on the live line."""
         if self._live:
             last = state.replace("\r", "\n").strip("\n").rpartition("\n")[2]
             self._state = shown(self.redactor.redact_text(last.replace("\t", " "))) or self._state
@@ -114,14 +114,15 @@ def _open_live(stream: TextIO, render: object) -> "Live":
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Iterable[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started":
-        return [f"{record.model}, log in {record.log_dir}"]
+        return [f"{record.model}, log in {record.log_dir}"] if record.command == "run" else []
     if event == "warned":
         return [f"warning: {record.warnings[-1]}"]
     if event == "finished":
         return _closing_lines(record)
     attempt = record.attempts[-1]
     lines = _attempt_lines(record.model, attempt, event, verbose=verbose)
-    return [f"attempt {attempt.number} of {_most_attempts(record)}: {line}" for line in lines[:1]] + lines[1:]
+    lead = f"attempt {attempt.number} of {_most_attempts(record)}: " if record.command == "run" else ""
+    return [lead + line for line in lines[:1]] + lines[1:]
 
 
 def _attempt_lines(model: str, attempt: Attempt, event: Event, *, verbose: bool) -> list[str]:
@@ -166,6 +167,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
     attempts = _count(record.totals.attempts, "attempt")
     changed = _count(record.totals.files_changed, "file")
     review = f"Review: git status, git diff. Log: {record.log_dir} (code-commit log)"
+    if record.message and record.status == "success":
+        return [f"{record.message[0].upper()}{record.message[1:]}.", *([review] if record.totals.files_changed else [])]
     if record.status == "success":
         return [f"The build passes after {attempts}: {changed} changed in {spent}.", review]
     if record.status == "build_failed":

@@ -1,6 +1,7 @@
 """The local project: its root, its git work tree if it has one, and the files of agent-config."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from code_commit.git import ask_git, find_git
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
+_LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ def _find_repository(root: Path) -> GitRepository | None:
 
 
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
+
+
+def log_folders(project: Project) -> list[Path]:
+    """Return the folders of all runs, oldest first; a second one of the same second has a number behind the time."""
+    matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
+    return [folder for match, folder in sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))]
 
 
 def read_text(path: Path, purpose: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Self
 from code_commit import __version__
 from code_commit.changes import VerifiedChanges, Violation
 from code_commit.config import Settings
-from code_commit.diff import applied_change, unified_diff
+from code_commit.diff import FileEdit, applied_change, edits_of, unified_diff
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, Status
 from code_commit.exchange import Prompt, Response
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
@@ -26,10 +26,10 @@ from code_commit.redaction import Redactor
 from code_commit.run_record import (
     Attempt,
     BuildResult,
+    Command,
     Event,
-    LiveListener,
+    RunListener,
     RunRecord,
-    StepListener,
     sum_attempts,
     utc_timestamp,
 )
@@ -38,14 +38,11 @@ from code_commit.run_record import (
 class RunLog:
     """The log of one run. A context manager: an exception on its way out is recorded as the run's end."""
 
-    def __init__(
-        self, folder: Path, record: RunRecord, redactor: Redactor, on_step: StepListener, on_live: LiveListener
-    ) -> None:
+    def __init__(self, folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> None:
         self.folder = folder
         self.record = record
         self.redactor = redactor
-        self.on_step = on_step
-        self.on_live = on_live
+        self.listener = listener
         self._started = time.monotonic()
 
     @property
@@ -102,7 +99,7 @@ class RunLog:
         with create_private(temporary) as file:
             file.write(self.redactor.redact_json(asdict(self.record)))
         temporary.replace(self.folder / "run.json")
-        self.on_step(self.record, event)
+        self.listener.step(self.record, event)
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file of the log, redacted."""
@@ -144,7 +141,7 @@ class AttemptLog:
         self._log.save("asking")
 
     def progressed(self, state: str) -> None:
-        self._log.on_live(state)
+        self._log.listener.live(state)
 
     def retrying(self, reason: str, delay: float) -> None:
         self._attempt.retries.append(f"{reason}; again in {delay:.1f} s")
@@ -165,6 +162,16 @@ class AttemptLog:
         self._log.write_text(self._name("response.txt"), response.text)
         self._log.save("responded")
 
+    def given(self, response: Response) -> None:
+        """Take a response that no LLM was asked for."""
+        self._log.write_text(self._name("response.txt"), response.text)
+
+    def restored(self, edits: Sequence[FileEdit]) -> None:
+        """Take what an undo put back."""
+        self._attempt.verdict = "applied"
+        self.changed(edits)
+        self._log.save("applied")
+
     def rejected(self, violations: Sequence[Violation]) -> None:
         self._attempt.verdict = "rejected"
         self._attempt.rejections = list(violations)
@@ -172,16 +179,34 @@ class AttemptLog:
 
     def applied(self, changes: VerifiedChanges) -> None:
         self._attempt.verdict = "applied"
-        self._attempt.changes = [applied_change(change) for change in changes.changes]
-        self._log.write_bytes(self._name("changes.diff"), unified_diff(changes.changes))
+        self.changed(edits_of(changes))
         for warning in changes.warnings:
             self._log.add_warning(warning)
         self._log.save("applied")
+
+    def would_apply(self, changes: VerifiedChanges) -> None:
+        """Take what a dry run would have applied; the verdict stays open."""
+        self.changed(edits_of(changes))
+        for warning in changes.warnings:
+            self._log.add_warning(warning)
+
+    def changed(self, edits: Sequence[FileEdit]) -> None:
+        """Write N-changes.diff and the files' part of the record."""
+        self._attempt.changes = [applied_change(edit) for edit in edits]
+        self._log.write_bytes(self._name("changes.diff"), unified_diff(edits))
 
     def build_log(self) -> "BuildLog":
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")
         return BuildLog(self._log, self._attempt, self.build_file)
+
+    @property
+    def number(self) -> int:
+        return self._attempt.number
+
+    @property
+    def diff_file(self) -> Path:
+        return self._log.folder / self._name("changes.diff")
 
     @property
     def build_file(self) -> Path:
@@ -224,7 +249,7 @@ class BuildLog:
     def _write(self, piece: bytes) -> None:
         self._file.write(piece)
         self._at_line_start = piece.endswith(b"\n")
-        self._log.on_live(piece[-_LIVE_BYTES:].decode("utf-8", "replace"))
+        self._log.listener.live(piece[-_LIVE_BYTES:].decode("utf-8", "replace"))
 
 
 _LIVE_BYTES = 400
@@ -232,7 +257,7 @@ _LIVE_BYTES = 400
 
 
 def open_run_log(
-    project: Project, settings: Settings, redactor: Redactor, on_step: StepListener, on_live: LiveListener
+    project: Project, command: Command, settings: Settings, redactor: Redactor, listener: RunListener
 ) -> RunLog:
     """Make the folder of a new run, which no other run shares, and its record. Raises NotSetUpError."""
     started = datetime.now(UTC)
@@ -245,13 +270,14 @@ def open_run_log(
     record = RunRecord(
         version=__version__,
         run=folder.name,
+        command=command,
         started=utc_timestamp(started),
         root=str(project.root),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
         options=asdict(settings),
     )
-    return RunLog(folder, record, redactor, on_step, on_live)
+    return RunLog(folder, record, redactor, listener)
 
 
 def _make_folder(logs: Path, stem: str) -> Path:

@@ -6,10 +6,10 @@ durations seconds, sizes bytes. `schema_version` grows whenever a field changes 
 
 import dataclasses
 import signal as signals
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from code_commit.changes import Action, Violation
 from code_commit.errors import Status
@@ -96,12 +96,16 @@ class Totals:
     files_changed: int = 0
 
 
+Command = Literal["run", "apply", "undo"]
+
+
 @dataclass(slots=True)
 class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`."""
 
     version: str
     run: str
+    command: Command
     started: str
     root: str
     log_dir: str
@@ -116,6 +120,7 @@ class RunRecord:
     attempts: list[Attempt] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
     warnings: list[str] = field(default_factory=list)
+    rolled_back: bool = False
     schema_version: int = SCHEMA_VERSION
 
 
@@ -132,11 +137,15 @@ Event = Literal[
     "finished",
 ]
 
-StepListener = Callable[[RunRecord, Event], None]
-"""Told of each step of a run, when run.json has it."""
 
-LiveListener = Callable[[str], None]
-"""Told what goes on inside a step: the state of an LLM call, a piece of the build's output."""
+class RunListener(Protocol):
+    """Told how a run goes on."""
+
+    def step(self, record: RunRecord, event: Event) -> None:
+        """A step was made, and run.json has it."""
+
+    def live(self, state: str) -> None:
+        """Something goes on inside a step: the state of an LLM call, a piece of the build's output."""
 
 
 def utc_timestamp(moment: datetime | None = None) -> str:
@@ -173,5 +182,5 @@ def sum_attempts(attempts: list[Attempt], seconds: float) -> Totals:
             *(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage)),
         ),
         cost_usd=sum(known) if known and len(known) == len(costs) else None,
-        files_changed=len({change.path for attempt in attempts for change in attempt.changes}),
+        files_changed=len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),
     )

@@ -1,10 +1,10 @@
-"""The workflow of the specification: ask, change, build; up to three repairs. The loop, and nothing else."""
+"""The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
 from dataclasses import dataclass
 
 from code_commit.apply import apply_changes
 from code_commit.build import Sandbox, build_environment, run_build
-from code_commit.changes import FileChange, RejectedResponseError
+from code_commit.changes import FileChange, RejectedResponseError, VerifiedChanges
 from code_commit.config import ApiKey, Settings
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
 from code_commit.exchange import Complete, Prompt, Response
@@ -22,20 +22,19 @@ class Job:
 
     project: Project
     settings: Settings
-    task: Task
     rules: Rules
     keys: tuple[ApiKey, ...]
     environment: dict[str, str]
     sandbox: Sandbox | None
 
 
-def run_workflow(job: Job, complete: Complete, log: RunLog) -> RunRecord:
+def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Run attempts until the build passes or none is left, and return the finished record.
 
     Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, and the errors
     of the steps.
     """
-    question = prompt = initial_prompt(job.task)
+    question = prompt = initial_prompt(task)
     replacements: dict[str, FileChange] = {}
     last = 1 + job.settings.max_repairs
     for number in range(1, last + 1):
@@ -43,34 +42,53 @@ def run_workflow(job: Job, complete: Complete, log: RunLog) -> RunRecord:
         response = _ask(complete, prompt, attempt)
 
         try:
-            changes = verify_changes(parse_response(response.complete_text()), job.project, job.rules)
+            changes = change_files(job, response, log, attempt)
         except RejectedResponseError as rejection:
-            attempt.rejected(rejection.violations)
             if job.settings.on_rejected == "stop" or number == last:
                 raise
-            prompt = rejected_prompt(question, job.task.prompts.rejected_response, rejection.violations)
+            prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.violations)
             continue
-        apply_changes(changes, job.project, log.snapshot)
-        attempt.applied(changes)
         replacements |= {change.path: change for change in changes.file_changes}
 
-        build = _build(job, log, attempt, number)
+        build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
-        question = prompt = repair_prompt(job.task, output, replacements.values())
+        question = prompt = repair_prompt(task, output, replacements.values())
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
-def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
-    attempt.asking(prompt)
-    response = complete(prompt, attempt)
-    attempt.responded(response)
-    return response
+def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
+    """Ask once, verify, and log the diff that would be applied; change nothing. Raises RejectedResponseError."""
+    attempt = log.begin_attempt(1)
+    changes = verify_response(job, _ask(complete, initial_prompt(task), attempt), attempt)
+    attempt.would_apply(changes)
+    return log.finish("success", EXIT_SUCCESS, DRY_RUN)
 
 
-def _build(job: Job, log: RunLog, attempt: AttemptLog, number: int) -> BuildResult:
-    environment = build_environment(job.environment, job.keys, number, log.record.run)
+DRY_RUN = "dry run: nothing was changed, nothing was built"
+
+
+def verify_response(job: Job, response: Response, attempt: AttemptLog) -> VerifiedChanges:
+    """Parse and verify a response. Raises RejectedResponseError, when it is in the log."""
+    try:
+        return verify_changes(parse_response(response.complete_text()), job.project, job.rules)
+    except RejectedResponseError as rejection:
+        attempt.rejected(rejection.violations)
+        raise
+
+
+def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> VerifiedChanges:
+    """Verify a response and apply all of it. Raises RejectedResponseError, when it is in the log, and ApplyError."""
+    changes = verify_response(job, response, attempt)
+    apply_changes(changes, job.project, log.snapshot)
+    attempt.applied(changes)
+    return changes
+
+
+def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
+    """Run build.sh and return how it ended. Raises BuildError."""
+    environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
     with attempt.build_log() as build_log:
         build_log.result = run_build(
@@ -82,3 +100,10 @@ def _build(job: Job, log: RunLog, attempt: AttemptLog, number: int) -> BuildResu
             warn=log.add_warning,
         )
     return build_log.result
+
+
+def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
+    attempt.asking(prompt)
+    response = complete(prompt, attempt)
+    attempt.responded(response)
+    return response

@@ -69,15 +69,16 @@ def run_code_commit() -> Run:
         folder: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         environment = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ} | dict(env or {})
-        return subprocess.run(
+        done = subprocess.run(
             [*CODE_COMMIT, *arguments],
             cwd=folder,
             env=environment,
-            input=stdin,
+            input=stdin.encode(),
             capture_output=True,
-            text=True,
             timeout=timeout,
             check=False,
         )
+        stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
     return run

@@ -5,25 +5,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from code_commit.changes import FileRemoval, FileReplacement, OriginalFile, VerifiedChange
-from code_commit.diff import applied_change, unified_diff
+from code_commit.diff import FileEdit, applied_change, unified_diff
+
+change = FileEdit
 
 
-def change(path: str, old: bytes | None, new: bytes | None, mode: int = 0o644) -> VerifiedChange:
-    original = None if old is None else OriginalFile(old, mode, 0, 0, 0)
-    if new is None:
-        return VerifiedChange(FileRemoval(path), "delete", None, mode, original)
-    replacement = FileReplacement(path, new.decode("utf-8", "replace"))
-    return VerifiedChange(replacement, "create" if old is None else "replace", new, mode, original)
-
-
-def applied_by_git(folder: Path, changes: list[VerifiedChange]) -> dict[str, bytes]:
+def applied_by_git(folder: Path, changes: list[FileEdit]) -> dict[str, bytes]:
     """Lay out the old files, let git apply the diff, and return the files."""
     for each in changes:
-        if each.original:
+        if each.old is not None:
             path = folder / each.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(each.original.content)
+            path.write_bytes(each.old)
+            path.chmod(each.old_mode)
     diff = unified_diff(changes)
     if diff:
         subprocess.run(
@@ -32,15 +26,15 @@ def applied_by_git(folder: Path, changes: list[VerifiedChange]) -> dict[str, byt
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def expected(changes: list[VerifiedChange]) -> dict[str, bytes]:
-    return {each.path: each.content for each in changes if each.content is not None}
+def expected(changes: list[FileEdit]) -> dict[str, bytes]:
+    return {each.path: each.new for each in changes if each.new is not None}
 
 
 CASES = {
     "replace": [change("a.txt", b"a\nb\nc\n", b"a\nB\nc\n")],
     "create": [change("new/file.txt", None, b"x\n")],
     "create empty": [change("empty", None, b"")],
-    "create executable": [change("run", None, b"#!/bin/sh\n", 0o755)],
+    "create executable": [change("run", None, b"#!/bin/sh\n", mode=0o755)],
     "delete": [change("gone.txt", b"x\ny\n", None)],
     "delete empty": [change("gone", b"", None)],
     "no final newline before": [change("a", b"a\nb", b"a\nc\n")],
@@ -62,8 +56,13 @@ def test_git_applies_it(changes, tmp_path):
     assert applied_by_git(tmp_path, changes) == expected(changes)
 
 
+def test_a_change_of_the_mode_alone_is_in_it(tmp_path):
+    applied_by_git(tmp_path, [change("run", b"x\n", b"x\n", 0o644, 0o755)])
+    assert (tmp_path / "run").stat().st_mode & 0o111
+
+
 def test_modes_are_in_it(tmp_path):
-    applied_by_git(tmp_path, [change("run", None, b"#!/bin/sh\n", 0o755), change("plain", None, b"x\n")])
+    applied_by_git(tmp_path, [change("run", None, b"#!/bin/sh\n", mode=0o755), change("plain", None, b"x\n")])
     assert (tmp_path / "run").stat().st_mode & 0o111
     assert not (tmp_path / "plain").stat().st_mode & 0o111
 

@@ -1,9 +1,9 @@
 """Whole runs as data: each folder of tests/scenarios is one run with recorded responses.
 
-    scenario.toml    what happens in a sentence, arguments, exit code, what stderr says, what prompts hold or lack
-    project/         the tree before (the usual .gitignore, query and rollup are added where it has none)
-    responses/       N-response.txt, what the LLM answers to call N
-    expected/        the tree after, whole
+scenario.toml    what happens in a sentence, arguments, exit code, what stderr says, what prompts hold or lack
+project/         the tree before (the usual .gitignore, query and rollup are added where it has none)
+responses/       N-response.txt, what the LLM answers to call N
+expected/        the tree after, whole
 """
 
 import shutil

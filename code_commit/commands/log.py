@@ -7,7 +7,7 @@ from pathlib import Path
 
 from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
-from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.project import LOG_FOLDER_SUFFIX, Project, log_folders
 from code_commit.run_record import Attempt, RunRecord, load_run_record, run_record_schema
 
 BUILD_TAIL_LINES = 12
@@ -22,8 +22,7 @@ def log_command(project: Project, run: str | None, *, schema: bool) -> str:
 
 def list_runs(project: Project) -> list[RunRecord]:
     """Return the records of all runs, oldest first; a folder without a readable run.json is left out."""
-    folders = sorted(project.logs.glob(f"*{LOG_FOLDER_SUFFIX}"), key=lambda folder: folder.name)
-    return [record for folder in folders if (record := _read(folder)) is not None]
+    return [record for folder in log_folders(project) if (record := _read(folder)) is not None]
 
 
 def find_run(project: Project, name: str) -> RunRecord:
@@ -64,7 +63,7 @@ def _row(record: RunRecord) -> tuple[str, ...]:
         f"{tokens:,}" if tokens else "-",
         f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
         f"{totals.seconds:.1f}",
-        record.model,
+        record.model or f"({record.command})",
     )
 
 

@@ -1,59 +1,30 @@
 """`code-commit run`: the main job, from the preflight to the end of the workflow."""
 
 import os
-import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from code_commit import __version__
-from code_commit.apply import lock_tree, needs_recovery, recover
-from code_commit.errors import NotSetUpError
+from code_commit.apply import lock_tree, needs_recovery, recover, restore
+from code_commit.commands.report import reported, show_diff
+from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.llm import open_llm
 from code_commit.preflight import Readiness, check_project
 from code_commit.progress import Progress
-from code_commit.project import Project
-from code_commit.run_log import open_run_log
-from code_commit.run_record import RunRecord, utc_timestamp
+from code_commit.project import Project, read_codebase
+from code_commit.run_log import RunLog, open_run_log
+from code_commit.run_record import Command, RunRecord
 from code_commit.verify import capture_rules
-from code_commit.workflow import Job, run_workflow
+from code_commit.workflow import Job, run_dry, run_workflow
 
 
 def report_run(project: Project, options: Mapping[str, Any], progress: Progress) -> int:
-    """Run the main job, with `--json` print its record on stdout however it ends, and return its exit code."""
-    try:
-        return run_main_job(project, options, progress).exit_code or 0
-    except NotSetUpError as error:
-        if options.get("json") and progress.record is None:
-            _print_record(_record_of_no_run(project, options, error), progress)
-        raise
-    finally:
-        if progress.record and progress.record.options["json"]:
-            _print_record(progress.record, progress)
-
-
-def _print_record(record: RunRecord, progress: Progress) -> None:
-    sys.stdout.buffer.write(progress.redactor.redact_json(asdict(record)))
-    sys.stdout.flush()
-
-
-def _record_of_no_run(project: Project, options: Mapping[str, Any], error: NotSetUpError) -> RunRecord:
-    """Return the record of a run that did not begin: a supervisor reads the same shape every time."""
-    now = utc_timestamp()
-    return RunRecord(
-        version=__version__,
-        run="",
-        started=now,
-        finished=now,
-        root=str(project.root),
-        log_dir="",
-        pid=os.getpid(),
-        status=error.status,
-        exit_code=error.exit_code,
-        message=str(error),
-        options=dict(options),
-    )
+    """Run the main job, report it as its options say, and return its exit code."""
+    with reported(project, "run", options, progress):
+        record = run_main_job(project, options, progress)
+        if record.options["dry_run"] and not record.options["json"]:
+            show_diff(project.root / record.log_dir / "1-changes.diff")
+        return record.exit_code or 0
 
 
 def run_main_job(
@@ -68,9 +39,15 @@ def run_main_job(
     ready = check_project(project, options, environment)
     if ready.problems:
         raise NotSetUpError("\n".join(ready.problems))
-    with ExitStack() as stack:
-        stack.enter_context(lock_tree(project))
-        return _run(project, ready, progress, environment, stack)
+    choice, task = ready.choice, ready.task
+    assert choice is not None and task is not None  # noqa: S101, PT018 - no problem was found
+    with begun(project, "run", ready, progress) as log:
+        job = job_of(project, ready, environment)
+        with open_llm(choice, ready.key, job.settings, project) as llm:
+            if job.settings.dry_run:
+                return run_dry(job, task, llm.complete, log)
+            with rolled_back(project, log, wanted=job.settings.rollback):
+                return run_workflow(job, task, llm.complete, log)
 
 
 def repair_interrupted_apply(project: Project, progress: Progress) -> None:
@@ -82,20 +59,44 @@ def repair_interrupted_apply(project: Project, progress: Progress) -> None:
             progress.say(message)
 
 
-def _run(
-    project: Project, ready: Readiness, progress: Progress, environment: Mapping[str, str], stack: ExitStack
-) -> RunRecord:
-    settings, choice, task = ready.settings, ready.choice, ready.task
-    assert settings is not None and choice is not None and task is not None  # noqa: S101, PT018 - no problem was found
-    rules = capture_rules(project, settings, task.codebase, ready.redactor)
-    log = open_run_log(project, settings, ready.redactor, progress.step, progress.live)
-    log.record.model = str(choice)
-    log.record.base_url = ready.base_url
-    stack.enter_context(log)
+@contextmanager
+def begun(project: Project, command: Command, ready: Readiness, progress: Progress) -> Iterator[RunLog]:
+    """Begin a run that is ready: its lock, its log, its lines on the terminal, its first warnings."""
+    settings = ready.settings
+    assert settings is not None  # noqa: S101 - no problem was found
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
-    stack.enter_context(progress)
-    for warning in ready.warnings:
-        log.add_warning(warning)
-    llm = stack.enter_context(open_llm(choice, ready.key, settings, project))
-    job = Job(project, settings, task, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
-    return run_workflow(job, llm.complete, log)
+    with ExitStack() as stack:
+        stack.enter_context(lock_tree(project))
+        log = open_run_log(project, command, settings, ready.redactor, progress)
+        log.record.model, log.record.base_url = str(ready.choice or ""), ready.base_url
+        stack.enter_context(log)
+        stack.enter_context(progress)
+        for warning in ready.warnings:
+            log.add_warning(warning)
+        yield log
+
+
+def job_of(project: Project, ready: Readiness, environment: Mapping[str, str]) -> Job:
+    """Return the rules of a run that is ready, as they are before anything is changed."""
+    settings = ready.settings
+    assert settings is not None  # noqa: S101 - no problem was found
+    has_codebase = ready.task is None and project.codebase_file.exists()
+    codebase = ready.task.codebase if ready.task else read_codebase(project) if has_codebase else None
+    rules = capture_rules(project, settings, codebase, ready.redactor)
+    return Job(project, settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
+
+
+@contextmanager
+def rolled_back(project: Project, log: RunLog, *, wanted: bool) -> Iterator[None]:
+    """Put every file back if the run ends in here without a passing build, and `--rollback` wants it."""
+    try:
+        yield
+    finally:
+        if wanted and log.record.status != "success" and log.snapshot.is_dir():
+            try:
+                restored = restore([log.snapshot], project, log.folder / "rolled-back")
+            except ApplyError as error:
+                log.add_warning(f"not rolled back: {error}")
+            else:
+                log.record.rolled_back = True
+                log.add_warning(f"rolled back: {len(restored)} files are as they were before the run")

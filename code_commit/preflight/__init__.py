@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from code_commit.apply import is_locked, needs_recovery
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.changes import shown
 from code_commit.config import (
@@ -23,13 +22,19 @@ from code_commit.config import (
     require_key,
 )
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Prompt
 from code_commit.git import ask_git, find_git
-from code_commit.llm import check_base_url, context_window, estimate_tokens
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_codebase, read_query
+from code_commit.llm import check_base_url
+from code_commit.preflight.questions import (
+    check_build_script,
+    check_gitignore,
+    check_lock,
+    check_nothing_is_tracked,
+    check_prompt_fits,
+    check_prompt_has_no_key,
+)
+from code_commit.project import BUILD_SCRIPT, Project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
-from code_commit.verify import ignored_paths
 
 T = TypeVar("T")
 
@@ -77,14 +82,11 @@ def check_project(
     project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Readiness:
     """Make every check of the preflight and return all that a run needs. Raises nothing that a check can say."""
-    ready = Readiness(redactor=Redactor(find_secrets(project, environment)))
-    ready.check(".gitignore", lambda: check_gitignore(project))
-    ready.check("git", lambda: _check_nothing_is_tracked(project), lambda _: "" if project.git else "no repository")
+    ready = _check_ignored(project, environment)
     query = ready.check("query.txt", lambda: read_query(project), _size)
     codebase = ready.check("codeRollup.txt", lambda: read_codebase(project), _size)
-    ready.check(BUILD_SCRIPT, lambda: _check_build_script(project))
-    ready.settings = ready.check("settings", lambda: load_settings(project, options, environment))
-    ready.keys = ready.check("keys", lambda: load_keys(project, environment), _name_keys) or {}
+    ready.check(BUILD_SCRIPT, lambda: check_build_script(project))
+    _check_settings(ready, project, options, environment)
     if ready.settings:
         _check_model(ready, ready.settings, project, environment)
         _check_sandbox(ready, ready.settings, project)
@@ -93,48 +95,42 @@ def check_project(
     if query and codebase and prompts and ready.settings:
         ready.task = Task(prompts, query, codebase, ready.settings.prompt_layout)
         _check_prompt(ready, ready.task, ready.settings)
-    ready.check("lock", lambda: _check_lock(project))
+    ready.check("lock", lambda: check_lock(project))
     return ready
 
 
-def check_gitignore(project: Project) -> None:
-    """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
-    try:
-        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
-    except FileNotFoundError as error:
-        raise NotSetUpError(f".gitignore is missing: create it with the line /{AGENT_CONFIG}") from error
-    except OSError as error:
-        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
-    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
-    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
-        raise NotSetUpError(f".gitignore lacks the line /{AGENT_CONFIG}: add it, so that no API key is committed")
-    if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
-        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+def check_tree(
+    project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ, *, build: bool
+) -> Readiness:
+    """Make the checks that a change of the tree needs which no LLM is asked for, with or without a build."""
+    ready = _check_ignored(project, environment)
+    _check_settings(ready, project, options, environment)
+    if build:
+        ready.check(BUILD_SCRIPT, lambda: check_build_script(project))
+    if ready.settings:
+        if build:
+            _check_sandbox(ready, ready.settings, project)
+        _check_clean(ready, ready.settings, project)
+    ready.check("lock", lambda: check_lock(project))
+    return ready
+
+
+def _check_ignored(project: Project, environment: Mapping[str, str]) -> Readiness:
+    ready = Readiness(redactor=Redactor(find_secrets(project, environment)))
+    ready.check(".gitignore", lambda: check_gitignore(project))
+    ready.check("git", lambda: check_nothing_is_tracked(project), lambda _: "" if project.git else "no repository")
+    return ready
+
+
+def _check_settings(
+    ready: Readiness, project: Project, options: Mapping[str, Any], environment: Mapping[str, str]
+) -> None:
+    ready.settings = ready.check("settings", lambda: load_settings(project, options, environment))
+    ready.keys = ready.check("keys", lambda: load_keys(project, environment), _name_keys) or {}
 
 
 def _size(text: str) -> str:
     return f"{len(text.encode()):,} bytes"
-
-
-def _check_nothing_is_tracked(project: Project) -> None:
-    if project.git is None:
-        return
-    tracked = ask_git(["ls-files", "-z", "--", AGENT_CONFIG], project.root)
-    names = [os.fsdecode(name) for name in tracked.stdout.split(b"\0") if name]
-    if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise NotSetUpError(
-            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
-        )
-    if tracked.returncode != 0:
-        raise NotSetUpError(f"git ls-files failed: {tracked.stderr.decode('utf-8', 'replace').strip()}")
-
-
-def _check_build_script(project: Project) -> None:
-    if not project.build_script.exists():
-        raise NotSetUpError(f"{BUILD_SCRIPT} is missing: create it; it must exit with 0 when the build passes")
-    if not project.build_script.is_file():
-        raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
 
 
 def _name_keys(keys: Mapping[Provider, ApiKey]) -> str:
@@ -183,32 +179,7 @@ def _check_clean(ready: Readiness, settings: Settings, project: Project) -> None
 
 def _check_prompt(ready: Readiness, task: Task, settings: Settings) -> None:
     prompt = initial_prompt(task)
-    ready.check("prompt", lambda: _check_prompt_has_no_key(ready.redactor, prompt), lambda _: _size(prompt.text))
+    ready.check("prompt", lambda: check_prompt_has_no_key(ready.redactor, prompt), lambda _: _size(prompt.text))
     if ready.choice:
         choice = ready.choice
-        ready.check("prompt fits", lambda: _check_prompt_fits(choice, settings, task, prompt))
-
-
-def _check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
-    if redactor.reveals_key(prompt.text):
-        raise NotSetUpError(
-            "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
-        )
-
-
-def _check_prompt_fits(choice: ModelChoice, settings: Settings, task: Task, prompt: Prompt) -> None:
-    window = context_window(choice, settings)
-    tokens = estimate_tokens(prompt.text)
-    if window and tokens > window:
-        sizes = f"query {len(task.query.encode()):,} bytes, codebase {len(task.codebase.encode()):,} bytes"
-        raise NotSetUpError(
-            f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes}): roll up less"
-        )
-
-
-def _check_lock(project: Project) -> None:
-    holder = is_locked(project)
-    if holder is not None:
-        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
-    if needs_recovery(project):
-        raise NotSetUpError("an interrupted apply has to be repaired: any other code-commit command does it")
+        ready.check("prompt fits", lambda: check_prompt_fits(choice, settings, task, prompt))

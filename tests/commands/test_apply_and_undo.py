@@ -1,0 +1,222 @@
+"""`apply`, `undo`, `--dry-run`, `--rollback`: what they change, put back and print, through the command itself."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import CODE_COMMIT, Run, git
+
+RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
+WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    (project_folder / "old.txt").write_bytes(b"old\r\nbytes\r\n")
+    (project_folder / "old.txt").chmod(0o640)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    return project_folder
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    files = (path for path in root.rglob("*") if not {".git", "agent-config"} & set(path.relative_to(root).parts))
+    return {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in files
+    }
+
+
+def recorded(root: Path, *answers: str) -> list[str]:
+    folder = root / "agent-config" / "recorded"
+    folder.mkdir()
+    for number, answer in enumerate(answers, start=1):
+        (folder / f"{number}-response.txt").write_text(answer)
+    return ["--model", "replay:agent-config/recorded"]
+
+
+def latest(root: Path) -> dict:
+    logs = sorted((root / "agent-config" / "logs").iterdir(), key=lambda log: (log / "run.json").stat().st_mtime_ns)
+    return json.loads((logs[-1] / "run.json").read_text())
+
+
+def test_apply_from_a_file_and_from_standard_input(root: Path, run_code_commit: Run, tmp_path: Path):
+    (tmp_path / "answer").write_text(RESPONSE)
+    assert run_code_commit(root, "apply", str(tmp_path / "answer")).returncode == 0
+    once = tree(root)
+    assert (root / "ok.txt").read_text() == "ok\n"
+    assert not (root / "old.txt").exists()
+    assert os.access(root / "new/deep/file.sh", os.X_OK)
+    assert run_code_commit(root, "undo").returncode == 0
+    assert run_code_commit(root, "apply", "-", stdin=RESPONSE).returncode == 0
+    assert tree(root) == once
+
+
+def test_apply_needs_no_agent_config(root: Path, run_code_commit: Run):
+    import shutil
+
+    shutil.rmtree(root / "agent-config")
+    assert run_code_commit(root, "apply", "-", stdin=RESPONSE).returncode == 0
+    assert (root / "agent-config").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(("response", "code", "status"), [(RESPONSE, 0, "success"), (WRONG, 1, "build_failed")])
+def test_apply_with_a_build_ends_as_the_build(response, code, status, root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "apply", "--build", "-", "--json", stdin=response)
+    assert done.returncode == code, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["command"], record["status"], record["exit_code"]) == ("apply", status, code)
+    assert record["attempts"][0]["build"]["exit_code"] == code
+
+
+def test_apply_of_a_rejected_response_ends_with_4(root: Path, run_code_commit: Run):
+    before = tree(root)
+    done = run_code_commit(root, "apply", "-", stdin=RESPONSE + "^^^build.sh\nexit 0\n^^^end\n")
+    assert done.returncode == 4
+    assert "build.sh" in done.stderr
+    assert tree(root) == before
+
+
+@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (None, "cannot be read")])
+def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_commit: Run, tmp_path: Path):
+    if data:
+        (tmp_path / "answer").write_bytes(data)
+    done = run_code_commit(root, "apply", str(tmp_path / "answer"))
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
+    before = tree(root)
+    assert run_code_commit(root, *recorded(root, WRONG, RESPONSE)).returncode == 0
+    after = tree(root)
+    assert after != before
+    assert run_code_commit(root, "undo").returncode == 0
+    assert tree(root) == before
+    assert git(root, "status", "--porcelain") == ""
+    assert latest(root)["command"] == "undo"
+    assert run_code_commit(root, "undo").returncode == 0
+    assert tree(root) == after
+
+
+def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_commit: Run):
+    before = tree(root)
+    assert run_code_commit(root, "apply", "-", stdin=RESPONSE).returncode == 0
+    (root / "ok.txt").write_text("edited since\n")
+    edited = tree(root)
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 1
+    assert "ok.txt" in done.stderr
+    assert "--force" in done.stderr
+    assert tree(root) == edited
+    assert run_code_commit(root, "undo", "--force").returncode == 0
+    assert tree(root) == before
+
+
+def test_undo_of_a_named_run(root: Path, run_code_commit: Run):
+    before = tree(root)
+    assert run_code_commit(root, "apply", "-", stdin="^^^a.txt\na\n^^^end\n").returncode == 0
+    first = latest(root)["run"]
+    assert run_code_commit(root, "apply", "-", stdin="^^^b.txt\nb\n^^^end\n").returncode == 0
+    assert run_code_commit(root, "undo", first).returncode == 0
+    assert not (root / "a.txt").exists()
+    (root / "b.txt").unlink()
+    assert tree(root) == before
+
+
+def test_nothing_to_undo_ends_with_2(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 2
+    assert "no run that changed a file" in done.stderr
+
+
+def test_the_latest_of_many_runs_in_one_second_is_undone(root: Path, run_code_commit: Run):
+    for number in range(3):
+        assert run_code_commit(root, "apply", "-", stdin=f"^^^f{number}.txt\nx\n^^^end\n").returncode == 0
+    assert run_code_commit(root, "undo").returncode == 0
+    assert sorted(path.name for path in root.glob("f*.txt")) == ["f0.txt", "f1.txt"]
+
+
+@pytest.mark.parametrize("command", ["run", "apply"])
+def test_a_dry_run_changes_nothing_and_prints_a_diff_that_git_applies(command, root: Path, run_code_commit: Run):
+    before = tree(root)
+    arguments = recorded(root, RESPONSE) if command == "run" else ["apply", "-"]
+    done = run_code_commit(root, *arguments, "--dry-run", stdin=RESPONSE if command == "apply" else "")
+    assert done.returncode == 0, done.stderr
+    assert tree(root) == before
+    assert latest(root)["totals"]["files_changed"] == 0
+    subprocess.run(["git", "apply", "-"], input=done.stdout.encode(), cwd=root, check=True)
+    assert (root / "ok.txt").read_text() == "ok\n"
+    assert not (root / "old.txt").exists()
+    assert (root / "new/deep/file.sh").read_text() == "#!/bin/sh\n"
+
+
+def test_a_dry_run_asks_once(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, *recorded(root, "no blocks", RESPONSE), "--dry-run")
+    assert done.returncode == 4
+    assert done.stdout == ""
+
+
+def test_a_dry_run_on_a_terminal_is_in_colours_and_gives_no_orders_to_it(root: Path):
+    import pty
+
+    arguments = [*CODE_COMMIT, "apply", "--dry-run", str(root / "agent-config" / "answer")]
+    (root / "agent-config" / "answer").write_text("^^^ok.txt\nok \x1b]0;title\x07\n^^^end\n")
+    terminal, inner = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(arguments, cwd=root, stdout=inner, stderr=subprocess.DEVNULL, env=environment)
+    os.close(inner)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # Linux says so that the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(terminal)
+    assert process.wait() == 0
+    assert b"\x1b[32m" in shown
+    assert b"\x1b]0;" not in shown
+    assert b"\\x1b]0;title\\x07" in shown
+
+
+@pytest.mark.parametrize(
+    ("answers", "code"), [([WRONG, WRONG, WRONG, WRONG], 1), ([WRONG, "no blocks", "no", "no"], 4), ([WRONG], 3)]
+)
+def test_rollback_puts_every_file_back_when_the_build_never_passed(answers, code, root: Path, run_code_commit: Run):
+    before = tree(root)
+    done = run_code_commit(root, *recorded(root, *answers), "--rollback")
+    assert done.returncode == code, done.stderr
+    assert tree(root) == before
+    assert "rolled back" in done.stderr
+    assert latest(root)["rolled_back"] is True
+
+
+def test_rollback_keeps_what_built(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, WRONG, RESPONSE), "--rollback").returncode == 0
+    assert (root / "ok.txt").read_text() == "ok\n"
+    assert latest(root)["rolled_back"] is False
+
+
+def test_a_second_run_in_the_tree_ends_at_once_and_names_the_first(root: Path, run_code_commit: Run):
+    (root / "build.sh").write_text("#!/bin/sh\necho started\nsleep 30\n")
+    process = subprocess.Popen([*CODE_COMMIT, *recorded(root, RESPONSE)], cwd=root, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(500):
+            if list((root / "agent-config" / "logs").glob("*/1-build.txt")):
+                break
+            import time
+
+            time.sleep(0.02)
+        for arguments in (["--model", "replay:agent-config/recorded"], ["apply", "-"], ["undo"]):
+            done = run_code_commit(root, *arguments, stdin=RESPONSE)
+            assert done.returncode == 2
+            assert str(process.pid) in done.stderr
+    finally:
+        process.terminate()
+        process.wait(timeout=15)
