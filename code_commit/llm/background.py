@@ -6,6 +6,7 @@ A connection that is lost while polling costs nothing: the job goes on, and the 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -28,8 +29,6 @@ FINAL_STATES = frozenset(
         "requires_continuation",
     }
 )
-_MOST_EARLY_404 = 5
-"""Polls that may not find a job that was created a moment ago: its record may not be everywhere yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +81,32 @@ def _has_answer(body: Any) -> bool:
 
 
 def _poll(call: Call, path: str, reply: Reply) -> Reply:
-    pause, not_found, was_seen = call.pace.first_poll, 0, False
-    failures: list[PassingFailure] = []
+    pause, was_seen = call.pace.first_poll, False
     while True:
         call.progressed(text_of(reply.body, "status") or "waiting", always=True)
-        _pause(call, min(_asked_pause(call, reply) or pause, call.pace.longest_poll))
+        _pause(call, _asked_pause(call, reply) or pause)
         pause = min(pause * call.pace.poll_growth, call.pace.longest_poll)
-        try:
-            answer = call.connection.send("GET", path, None, call.pace.read)
-            if answer.status == 404 and not was_seen and not_found < _MOST_EARLY_404:
-                not_found += 1
-                continue
-            if answer.status == 404:
-                call.replied(answer)
-                raise LLMError(_gone(call, was_seen=was_seen))
-            _check_job(call, answer)
-        except PassingFailure as failure:
-            caught = failure
-        else:
-            reply, was_seen = answer, True
-            failures.clear()
-            if is_final(reply):
-                return reply
-            continue
-        if caught.kind == "lost":
-            caught.kind = "busy"  # asking for a job's state again is free, whatever became of the question
-        call.wait_after(caught, failures)
+        reply = call.retried(partial(_fetch, call, path, was_seen=was_seen), longest_wait=call.pace.longest_poll)
+        was_seen = True
+        if is_final(reply):
+            return reply
+
+
+def _fetch(call: Call, path: str, *, was_seen: bool) -> Reply:
+    """Ask once for the state of the job."""
+    try:
+        reply = call.connection.send("GET", path, None, call.pace.read)
+    except PassingFailure as failure:
+        if failure.kind == "lost":
+            failure.kind = "busy"  # asking for a job's state again is free, whatever became of the question
+        raise
+    if reply.status == 404 and not was_seen:
+        raise PassingFailure(f"{call.connection.host} does not find the job that it has created", "early", None, reply)
+    if reply.status == 404:
+        call.replied(reply)
+        raise LLMError(f"{call.connection.host} no longer knows the job: it has expired or was deleted; run again")
+    _check_job(call, reply)
+    return reply
 
 
 def _check_job(call: Call, answer: Reply) -> None:
@@ -131,16 +130,8 @@ def _pause(call: Call, seconds: float) -> None:
 def _asked_pause(call: Call, reply: Reply) -> float | None:
     milliseconds = reply.headers.get("openai-poll-after-ms")
     headers = reply.headers if milliseconds is None else {"retry-after-ms": milliseconds}
-    return asked_delay(headers, None, call.pace)
-
-
-def _gone(call: Call, *, was_seen: bool) -> str:
-    if was_seen:
-        return f"{call.connection.host} no longer knows the job: it has expired or was deleted; run again"
-    return (
-        f"{call.connection.host} does not know the job that it has just created: it may not support background jobs; "
-        "try its Chat Completions with --model chat:NAME"
-    )
+    asked = asked_delay(headers, None, call.pace)
+    return None if asked is None else min(max(asked, call.pace.shortest_poll), call.pace.longest_poll)
 
 
 def _cancel(call: Call, path: str) -> Reply | None:

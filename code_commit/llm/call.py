@@ -9,19 +9,20 @@ from code_commit.exchange import ExchangeListener
 from code_commit.llm.connection import Connection, FailureKind, OpenReply, PassingFailure, Reply
 from code_commit.llm.json_values import parse_json, whole_characters
 from code_commit.llm.refusals import Subject, has_error, refusal_of, unwrapped
-from code_commit.llm.waiting import next_delay
+from code_commit.llm.waiting import backoff, obeyed_delay
 
 T = TypeVar("T")
 
 _PROGRESS_INTERVAL = 0.1
 
-MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 4}
+MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 4, "early": 5}
 """Retries of what may have been paid for already, or of what is no LLM's API; the others end with the deadline."""
 
 _GIVE_UP_WORDS: Mapping[FailureKind, str] = {
     "lost": "each of the requests may have started an answer that is paid for",
     "broken": "each of the broken answers is paid for",
     "garbage": "check --base-url",
+    "early": "this server may not support background jobs; try its Chat Completions with --model chat:NAME",
 }
 
 
@@ -37,7 +38,7 @@ class Call:
         self._last_progress = -_PROGRESS_INTERVAL
         connection.deadline.at = self.pace.now() + timeout
 
-    def retried(self, ask: Callable[[], T]) -> T:
+    def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
         """Return what `ask` returns, asking again after each failure that can pass."""
         past: list[PassingFailure] = []
         while True:
@@ -45,9 +46,9 @@ class Call:
                 return ask()
             except PassingFailure as failure:
                 caught = failure
-            self.wait_after(caught, past)
+            self._wait_after(caught, past, longest_wait or self.pace.longest_backoff)
 
-    def wait_after(self, failure: PassingFailure, past: list[PassingFailure]) -> None:
+    def _wait_after(self, failure: PassingFailure, past: list[PassingFailure], longest: float) -> None:
         """Wait until the question may be asked again, and add its failure to the past ones.
 
         Raises LLMError when it may not be asked again, or not in time.
@@ -55,7 +56,8 @@ class Call:
         most = MOST_FAILURES.get(failure.kind)
         if most is not None and sum(earlier.kind == failure.kind for earlier in past) >= most:
             self.give_up(failure, f"given up after {most} retries: {_GIVE_UP_WORDS[failure.kind]}")
-        delay = next_delay(failure.delay, len(past), self.pace, is_overload=failure.is_overload)
+        usual = backoff(len(past), self.pace, longest, is_overload=failure.is_overload)
+        delay = obeyed_delay(failure.delay, usual)
         past.append(failure)
         remaining = self.connection.deadline.remaining
         if delay >= remaining:

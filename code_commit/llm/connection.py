@@ -22,14 +22,15 @@ from code_commit.llm.wire import Deadline, Wire
 
 LARGEST_REPLY = 512 * 1024 * 1024
 
-FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage"]
+FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early"]
 
 
 class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
     """The call failed in a way that can pass.
 
     `kind`: `busy` the API said so; `unsent` nothing reached it; `lost` it may have begun to work unseen; `broken` a
-    stream ended early; `garbage` what came is no API's reply. `delay` is what the API asked for, in seconds.
+    stream ended early; `garbage` what came is no API's reply; `early` a new job is not found, as its record may
+    not be everywhere yet. `delay` is what the API asked for, in seconds.
     """
 
     def __init__(

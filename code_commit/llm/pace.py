@@ -24,6 +24,7 @@ class Pace:
     cancel: float = 10.0
     """For cancelling a job, all in all: somebody waits for the tool to end."""
 
+    shortest_poll: float = 0.01
     first_poll: float = 0.5
     longest_poll: float = 15.0
     poll_growth: float = 1.6

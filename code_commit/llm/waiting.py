@@ -30,17 +30,15 @@ def asked_delay(headers: Mapping[str, str], body: Any, pace: Pace) -> float | No
     return _retry_info(body)
 
 
-def backoff(failures: int, pace: Pace, *, is_overload: bool) -> float:
-    """Return a delay with full jitter: anything up to a limit that doubles with each failure."""
+def backoff(failures: int, pace: Pace, longest: float, *, is_overload: bool) -> float:
+    """Return the delay after so many failures, from 0 on, with full jitter: anything up to a limit that doubles."""
     first = pace.first_overload_backoff if is_overload else pace.first_backoff
-    return pace.random() * min(pace.longest_backoff, first * 2.0 ** min(failures, 16))
+    return pace.random() * min(longest, first * 2.0 ** min(failures, 16))
 
 
-def next_delay(asked: float | None, failures: int, pace: Pace, *, is_overload: bool) -> float:
-    """Return the seconds to wait after so many failures, counted from 0."""
-    if asked is not None and asked >= _SHORTEST_OBEYED:
-        return asked
-    return max(asked or 0.0, backoff(failures, pace, is_overload=is_overload))
+def obeyed_delay(asked: float | None, usual: float) -> float:
+    """Return what the API asks for, but not less than the usual backoff when it asks for next to nothing."""
+    return asked if asked is not None and asked >= _SHORTEST_OBEYED else max(asked or 0.0, usual)
 
 
 def _number(text: str) -> float | None:

@@ -127,6 +127,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, *_: object) -> None:
@@ -259,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "bad_json":
             events = [*events[:3], b'data: {"choices": [{"del\n\n', *events[3:]]
         if fault is not None and fault.kind == "duplicate":
-            events = [events[0], *events, *events[-3:]]
+            events = [events[0], *events, *events[-3 if "/models/" not in self.path else -1 :]]
         headers = {"content-type": "text/event-stream", "request-id": "req_s", "x-request-id": "req_s"}
         self._deliver(headers, events, fault)
 
