@@ -28,7 +28,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All of it. Folders stand before what is in them, files of a folder together."""
+    """All of it. Folders stand before what is in them, files of a folder together.
+
+    A folder that is in both lists only changes its mode, unless it is empty on the way.
+    """
 
     writes: tuple[Write, ...]
     made: tuple[FolderStep, ...]
@@ -44,17 +47,26 @@ def make_plan(
 ) -> Plan:
     """Add the folders to the writes.
 
-    A missing folder comes back as `known` has it, `needed` ones even when they stay empty. A folder goes when it
-    becomes empty by a deletion, or, where `removable` is given, when it is empty then and named there.
+    A missing folder comes back as `known` has it; `needed` ones, all of them known, even when they stay empty, and they
+    get their mode back when they are there. A folder goes when it becomes empty by a deletion, or, where `removable`
+    is given, when it is empty then and named there.
     Raises OSError: ENOTDIR where a folder on the way is something else.
     """
     ordered = tuple(sorted(writes, key=lambda write: parts(write.path)))
     gone = {write.path for write in ordered if write.new is None}
     arriving = {folder for write in ordered if write.new is not None for folder in folders_above(write.path)}
     arriving |= {folder for path in needed for folder in (path, *folders_above(path))}
-    missing = [path for path in sorted(arriving, key=parts) if _is_missing(tree, path, gone)]
-    removed = _emptied(tree, gone, arriving, removable)
-    return Plan(ordered, tuple(known.get(path, FolderStep(path)) for path in missing), tuple(removed))
+    made = {path: known.get(path, FolderStep(path)) for path in arriving if _is_missing(tree, path, gone)}
+    removed = {folder.path: folder for folder in _emptied(tree, gone, arriving, removable)}
+    for path in needed:
+        now = None if path in made else _folder_now(tree, path)
+        if now is not None and now.mode != known[path].mode:
+            removed[path], made[path] = now, known[path]
+    return Plan(ordered, _sorted(made.values()), _sorted(removed.values()))
+
+
+def _sorted(folders: Iterable[FolderStep]) -> tuple[FolderStep, ...]:
+    return tuple(sorted(folders, key=lambda folder: parts(folder.path)))
 
 
 def _is_missing(tree: Tree, path: str, gone: Collection[str]) -> bool:
@@ -77,19 +89,20 @@ def _emptied(
     removed = []
     while waiting:
         path = heapq.heappop(waiting)[1]
-        if not path or path in arriving or not _is_folder(tree, path):
+        now = _folder_now(tree, path) if path and path not in arriving else None
+        if now is None:
             continue
-        folder = tree.folder(path)
-        if leaving.get(path, set()).issuperset(os.listdir(folder)):  # noqa: PTH208 - a descriptor
-            now = os.fstat(folder)
-            removed.append(FolderStep(path, stat.S_IMODE(now.st_mode), now.st_uid, now.st_gid))
+        if leaving.get(path, set()).issuperset(os.listdir(tree.folder(path))):  # noqa: PTH208 - a descriptor
+            removed.append(now)
             above, _, name = path.rpartition("/")
             if above not in leaving and removable is None:
                 heapq.heappush(waiting, (-len(parts(above)), above))
             leaving.setdefault(above, set()).add(name)
-    return removed[::-1]
+    return removed
 
 
-def _is_folder(tree: Tree, path: str) -> bool:
+def _folder_now(tree: Tree, path: str) -> FolderStep | None:
     found = tree.look(path)
-    return found is not None and stat.S_ISDIR(found.st_mode)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        return None
+    return FolderStep(path, stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)

@@ -10,7 +10,7 @@ from code_commit.apply.carry_out import carry_out
 from code_commit.apply.durable import read_all
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.plan import Write
-from code_commit.apply.record import FileState, Record
+from code_commit.apply.record import FileState, FolderStep, Record
 from code_commit.apply.snapshots import first_folders, load_layers, read_original
 from code_commit.apply.tree import Tree
 from code_commit.changes import Action, shown
@@ -58,8 +58,9 @@ def restore_snapshots(
 ) -> tuple[RestoredFile, ...]:
     """Do what `restore` of this package says, under the lock that the caller holds."""
     runs = [_load_run(path) for path in snapshots]
-    writes = _writes_back(project, _follow(snapshots, runs), force=force)
-    carry_out(writes, project, snapshot, folders=first_folders(layer for layers in runs for layer in layers))
+    folders = first_folders(layer for layers in runs for layer in layers)
+    writes = _writes_back(project, _follow(snapshots, runs), folders, force=force)
+    carry_out(writes, project, snapshot, folders=folders)
     return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
 
 
@@ -84,12 +85,15 @@ def _follow(snapshots: Sequence[Path], runs: Iterable[Iterable[Record]]) -> Mapp
     return histories
 
 
-def _writes_back(project: Project, histories: Mapping[str, _History], *, force: bool) -> list[Write]:
+def _writes_back(
+    project: Project, histories: Mapping[str, _History], folders: Mapping[str, FolderStep | None], *, force: bool
+) -> list[Write]:
     writes = []
     changed = []
     with Tree(project.root) as tree:
         for path, history in sorted(histories.items()):
-            now = _read_now(tree, path)
+            made = path in folders and folders[path] is None
+            now = None if made and tree.is_folder(path) else _read_now(tree, path)
             if _is(now, history.before):
                 continue
             if history.changed_between or not _is(now, history.after):

@@ -15,7 +15,14 @@ from code_commit.apply.copies import Identity, check_untouched, keep_original, k
 from code_commit.apply.durable import SYNC_AT_ONCE, find_file_system_sync, sync_folder
 from code_commit.apply.failures import changed_under_us, reason
 from code_commit.apply.plan import Plan, Write
-from code_commit.apply.put_back import make_folder, put_back, remove_folder, sync_touched, touched_folders
+from code_commit.apply.put_back import (
+    make_folder,
+    put_back,
+    remove_folder,
+    set_folder_mode,
+    sync_touched,
+    touched_folders,
+)
 from code_commit.apply.record import FileStep, Record, seal
 from code_commit.apply.snapshots import (
     first_states,
@@ -51,6 +58,7 @@ class Transaction:
         self._beside = beside
         many = len(plan.writes) >= SYNC_AT_ONCE and not beside
         self._sync_file_system: Callable[[int], None] | None = find_file_system_sync() if many else None
+        self._removed = {folder.path for folder in plan.removed}
         self._areas: dict[str, int] = {}
         self._identities: list[Identity | None] = []
         self._originals: list[str] = []
@@ -92,7 +100,10 @@ class Transaction:
     def _stage_file(self, position: int, write: Write, *, sync: bool) -> FileStep:
         self.at = write.path
         area = self._areas[self._area_of(write.path)] if self._beside else 0
-        self._identities.append(keep_original(self._staging, area, position, write, sync=sync))
+        if write.path in self._removed:  # a folder until then: looked at right before the change
+            self._identities.append(None)
+        else:
+            self._identities.append(keep_original(self._staging, area, position, write, sync=sync))
         before = kept_state(self._staging, area, position, write)
         after = None if write.new is None else stage_new(self._staging, area, position, write, sync=sync)
         return FileStep(write.path, before, after, area)
@@ -103,8 +114,7 @@ class Transaction:
 
     def _area_of(self, path: str) -> str:
         folder = self._staging.tree.existing_folder(path)
-        removed = {step.path for step in self._plan.removed}
-        while folder in removed:
+        while folder in self._removed:
             folder = folder_of(folder)
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
@@ -138,7 +148,9 @@ class Transaction:
             try:
                 make_folder(tree, folder)
             except FileExistsError as error:
-                raise changed_under_us(folder.path) from error
+                if folder.path not in self._removed:
+                    raise changed_under_us(folder.path) from error
+                set_folder_mode(tree, folder)
         for position, write in enumerate(self._plan.writes):
             if write.new is not None:
                 self._move_in_place(position, write)

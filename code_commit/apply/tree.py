@@ -57,6 +57,11 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def is_folder(self, path: str) -> bool:
+        """Tell whether there is a folder at the path, and no link to one."""
+        found = self.look(path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
     def open_file(self, path: str) -> int | None:
         """Open the regular file at the path for reading; None when there is no regular file."""
         folder, name = self.parent(path)
