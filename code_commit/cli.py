@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from code_commit import __version__
+from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _install_signal_handlers()
         return command(options)
+    except RejectedResponseError as error:
+        reasons = "" if not options.get("quiet") else f":\n{error}"  # its step has listed them already
+        _complain(f"no usable response, the last one was rejected{reasons}", error)
+        return error.exit_code
     except (CodeCommitError, Interrupted) as error:
         _complain(str(error), error)
         return error.exit_code

@@ -114,7 +114,7 @@ def _open_live(stream: TextIO, render: object) -> "Live":
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Iterable[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started":
-        return [f"{record.model}, log in {record.log_dir}"] if record.command == "run" else []
+        return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "warned":
         return [f"warning: {record.warnings[-1]}"]
     if event == "finished":
@@ -166,7 +166,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
     spent = f"{_duration(record.totals.seconds)}{_total_cost(record.totals)}"
     attempts = _count(record.totals.attempts, "attempt")
     changed = _count(record.totals.files_changed, "file")
-    review = f"Review: git status, git diff. Log: {record.log_dir} (code-commit log)"
+    review = f"Review: git status, git diff, code-commit log.\nLog: {record.log_dir}"
     if record.message and record.status == "success":
         return [f"{record.message[0].upper()}{record.message[1:]}.", *([review] if record.totals.files_changed else [])]
     if record.status == "success":

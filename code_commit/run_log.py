@@ -66,7 +66,7 @@ class RunLog:
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
             error.add_note(message)
         else:
-            error.add_note(f"Log: {self.record.log_dir} (code-commit log)")
+            error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
             self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
 
