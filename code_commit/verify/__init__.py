@@ -25,7 +25,7 @@ from code_commit.git import find_git
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.verify.cautions import find_cautions
-from code_commit.verify.content import decode_text, find_content_fault, read_umask, verified_change
+from code_commit.verify.content import find_content_fault, read_umask, verified_change
 from code_commit.verify.ignore_files import IgnoreMemory, UnansweredError, remember_ignore_files
 from code_commit.verify.ignored import find_ignored, find_ignored_now, match_patterns
 from code_commit.verify.paths import find_path_fault, read_limits
@@ -86,7 +86,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     Raises RejectedResponseError with all violations; ApplyError where the project cannot be looked at.
     """
     findings = _Findings(list(dict.fromkeys(changes)))
-    _check_paths(findings, project)
+    _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
@@ -142,16 +142,24 @@ def _encodable(path: str) -> str:
     return path
 
 
-def _check_paths(findings: _Findings, project: Project) -> None:
+def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
     limits, guarded = read_limits(project.root), guarded_folders(project)
+    keys_around = redactor.reveals_key("\n".join(findings.open_paths))
     for change in findings.changes:
         fault = find_path_fault(change.path, limits)
+        if keys_around and redactor.reveals_key(change.path):
+            fault = "holds-key", "the path holds an API key: choose another name"
         if fault:
             findings.close(change.path, *fault)
             continue
         protected = find_protected(change.path, guarded)
         if protected:
             findings.close(change.path, PROTECTED_RULE, protected)
+    _check_set(findings, project)
+
+
+def _check_set(findings: _Findings, project: Project) -> None:
+    """Check what no single path shows."""
     for path, twin in find_twins(findings.open_paths):
         message = f"is the same file as {shown(twin)}, or lies below it, on some file systems: choose one spelling"
         findings.add(path, "same-file", message)
@@ -206,14 +214,12 @@ def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules
     if rules.codebase is None:
         return
     texts = {
-        change.path: decode_text(change.original.content)
+        change.path: change.original.content.decode("utf-8", "surrogateescape")
         for change in verified
-        if change.action == "replace"
-        and change.original is not None
-        and rules.written.get(change.path) != hash(change.original.content)
+        if change.original is not None and rules.written.get(change.path) != hash(change.original.content)
     }
     for path in sorted(find_unseen(texts, rules.codebase)):
         if rules.strict:
             findings.add(path, "stale", _STALE)
         else:
-            yield f"{shown(path)} is replaced, but {_STALE.partition(':')[0]}: the LLM did not see what it replaces"
+            yield f"{shown(path)}: {_STALE.partition(':')[0]}, the LLM did not see what it changes"

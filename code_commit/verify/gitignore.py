@@ -3,9 +3,9 @@
 Each folder is asked before what lies in it, the deepest .gitignore first, the last matching line decides; nothing lifts
 what lies in an excluded folder. Names are compared as bytes. When in doubt the answer is "ignored":
 
-* a pattern that pathspec reads otherwise than git, or not at all, ignores everything in its folder (`OddPattern`):
-  POSIX classes, escapes, `]` or odd ranges inside brackets, an unclosed bracket, a backslash at the end or
-  before a slash, three or more asterisks, `x**/` (which git before 2.52 reads otherwise), doubled slashes;
+* a pattern that pathspec reads otherwise than git, or not at all, ignores everything in its folder: POSIX classes,
+  escapes, slashes, a leading `]` or odd ranges inside brackets, an unclosed bracket, a backslash at the end or before a
+  slash, three or more asterisks, `x**/` and `/x**` (which git before 2.52 reads otherwise), doubled slashes;
 * such a pattern behind `!` lifts nothing, nor does one with brackets.
 
 So "free" is never said where git says "ignored", except that a `core.excludesFile` in another place than
@@ -20,7 +20,7 @@ from code_commit.verify.ignore_files import IgnoreFiles, numbered_lines
 
 _SIMPLE_BRACKET = r"\[!?(?:[0-9A-Za-z_. ~#$%&+=,@-](?:(?<=[0-9])-[0-9]|(?<=[a-z])-[a-z]|(?<=[A-Z])-[A-Z])?)+\]"
 _READABLE = re.compile(rf"(?:[^\\\[*/]|\\[^/]|\*\*?(?!\*)|/(?!/)|{_SIMPLE_BRACKET})+")
-_STARS_AGAINST_GIT = re.compile(r"[^/]\*\*/")
+_STARS_AGAINST_GIT = re.compile(r"[^/]\*\*(?:/|\Z)")
 _REVERSED = re.compile(r"([0-9A-Za-z])-([0-9A-Za-z])")
 _PRIVATE = 0xE000
 
@@ -121,7 +121,7 @@ def _read_pattern(line: str, flags: int) -> _Pattern | None:
 
 def is_readable(text: str) -> bool:
     """Tell whether pathspec reads the pattern (without `!` and the slash at its end) as git does."""
-    if not _READABLE.fullmatch(text) or _STARS_AGAINST_GIT.search(text):
+    if not _READABLE.fullmatch(text) or ("/" in text and _STARS_AGAINST_GIT.search(text)):
         return False
     return "[" not in text or all(low <= high for low, high in _REVERSED.findall(text))
 
@@ -143,9 +143,9 @@ def _matcher(text: str, flags: int) -> Callable[[str], object] | None:
         pattern = re.compile(expression, flags | re.DOTALL)
     except (GitIgnorePatternError, re.error):
         return None
-    if text in {"*", "**/*", "**/**/*"} or text.rpartition("/")[2] == "**":
-        return pattern.match
-    return pattern.fullmatch
+    if not expression.startswith("^"):  # pathspec's own forms for `*`, `**`, `**/*` and `**/*/**`
+        return pattern.search
+    return pattern.match if text.endswith("/**") else pattern.fullmatch
 
 
 def _characters(name: bytes) -> str:

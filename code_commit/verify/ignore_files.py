@@ -107,8 +107,7 @@ def _info_exclude(project: Project, tree: WorkTree) -> bytes | None:
 def _excludes_file(project: Project, tree: WorkTree, *, has_git: bool) -> bytes | None:
     """`core.excludesFile`, or the default that git-config(1) names."""
     if has_git:
-        scope = [] if project.git is not None else ["--global"]
-        answer = ask_git(["config", *scope, "--type=path", "--get", "core.excludesFile"], project.root)
+        answer = ask_git(["config", "--type=path", "--get", "core.excludesFile"], project.root)
         if answer.returncode == 0:
             path = answer.stdout.removesuffix(b"\n")
             return os.fsencode(tree.top / os.fsdecode(path)) if path else None

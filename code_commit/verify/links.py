@@ -1,4 +1,4 @@
-"""Which inodes are protected: what is reached by another name (hard link, bind mount, alias) is the same file."""
+"""Which inodes are protected: what is reached by another name (link, hard link, bind mount) is the same file."""
 
 import os
 import stat
@@ -45,11 +45,12 @@ def find_protected_links(project: Project, path: bytes) -> frozenset[Inode]:
 
 
 def _inode(path: bytes) -> Inode | None:
+    """Links are followed: what a protected name leads to is as critical as the name."""
     try:
-        status = os.lstat(path)
+        status = os.stat(path)  # noqa: PTH116 - of bytes
     except OSError:
         return None
-    return None if stat.S_ISLNK(status.st_mode) else (status.st_dev, status.st_ino)
+    return (status.st_dev, status.st_ino)
 
 
 def _inodes_in(folder: bytes) -> Iterator[Inode]:

@@ -14,6 +14,7 @@ from code_commit.verify.ignore_files import UnansweredError
 from code_commit.verify.paths import fold
 
 _REPOSITORY_MARKS = frozenset({"head", "objects", "refs", "commondir"})
+_MARKING_FOLDERS = frozenset({"objects", "refs"})
 _REPOSITORIES = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 """What setup.c's is_git_directory() of git asks for; `commondir` leads it elsewhere for objects and refs."""
 
@@ -29,8 +30,8 @@ def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple
     for path in written:
         parts = path.split("/")
         for depth, part in enumerate(parts):
-            mark = part.lower() if part.isascii() else fold(part)
-            if mark in _REPOSITORY_MARKS:
+            mark = fold(part)
+            if mark in _REPOSITORY_MARKS and (mark in _MARKING_FOLDERS or depth == len(parts) - 1):
                 marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
     for folder, marks in marked.items():
         there = {mark for mark in _REPOSITORY_MARKS - marks.keys() if _is_there(root, folder, mark)}
@@ -39,8 +40,10 @@ def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple
 
 
 def _is_there(root: Path, folder: str, mark: str) -> bool:
-    names = (mark, "HEAD") if mark == "head" else (mark,)
-    return any(os.path.lexists(root / folder / name) for name in names)
+    if mark == "head":
+        head = root / folder / "HEAD"
+        return os.path.lexists(head) and not head.is_dir()
+    return os.path.lexists(root / folder / mark)
 
 
 def list_submodules(project: Project) -> frozenset[str]:

@@ -185,7 +185,7 @@ def _exists(folder: int, name: bytes) -> bool:
 
 def _looks_bare(folder: int) -> bool:
     """What git takes for a repository: setup.c, is_git_directory()."""
-    if not _exists(folder, b"HEAD"):
+    if not _exists(folder, b"HEAD") or _exists(folder, b"HEAD/."):
         return False
     return _exists(folder, b"commondir") or (_exists(folder, b"objects") and _exists(folder, b"refs"))
 

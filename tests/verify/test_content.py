@@ -117,6 +117,10 @@ def test_content_that_holds_the_key_is_rejected_and_the_key_not_quoted(project_f
     assert KEY not in str(caught.value)
 
 
+def test_a_path_that_holds_the_key_is_rejected(project_folder):
+    assert [row[1:] for row in broken(project_folder, FileReplacement(f"src/{KEY}.rs", "x\n", 4))] == [(4, "holds-key")]
+
+
 def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder):
     (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
     change = FileReplacement("a.rs", "fn a() {}\n// ... existing code ...\n", 10)
@@ -211,12 +215,15 @@ def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_
     ]
     codebase = "--- ok.txt ---\nnot yet\n--- stale.txt ---\nolder\n"
     warnings = verify(project_folder, *changes, codebase=codebase).warnings
-    assert [warning.split()[0] for warning in warnings] == ["stale.txt", "unseen.txt"]
+    assert [warning.partition(":")[0] for warning in warnings] == ["stale.txt", "unseen.txt"]
     assert broken(project_folder, *changes, codebase=codebase, strict=True) == [
         ("stale.txt", 2, "stale"),
         ("unseen.txt", 3, "stale"),
     ]
     assert verify(project_folder, *changes).warnings == ()
+    removal = FileRemoval("unseen.txt", 5)
+    assert len(verify(project_folder, removal, codebase=codebase).warnings) == 1
+    assert broken(project_folder, removal, codebase=codebase, strict=True) == [("unseen.txt", 5, "stale")]
     new = FileReplacement("new.txt", "x\n", 1)
     assert verify(project_folder, new, codebase=codebase, strict=True).warnings == ()
 

@@ -84,7 +84,7 @@ def sweep_folder() -> Iterator[Path]:
 
 
 def batches(tmp_path: Path, seed: int, *, whole: bool) -> list[tuple[str, Batch]]:
-    count = 250 if whole else 2
+    count = 170 if whole else 2
     return [
         (kind, (tmp_path / f"{kind}{number}", Random(f"{seed} {kind} {number}"), kind, PLACES[number % len(PLACES)]))
         for kind in KINDS
@@ -116,7 +116,7 @@ def test_our_answer_is_gits_own_in_every_rule_set(sweep_folder, whole, capsys):
 
 @pytest.mark.slow
 def test_without_git_free_is_never_said_where_git_says_ignored(sweep_folder, whole, capsys, monkeypatch):
-    checks, sets, refused, silent = Counter(), Counter(), Counter(), Counter()
+    checks, sets, refused = Counter(), Counter(), Counter()
     path_variable = os.environ["PATH"]
     for kind, arguments in batches(sweep_folder, 2, whole=whole):
         batch = Batch(*arguments)
@@ -126,13 +126,12 @@ def test_without_git_free_is_never_said_where_git_says_ignored(sweep_folder, who
         assert project.git is None
         found = find_ignored(batch.paths, project, remember_ignore_files(project, has_git=False))
         monkeypatch.setenv("PATH", path_variable)
-        assert not expected - found, (kind, batch.top)
-        silent[kind] += len(batch.differing_sets(expected - found))
+        silent = [(path, batch.sets[path.partition("/")[0]].ignore_files) for path in expected - found]
+        assert silent == [], kind
         refused[kind] += len(batch.differing_sets(found - expected))
         sets[kind] += len(batch.sets)
         checks[kind] += len(batch.paths)
         shutil.rmtree(batch.top)
-    assert sum(silent.values()) == 0
     assert refused["plain"] <= 0.1 * sets["plain"]
     rows = ", ".join(f"{kind}: {refused[kind]} of {sets[kind]} refuse more" for kind in KINDS)
     tell(capsys, f"ignore rules without git: 0 of {sum(sets.values())} sets say free where git says ignored ({rows})")

@@ -1,5 +1,6 @@
 """What stands in the tree: set-ups of every kind, each with a path that must be refused by its rule, nothing changed."""
 
+import ast
 import errno
 import fcntl
 import hashlib
@@ -22,6 +23,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.verify import capture_rules, verify_changes
+from code_commit.verify.twins import other_spelling
 
 REFUSED: list[tuple[str, Callable[[Path], None], tuple[str, ...], str]] = []
 
@@ -270,6 +272,20 @@ def git_folder_that_a_git_file_points_to(root):
     write(root / ".git", "gitdir: store\n")
 
 
+@refused("scripts/real.sh", "protected")
+def target_of_a_link_named_build_sh(root):
+    (root / "scripts").mkdir()
+    (root / "build.sh").rename(root / "scripts/real.sh")
+    (root / "build.sh").symlink_to("scripts/real.sh")
+
+
+@refused("shared-hooks/pre-commit", "protected")
+def target_of_a_link_in_the_place_of_the_hooks(root):
+    (root / "shared-hooks").mkdir()
+    (root / "hooks").symlink_to("shared-hooks")
+    git(root, "config", "core.hooksPath", "hooks")
+
+
 # Other repositories
 
 
@@ -495,6 +511,20 @@ def words_of_a_repository_that_make_none(root):
     pass
 
 
+@accepted(
+    "src/head/mod.rs",
+    "src/objects/mod.rs",
+    "src/refs/mod.rs",
+    "a/HEAD/x",
+    "a/refs/x",
+    "a/objects/y",
+    "lib/commondir.rs",
+    "lib/HEAD",
+)
+def modules_named_like_the_parts_of_a_repository(root):
+    write(root / "lib/refs.rs")
+
+
 @accepted("src/target/x.txt", "scripts/build.sh", "sub/Cargo.lock", "docs/agent-config/x")
 def names_that_are_protected_in_the_root_only(root):
     write(root / "scripts/build.sh")
@@ -551,6 +581,30 @@ def test_a_removal_looks_at_its_target_too(root):
     (root / "link.txt").symlink_to("ok.txt")
     broken = rules_broken(root, FileRemoval("link.txt", 1), FileRemoval("gone.txt", 2), FileRemoval("build.sh", 3))
     assert broken == {("link.txt", "link"), ("gone.txt", "missing"), ("build.sh", "protected")}
+
+
+def test_another_spelling_of_an_existing_name_is_told_by_the_folders_own(tmp_path):
+    write(tmp_path / "README")
+    write(tmp_path / "caf\u00e9")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        upper, accent = (os.stat(name, dir_fd=folder) for name in ("README", "caf\u00e9"))
+        assert other_spelling(folder, b"readme", upper) == b"README"
+        assert other_spelling(folder, "cafe\u0301".encode(), accent) == "caf\u00e9".encode()
+        assert other_spelling(folder, b"README", upper) is None
+        os.link(tmp_path / "README", tmp_path / "readme")
+        assert other_spelling(folder, b"readme", upper) is None
+    finally:
+        os.close(folder)
+
+
+CASELESS = "mount -t tmpfs -o casefold none mnt && mkdir mnt/p && chattr +F mnt/p && mkdir mnt/p/Src && touch mnt/p/Src/A && cd mnt/p"
+
+
+@pytest.mark.parametrize("path", ["src/b.txt", "Src/a"])
+def test_on_a_case_insensitive_file_system_the_folders_spelling_holds(root, path):
+    (root / "mnt").mkdir()
+    assert mounted_answer(root, CASELESS, path) == [(path, "same-file")]
 
 
 def test_the_root_may_be_reached_through_a_link(root):
@@ -626,9 +680,14 @@ print(sorted(rules_broken(Path.cwd(), sys.argv[1])))
 
 @pytest.mark.parametrize(("command", "path", "rule"), MOUNT_SETUPS.values(), ids=MOUNT_SETUPS.keys())
 def test_what_is_mounted_inside_the_tree_is_refused(root, command, path, rule):
+    (root / "mnt").mkdir()
+    assert mounted_answer(root, command, path) == [(path, rule)]
+
+
+def mounted_answer(root: Path, command: str, path: str) -> list[tuple[str, str]]:
+    """Return the rules that the path breaks, asked in a mount namespace of its own behind the command."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("mounts need root, or user namespaces")
-    (root / "mnt").mkdir()
     here = Path(__file__).parent
     code = MOUNTED_VERIFY.format(tests=str(here.parent), here=str(here))
     script = f'{command} || exit 77; exec "$0" -c "$1" "$2"'
@@ -638,7 +697,8 @@ def test_what_is_mounted_inside_the_tree_is_refused(root, command, path, rule):
     )  # fmt: skip
     if answer.returncode == 77:
         pytest.skip(f"cannot mount here: {answer.stderr.strip()}")
-    assert answer.stdout.strip() == str([(path, rule)]), answer.stderr
+    assert answer.returncode == 0, answer.stderr
+    return ast.literal_eval(answer.stdout)
 
 
 def test_an_index_that_git_cannot_read_rejects_the_whole_response(root):
