@@ -1,0 +1,263 @@
+"""What comes back: text, usage, cost, request id; and complete only by the API's own word."""
+
+import json
+from itertools import product
+
+import fake_apis
+import pytest
+from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
+from fake_apis import Answer
+from fake_server import FakeServer, Fault
+
+from code_commit.changes import RejectedResponseError
+from code_commit.config import Price
+from code_commit.errors import LLMError
+from code_commit.exchange import Usage
+
+TEXT = "日本語\n^^^src/日本語.rs\nlet a = '😀';\r\n\n^^^end\n"
+FLAWS = {
+    "cut_off": "cut off at the output limit",
+    "refused": "refused|filtered",
+    "filtered": "filtered|refused",
+    "empty": "empty",
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_complete_answer(name):
+    with FakeServer([Answer(TEXT, pieces=7)]) as server:
+        response, listener = ask(WAYS[name], server)
+    assert response.text == TEXT
+    assert response.complete_text() == TEXT
+    written = 0 if WAYS[name].provider == "gemini" else 50
+    assert response.usage == Usage(input=1000, cached_input=100, cache_write=written, output=40, reasoning=15)
+    assert response.request_id
+    status, headers, body = listener.replies[0]
+    assert status == 200
+    assert headers["content-type"]
+    assert "日本語" in "".join(strings_in(body))
+    order = [step for step in listener.steps if step != "progressed"]
+    assert order == (["requested", "job_created", "replied"] if WAYS[name].is_background else ["requested", "replied"])
+    assert listener.states
+
+
+def strings_in(value):
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from strings_in(inner)
+
+
+@pytest.mark.parametrize(("name", "ending"), list(product(WAYS, FLAWS)))
+def test_only_the_apis_own_word_makes_it_complete(name, ending):
+    if (name, ending) == ("interactions", "filtered"):
+        pytest.skip("that API has no such ending")
+    with FakeServer([Answer(TEXT, ending)]) as server:
+        response, listener = ask(WAYS[name], server)
+    assert response.incomplete is not None
+    with pytest.raises(RejectedResponseError, match=f"the response is ({FLAWS[ending]})"):
+        response.complete_text()
+    assert listener.replies
+    assert not listener.retries
+    assert len([request for request in server.requests if request.method == "POST"]) == 1
+
+
+def test_the_output_limit_is_named():
+    for name in WAYS:
+        with FakeServer([Answer(TEXT, "cut_off")]) as server:
+            response, _ = ask(WAYS[name], server, max_output_tokens=64000)
+        assert response.incomplete == "cut off at the output limit of 64000 tokens"
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_blank_text_is_empty(name):
+    with FakeServer([" \n\t"]) as server:
+        assert ask(WAYS[name], server)[0].incomplete == "empty"
+
+
+@pytest.mark.parametrize("name", ["messages", "chat", "generate"])
+def test_a_character_that_is_split_over_two_pieces_is_whole(name):
+    with FakeServer([Answer("a\ud83d\ude00b", pieces=4)]) as server:
+        response, listener = ask(WAYS[name], server)
+    assert response.text == "a😀b"
+    assert response.incomplete is None
+    assert "😀" in repr(listener.replies[0][2])
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_half_a_character_is_damage_and_can_be_logged(name):
+    with FakeServer(["a\ud83db"]) as server:
+        response, listener = ask(WAYS[name], server)
+    assert response.incomplete == "damaged: it holds half of a character"
+    response.text.encode()
+    "".join(strings_in(listener.replies[0][2])).encode()
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_large_answer_comes_whole(name):
+    text = "".join(f"line {number}: the quick brown fox\n" for number in range(100_000))
+    with FakeServer([Answer(text, pieces=20_000)]) as server:
+        response, _ = ask(WAYS[name], server, timeout=60, pace=Clock().pace(read=30, stream_read=30))
+    assert response.text == text
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_calls_of_one_run_share_the_client(name):
+    with FakeServer(["one", "two", "three"]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm:
+            texts = [llm.complete(PROMPT, Listener()).text for _ in range(3)]
+    assert texts == ["one", "two", "three"]
+
+
+def test_the_cost_is_by_the_price_of_config_toml_first():
+    prices = {"gpt-6.2-sol": Price(10, 20, 1, 100)}
+    with FakeServer(["x"]) as server:
+        response, _ = ask(WAYS["responses"], server, prices=prices)
+    assert response.cost_usd == pytest.approx((850 * 10 + 100 * 1 + 50 * 100 + 40 * 20) / 1e6)
+
+
+def test_the_cost_of_a_known_model():
+    with FakeServer(["x"]) as server:
+        assert ask(WAYS["responses"], server)[0].cost_usd == pytest.approx(
+            (850 * 2 + 100 * 0.1 + 50 * 2.5 + 40 * 10) / 1e6
+        )
+    with FakeServer(["x"]) as server:
+        assert ask(WAYS["messages"], server)[0].cost_usd == pytest.approx(
+            (850 * 4 + 100 * 0.2 + 50 * 8 + 40 * 20) / 1e6
+        )
+    with FakeServer(["x"]) as server:
+        assert ask(WAYS["chat"], server)[0].cost_usd is None
+
+
+def test_a_long_decode_is_joined_and_paid_for_hop_by_hop():
+    def hop(text, reason, **more):
+        candidate = {
+            "content": {"role": "model", "parts": [{"text": text}]},
+            "finishReason": reason,
+            "index": 0,
+            **more,
+        }
+        counts = {"promptTokenCount": 100, "candidatesTokenCount": 10, "thoughtsTokenCount": 1}
+        return Fault("status", body={"candidates": [candidate], "usageMetadata": counts, "responseId": "r9"})
+
+    hops = [
+        hop("one ", "CONTINUATION", continuationToken="t1"),
+        Fault("drop"),
+        hop("two ", "CONTINUATION", continuationToken="t2"),
+    ]
+    with FakeServer(faults=[*hops, hop("three", "STOP")]) as server:
+        response, listener = ask(WAYS["generate"], server)
+    assert response.text == "one two three"
+    assert response.incomplete is None
+    assert response.usage == Usage(input=300, output=33, reasoning=3)
+    assert [request.body.get("continuationToken") for request in server.requests] == [None, "t1", "t1", "t2"]
+    assert len(listener.replies) == 1
+    assert len(listener.retries) == 1
+
+
+def test_a_long_decode_that_goes_round_in_circles_ends():
+    candidate = {
+        "content": {"role": "model", "parts": [{"text": "x"}]},
+        "finishReason": "CONTINUATION",
+        "continuationToken": "same",
+    }
+    with FakeServer(faults=[Fault("status", body={"candidates": [candidate]}, times=99)]) as server:
+        response, _ = ask(WAYS["generate"], server)
+    assert (response.incomplete or "").startswith("cut off")
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("status", ["something_new", 7, None])
+def test_a_state_that_nobody_knows_is_waited_for(status):
+    with FakeServer(
+        ["x"], [Fault("status", "poll", body={"id": "resp_1", "status": "being_prepared"}, times=3)]
+    ) as server:
+        assert ask(WAYS["responses"], server)[0].text == "x"
+    with FakeServer(["x"], [Fault("status", "poll", body={"id": "resp_1", "status": status})]) as server:
+        assert ask(WAYS["interactions"], server)[0].text == "x"
+
+
+@pytest.mark.parametrize("status", ["cancelled", "expired", "budget_exceeded", "requires_action"])
+def test_a_job_that_ends_as_something_else_is_an_error(status):
+    with FakeServer(["x"], [Fault("status", "poll", body={"id": "resp_1", "status": status})]) as server:
+        with pytest.raises(LLMError, match=f"the job ended as '{status}' at 127.0.0.1"):
+            ask(WAYS["interactions"], server)
+
+
+def test_a_job_that_is_finished_at_once_is_not_polled():
+    body = fake_apis.openai_response("resp_9", "gpt-6.2-sol", "completed", Answer("at once"))
+    with FakeServer(faults=[Fault("status", body=body)]) as server:
+        response, listener = ask(WAYS["responses"], server)
+    assert response.text == "at once"
+    assert len(server.requests) == 1
+    assert not listener.jobs
+
+
+HOSTILE = [None, 1, "text", [], {}, [[]], {"a": 1}, True, [None], -5, 1e400]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+def test_members_of_any_type_crash_nothing(value):
+    bodies = {
+        "responses": [
+            {
+                "id": "r",
+                "status": "completed",
+                "output": value,
+                "usage": value,
+                "error": None,
+                "incomplete_details": value,
+            },
+            {
+                "id": "r",
+                "status": "completed",
+                "output": [value, {"type": "message", "content": value}],
+                "usage": {"input_tokens": value},
+            },
+        ],
+        "interactions": [
+            {"id": "r", "status": "completed", "steps": value, "usage": value, "errors": value},
+            {"id": "r", "status": "completed", "steps": [value, {"type": "model_output", "content": [value]}]},
+        ],
+        "chat": [
+            {"choices": [{"message": value, "finish_reason": "stop"}], "usage": value},
+            {
+                "choices": [{"message": {"content": value, "refusal": None}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": value},
+            },
+        ],
+        "messages": [
+            {"stop_reason": "end_turn", "content": value, "usage": value},
+            {"stop_reason": "refusal", "stop_details": value, "content": [value, {"type": "text", "text": value}]},
+        ],
+        "generate": [
+            {"candidates": [{"finishReason": "STOP", "content": value}], "usageMetadata": value},
+            {"candidates": [{"finishReason": "STOP", "content": {"parts": [value]}}], "promptFeedback": value},
+        ],
+    }
+    for name, replies in bodies.items():
+        for body in replies:
+            with FakeServer(faults=[Fault("status", body=body)]) as server:
+                response, _ = ask(WAYS[name], server)
+                assert response.incomplete is not None or response.text == "text"
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+def test_stream_events_of_any_type_crash_nothing(value):
+    events = [
+        value,
+        {"type": value},
+        {"type": "message_start", "message": value},
+        {"choices": value},
+        {"choices": [value]},
+    ]
+    events += [{"type": "content_block_start", "index": value, "content_block": value}]
+    events += [
+        {"type": "content_block_delta", "index": value, "delta": value},
+        {"candidates": [value], "usageMetadata": value},
+    ]
+    events += [{"type": "message_delta", "delta": value, "usage": value}, {"type": "message_stop"}]
+    data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    for name in ("messages", "chat", "generate"):
+        with FakeServer(["x"], [Fault("status", body=data, headers={"content-type": "text/event-stream"})]) as server:
+            assert ask(WAYS[name], server)[0].text == "x"

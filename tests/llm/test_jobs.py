@@ -1,0 +1,153 @@
+"""Background jobs: the id before the first poll, cancelled when nobody waits any more, never started again and again."""
+
+import signal
+import time
+
+import pytest
+from asking import PROMPT, WAYS, Clock, Listener, open_way
+from fake_apis import Answer, openai_response
+from fake_server import FakeServer, Fault
+
+from code_commit.errors import Interrupted, LLMError
+
+JOBS = ["responses", "interactions"]
+
+
+class Interrupting(Listener):
+    """A listener in whose hands the user's Ctrl-C arrives."""
+
+    def __init__(self, step: str, error: BaseException) -> None:
+        super().__init__()
+        self._step = step
+        self._error = error
+
+    def job_created(self, job_id: str) -> None:
+        super().job_created(job_id)
+        self._interrupt("job_created")
+
+    def progressed(self, state: str) -> None:
+        super().progressed(state)
+        self._interrupt("progressed")
+
+    def _interrupt(self, step: str) -> None:
+        if step == self._step:
+            raise self._error
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("step", ["job_created", "progressed"])
+@pytest.mark.parametrize("error", [Interrupted(signal.SIGTERM), KeyboardInterrupt(), OSError("disk full")], ids=repr)
+def test_an_interrupted_job_is_cancelled(name, step, error):
+    listener = Interrupting(step, error)
+    with FakeServer(["x"]) as server:
+        with (
+            open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm,
+            pytest.raises(type(error)) as caught,
+        ):
+            llm.complete(PROMPT, listener)
+    assert caught.value is error
+    assert server.cancelled == listener.jobs == ["resp_1"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("fault", ["drop", "silence", "garbage", "reset"])
+def test_an_interrupt_is_not_held_up_by_a_server_that_does_not_cancel(name, fault):
+    begin = time.monotonic()
+    with FakeServer(["x"], [Fault(fault, "cancel", times=9)]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace(cancel=0.5)) as llm:
+            with pytest.raises(KeyboardInterrupt):
+                llm.complete(PROMPT, Interrupting("progressed", KeyboardInterrupt()))
+    assert time.monotonic() - begin < 3
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_at_the_deadline_the_job_is_cancelled(name):
+    clock = Clock()
+    with FakeServer([Answer("x", "stays_queued")], poll_headers={}) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.pace(), timeout=100) as llm:
+            with pytest.raises(
+                LLMError, match=r"has not finished the answer in time \(--llm-timeout\): its job is cancelled"
+            ):
+                llm.complete(PROMPT, Listener())
+    assert server.cancelled == ["resp_1"]
+    assert 99 < clock.ahead <= 100
+    polls = [wait for wait in clock.waits if wait > 1e-3]
+    assert polls[0] == 0.5
+    assert max(polls) <= 15
+
+
+def test_an_answer_that_is_there_when_it_is_cancelled_is_not_thrown_away():
+    done = openai_response("resp_1", "gpt-6.2-sol", "completed", Answer("just in time"))
+    faults = [Fault("status", "cancel", body=done)]
+    with FakeServer([Answer("x", "stays_queued")], faults, poll_headers={}) as server:
+        with open_way(WAYS["responses"], server.base_url("openai"), Clock().pace(), timeout=100) as llm:
+            assert llm.complete(PROMPT, Listener()).text == "just in time"
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_lost_creation_is_repeated_only_so_often(name):
+    listener = Listener()
+    with FakeServer(["x"], [Fault("drop_mid_body", times=99)]) as server:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm:
+            with pytest.raises(
+                LLMError, match="given up after 3 retries: each of the requests may have started an answer"
+            ):
+                llm.complete(PROMPT, listener)
+    assert len(server.jobs) == 4
+    assert len(listener.retries) == 3
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_refused_connection_is_no_lost_creation(name):
+    with FakeServer(["x"]) as server:
+        url = server.base_url(WAYS[name].provider)
+    clock, listener = Clock(), Listener()
+    with open_way(WAYS[name], url, clock.pace(), timeout=500) as llm:
+        with pytest.raises(
+            LLMError, match=r"no connection to 127.0.0.1; given up: the limit of 500 s \(--llm-timeout\)"
+        ):
+            llm.complete(PROMPT, listener)
+    assert len(listener.retries) >= 10
+    assert [delay for _, delay in listener.retries][:8] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert listener.steps[0] == "requested"
+    assert not listener.replies
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_server_that_comes_up_later_is_reached(name):
+    with FakeServer(["x"]) as first:
+        port = first.port
+    clock = Clock()
+    servers = []
+
+    class Starting(Listener):
+        def retrying(self, reason, delay):
+            super().retrying(reason, delay)
+            if not servers:
+                servers.append(FakeServer(["late"], port=port).__enter__())
+
+    try:
+        with open_way(WAYS[name], first.base_url(WAYS[name].provider), clock.pace()) as llm:
+            assert llm.complete(PROMPT, Starting()).text == "late"
+    finally:
+        for server in servers:
+            server.__exit__()
+
+
+@pytest.mark.parametrize("job_id", ["../../admin", "..", "a b", "", "x\n", "a/b?c#d", 7, None, "x" * 2000])
+def test_a_job_id_is_one_path_segment(job_id):
+    with FakeServer([], [Fault("status", body={"id": job_id, "status": "queued"}, times=9)]) as server:
+        with open_way(WAYS["responses"], server.base_url("openai"), Clock().pace()) as llm:
+            with pytest.raises(LLMError):
+                llm.complete(PROMPT, Listener())
+    polled = {request.path for request in server.requests if request.method == "GET"}
+    assert all(path.count("/") == len("//") + 1 and "?" not in path for path in polled)
+
+
+def test_failing_jobs_are_not_started_in_a_tight_loop():
+    clock = Clock()
+    with FakeServer([Answer("", "failed")] * 500) as server:
+        with open_way(WAYS["responses"], server.base_url("openai"), clock.pace(), timeout=3600) as llm:
+            with pytest.raises(LLMError, match="the job failed: The job came to nothing"):
+                llm.complete(PROMPT, Listener())
+    assert len(server.jobs) < 80
