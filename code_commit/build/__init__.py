@@ -79,7 +79,7 @@ def _explain(damages: Mapping[Path, str], project: Project) -> str:
         f"{shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))} ({damage})"
         for path, damage in damages.items()
     )
-    return f"the build touched what it must not change: {listing}; now as it was; look at what {BUILD_SCRIPT} runs"
+    return f"the build changed what it must not; it was put back: {listing}; look at what {BUILD_SCRIPT} runs"
 
 
 def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:

@@ -51,7 +51,7 @@ class Fingerprints:
     ) -> None:
         """Remember what is at the paths, and below those that are folders, without `besides`.
 
-        Of the `shells` it matters only that they are the folders they were.
+        Of the `shells` it matters only that they are the same folders still.
         """
         self._entries: dict[Path, Entry | None] = {}
         self._besides = frozenset(besides)
@@ -76,7 +76,9 @@ class Fingerprints:
         damages: dict[Path, str] = {}
         for path, entry in self._entries.items():
             for place, damage in self._damages(path, entry):
-                damages[place] = damage + _restore_or_say(place, self._entries.get(place))
+                damages[place] = damage + _restore_or_say(
+                    place, self._entries.get(place), is_shell=place in self._shells
+                )
         return damages
 
     def _remember(self, path: Path) -> None:
@@ -112,7 +114,8 @@ class Fingerprints:
             elif entry is not None:
                 yield path, "removed"
             return
-        if not entry.looks_like(status) and not _is_the_same(path, entry, status):
+        is_another = path in self._shells and not _is_folder(path, entry.status)
+        if is_another or not (entry.looks_like(status) or _is_the_same(path, entry, status)):
             yield path, "changed"
         if entry.kind == stat.S_IFDIR and stat.S_ISDIR(status.st_mode) and path not in self._shells:
             for name in _names(path):
@@ -174,16 +177,18 @@ def _same_content(file: BinaryIO, copy: BinaryIO) -> bool:
             return True
 
 
-def _restore_or_say(path: Path, entry: Entry | None) -> str:
+def _restore_or_say(path: Path, entry: Entry | None, *, is_shell: bool) -> str:
     try:
-        _restore(path, entry)
+        _restore(path, entry, is_shell=is_shell)
     except OSError as error:
         return f", and cannot be put back: {error.strerror}"
     return ""
 
 
-def _restore(path: Path, entry: Entry | None) -> None:
+def _restore(path: Path, entry: Entry | None, *, is_shell: bool = False) -> None:
     """Put an entry back over whatever is in its place now; an entry that was not there goes."""
+    if entry is not None and entry.kind == stat.S_IFDIR and _move_back(path, entry.status):
+        return
     status = _status(path)
     if status is not None and (entry is None or stat.S_IFMT(status.st_mode) != entry.kind):
         if stat.S_ISDIR(status.st_mode):
@@ -193,6 +198,8 @@ def _restore(path: Path, entry: Entry | None) -> None:
         status = None
     if entry is None:
         return
+    if is_shell:
+        raise OSError(errno.ENOENT, "it was removed with all that was in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     if entry.kind == stat.S_IFDIR:
         if status is None:
@@ -205,6 +212,24 @@ def _restore(path: Path, entry: Entry | None) -> None:
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def _move_back(path: Path, original: os.stat_result) -> bool:
+    """Look for a folder that was only renamed, and rename it back over what took its place."""
+    if _is_folder(path, original):
+        return False
+    moved = next((other for other in path.parent.iterdir() if _is_folder(other, original)), None)
+    if moved is None:
+        return False
+    _restore(path, None)
+    moved.rename(path)
+    _give_rights(path, original)
+    return True
+
+
+def _is_folder(path: Path, original: os.stat_result) -> bool:
+    status = _status(path)
+    return status is not None and (status.st_dev, status.st_ino) == (original.st_dev, original.st_ino)
 
 
 def _write(fresh: Path, entry: Entry) -> None:

@@ -10,6 +10,9 @@ USER_SPECIFICATION = "UserSpecification.md"
 
 ROOT_FILES = (".gitignore", BUILD_SCRIPT, "codeRollup.sh", "LLMInstructions.md", USER_SPECIFICATION)
 
+GIT_FILES = ("config", "config.worktree", "info/exclude", "info/attributes", "info/sparse-checkout")
+"""Those by which git runs a program or hides a change. info/refs is not among them: `git gc` writes it."""
+
 
 def protected_paths(project: Project) -> list[Path]:
     """Return the protected files and folders, absolute, whether or not they exist.
@@ -25,7 +28,7 @@ def protected_paths(project: Project) -> list[Path]:
         if not link_to_git_dir.is_dir():
             paths.append(link_to_git_dir)
         folders = dict.fromkeys((project.git.git_dir, project.git.common_dir))
-        paths += [folder / name for folder in folders for name in ("config", "config.worktree", "info")]
+        paths += [folder / name for folder in folders for name in GIT_FILES]
         if not project.root.is_relative_to(project.git.hooks_dir):
             paths.append(project.git.hooks_dir)
     return list(dict.fromkeys(paths))

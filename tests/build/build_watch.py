@@ -1,12 +1,18 @@
 """What came of a build, and what it left running."""
 
 import os
+import pickle
 import time
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from code_commit.errors import CodeCommitError
 from code_commit.run_record import BuildResult
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -45,3 +51,33 @@ def alive_after(mark: str, seconds: float) -> list[int]:
     while (found := alive(mark)) and time.monotonic() < until:
         time.sleep(0.02)
     return found
+
+
+def as_user(uid: int, work: Callable[[], T]) -> T:
+    """Do something in a child process that belongs to the user, and return its result.
+
+    What the work needs is imported before: the user may not be able to read where Python is installed.
+    """
+    here, there = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside the threads of the test runner
+        pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(here)
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+            answer = pickle.dumps(work())
+        except BaseException as error:
+            answer = pickle.dumps(error)
+        with open(there, "wb") as pipe:
+            pipe.write(answer)
+        os._exit(0)
+    os.close(there)
+    with open(here, "rb") as pipe:
+        result = pickle.loads(pipe.read())
+    os.waitpid(pid, 0)
+    if isinstance(result, BaseException):
+        raise result
+    return result

@@ -1,0 +1,214 @@
+"""What a build does to protected files is undone and told."""
+
+import os
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from code_commit.build import run_build
+from code_commit.build.fingerprints import Fingerprints
+from code_commit.errors import BuildError, Interrupted
+from code_commit.project import find_project
+
+
+@pytest.fixture
+def full_project(project_folder):
+    """The project with every protected file, and a nested specification that git tracks."""
+    for name in ("codeRollup.sh", "LLMInstructions.md", "UserSpecification.md", "docs/UserSpecification.md"):
+        (project_folder / name).parent.mkdir(exist_ok=True)
+        (project_folder / name).write_text(f"the text of {name}\n")
+    (project_folder / "codeRollup.sh").chmod(0o755)
+    hook = project_folder / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    (project_folder / "agent-config" / "config.toml").write_text("")
+    subprocess.run(["git", "add", "-A"], cwd=project_folder, check=True)
+    return project_folder
+
+
+def tree_of(folder):
+    """Return {path: what it is} of everything but what git itself rewrites."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if name.startswith((".git/index", ".git/objects", ".git/logs")) or name in ("build.sh", "agent-config/logs"):
+            continue
+        status = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else path.readlink() if path.is_symlink() else None
+        found[name] = (stat.filemode(status.st_mode), status.st_uid, content)
+    return found
+
+
+DAMAGE = {
+    # script: the paths that the message names
+    "echo '*' >> .gitignore": [".gitignore (changed)"],
+    "rm .gitignore": [".gitignore (removed)"],
+    "rm .gitignore; ln -s /etc/passwd .gitignore": [".gitignore (changed)"],
+    "rm .gitignore; mkfifo .gitignore": [".gitignore (changed)"],
+    "rm .gitignore; mkdir -p .gitignore/deep; touch .gitignore/deep/x": [".gitignore (changed)"],
+    "cp .gitignore x; echo y >> x; mv x .gitignore": [".gitignore (changed)"],
+    "sed -i s/agent/other/ .gitignore; touch -r /etc/passwd .gitignore": [".gitignore (changed)"],
+    "chmod 666 .gitignore": [".gitignore (changed)"],
+    "echo exit 0 > build.sh": ["build.sh (changed)"],
+    "chmod -x build.sh": ["build.sh (changed)"],
+    "mv build.sh b": ["build.sh (removed)"],
+    "echo x > codeRollup.sh": ["codeRollup.sh (changed)"],
+    "echo x > LLMInstructions.md": ["LLMInstructions.md (changed)"],
+    "echo x > UserSpecification.md": ["UserSpecification.md (changed)"],
+    "echo x > docs/UserSpecification.md": ["docs/UserSpecification.md (changed)"],
+    "rm -r docs": ["docs/UserSpecification.md (removed)"],
+    "echo '#!/bin/sh' > .git/hooks/post-checkout": [".git/hooks/post-checkout (new)"],
+    "echo x >> .git/hooks/pre-commit": [".git/hooks/pre-commit (changed)"],
+    "rm -rf .git/hooks; ln -s /tmp .git/hooks": [".git/hooks (changed)", ".git/hooks/pre-commit (removed)"],
+    "rm -r .git/hooks": [".git/hooks (removed)", ".git/hooks/pre-commit (removed)"],
+    "git config core.fsmonitor ./evil": [".git/config (changed)"],
+    "git config core.hooksPath .evil": [".git/config (changed)"],
+    "echo '*' >> .git/info/exclude": [".git/info/exclude (changed)"],
+    "echo '* -diff' > .git/info/attributes": [".git/info/attributes (new)"],
+    "echo other > agent-config/query.txt": ["agent-config/query.txt (changed)"],
+    "rm -r agent-config": [
+        "agent-config (removed)",
+        "agent-config/codeRollup.txt (removed)",
+        "agent-config/query.txt (removed)",
+    ],
+    "mkdir -p agent-config/system-prompts; echo x > agent-config/system-prompts/initial_query.txt": [
+        "agent-config/system-prompts (new)"
+    ],
+    "echo k > agent-config/gemini-key.txt": ["agent-config/gemini-key.txt (new)"],
+    "chmod 777 agent-config": ["agent-config (changed)"],
+    "mv agent-config x; ln -s x agent-config": ["agent-config (changed)"],
+    "mv .git .git2; ln -s .git2 .git": [".git (changed)"],
+    "mv .git .git2; git init -q; git config core.fsmonitor ./evil": [".git (changed)"],
+    "mv .git .git2; echo x > .git": [".git (changed)"],
+}
+
+
+@pytest.mark.parametrize("script", DAMAGE)
+def test_what_a_build_changed_is_put_back_and_named(build, full_project, script):
+    (full_project / "build.sh").write_text(f"#!/bin/sh\n{script}\n")
+    before = tree_of(full_project)
+    built = build(None)
+    assert isinstance(built.error, BuildError)
+    for damage in DAMAGE[script]:
+        assert damage in str(built.error)
+    after = tree_of(full_project)
+    assert {name: after.get(name) for name in before} == before
+    assert (full_project / "build.sh").read_text() == f"#!/bin/sh\n{script}\n"
+    assert os.access(full_project / "build.sh", os.X_OK)
+    assert not list(full_project.rglob("*.restored"))
+
+
+def test_a_repository_that_is_gone_for_good_is_told(build, full_project):
+    error = str(build("#!/bin/sh\nrm -r .git; git init -q\n").error)
+    assert ".git (changed, and cannot be put back" in error
+
+
+@pytest.mark.parametrize("name", [".gitignore", "codeRollup.sh", "LLMInstructions.md", "UserSpecification.md"])
+def test_a_protected_file_that_the_build_makes_is_removed(build, project_folder, name):
+    (project_folder / name).unlink(missing_ok=True)
+    for script in (f"echo x > {name}", f"mkdir -p {name}/x", f"ln -s /etc/passwd {name}", f"mkfifo {name}"):
+        assert f"{name} (new)" in str(build(f"#!/bin/sh\n{script}\n").error)
+        assert not os.path.lexists(project_folder / name)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "touch .gitignore build.sh .git/config .git/hooks agent-config/query.txt",
+        "cp -p .gitignore x; mv x .gitignore",
+        "cp -p build.sh x; mv x build.sh",
+        "git status; git add -A; git -c user.name=t -c user.email=e commit -qm x; git gc -q",
+        "echo x > Cargo.lock; mkdir -p target; echo x > target/out; echo x > new.txt; rm ok.txt",
+        "mkdir -p agent-config/logs/run; echo x > agent-config/logs/run/1-build.txt",
+        "mkdir -p scripts; echo x > scripts/build.sh",
+        "exit 1",
+    ],
+)
+def test_what_is_not_protected_may_change(build, full_project, script):
+    (full_project / "agent-config" / "logs").mkdir()
+    built = build(f"#!/bin/sh\n{script}\n")
+    assert built.error is None, built.error
+
+
+def test_a_large_rollup_comes_back(build, project_folder):
+    rollup = project_folder / "agent-config" / "codeRollup.txt"
+    content = os.urandom(1000) * 50_000
+    rollup.write_bytes(content)
+    rollup.chmod(0o600)
+    for script in (
+        "rm {}",
+        "echo x >> {}",
+        "truncate -s 10 {}",
+        "printf x | dd of={} bs=1 seek=5 conv=notrunc status=none",
+    ):
+        built = build(f"#!/bin/sh\n{script.format('agent-config/codeRollup.txt')}\n")
+        assert "agent-config/codeRollup.txt" in str(built.error)
+        assert rollup.read_bytes() == content
+        assert stat.S_IMODE(rollup.stat().st_mode) == 0o600
+
+
+def test_logs_are_not_read(build, project_folder):
+    logs = project_folder / "agent-config" / "logs"
+    logs.mkdir()
+    with (logs / "old").open("wb") as file:
+        file.truncate(10_000_000_000)  # would take seconds, and all of the disk
+    assert build("#!/bin/sh\nexit 0\n").seconds < 1
+
+
+def test_an_interrupted_build_is_undone_too(project_folder):
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho x >> .gitignore\necho ready\nsleep 60\n")
+    warnings = []
+
+    def stop(_):
+        raise Interrupted(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        run_build(find_project(project_folder), stop, timeout=0, environment=dict(os.environ), warn=warnings.append)
+    assert (project_folder / ".gitignore").read_text() == "/agent-config\n/target\n"
+    assert ".gitignore (changed)" in warnings[0]
+
+
+def test_a_build_that_timed_out_is_undone_too(build, project_folder):
+    built = build("#!/bin/sh\necho x >> .gitignore\nsleep 60\n", timeout=0.3)
+    assert ".gitignore (changed)" in str(built.error)
+    assert (project_folder / ".gitignore").read_text() == "/agent-config\n/target\n"
+
+
+def test_a_project_in_a_folder_of_a_repository_and_one_outside_of_any_are_watched(build, project_folder, tmp_path):
+    inner = project_folder / "inner"
+    (inner / "agent-config").mkdir(parents=True)
+    (inner / "build.sh").write_text("#!/bin/sh\ngit config a.b c\n")
+    (inner / "build.sh").chmod(0o755)
+    with pytest.raises(BuildError, match=r"\.git/config \(changed\)"):
+        run_build(find_project(inner), len, timeout=0, environment=dict(os.environ))
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "build.sh").write_text("#!/bin/sh\necho x > LLMInstructions.md\n")
+    (plain / "build.sh").chmod(0o755)
+    with pytest.raises(BuildError, match=r"LLMInstructions.md \(new\)"):
+        run_build(find_project(plain), len, timeout=0, environment=dict(os.environ))
+
+
+def test_a_work_tree_whose_git_is_a_file_is_watched(build, project_folder, tmp_path):
+    subprocess.run(["git", "worktree", "add", "-q", tmp_path / "tree"], cwd=project_folder, check=True)
+    tree = tmp_path / "tree"
+    (tree / "build.sh").write_text("#!/bin/sh\necho gitdir: /tmp/evil > .git\n")
+    (tree / "build.sh").chmod(0o755)
+    content = (tree / ".git").read_text()
+    with pytest.raises(BuildError, match=r"\.git \(changed\)"):
+        run_build(find_project(tree), len, timeout=0, environment=dict(os.environ))
+    assert (tree / ".git").read_text() == content
+
+
+def test_unchanged_files_cost_little(full_project):
+    paths = [full_project / name for name in (".gitignore", ".git/hooks", ".git/config", "agent-config")]
+    best = 1.0
+    for _ in range(5):
+        begun = time.perf_counter()
+        with Fingerprints(paths) as before:
+            assert before.put_back() == {}
+        best = min(best, time.perf_counter() - begun)
+    assert best < 0.02

@@ -1,0 +1,68 @@
+"""What build.sh sees of the tool's environment."""
+
+import pytest
+
+from code_commit.build import build_environment
+from code_commit.config import KEY_VARIABLES, ApiKey
+
+KEY = ApiKey("gemini", "sk-test-0123456789abcdef", "agent-config/gemini-key.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "stays"),
+    [
+        ("PATH", "/bin", True),
+        ("EMPTY", "", True),
+        ("OTHER_API_KEY", "another secret of the user's", True),
+        ("GEMINI_API_KEY", KEY.value, False),
+        ("FOO", KEY.value, False),
+        ("FOO", f"Bearer {KEY.value}", False),
+        ("FOO", f"--key={KEY.value} --more", False),
+        (f"X_{KEY.value}", "1", False),
+        ("FOO", KEY.value[:-1], True),
+        ("CODE_COMMIT_MODEL", "gemini:x", False),
+        ("CODE_COMMIT_CHAT_API_KEY", "anything", False),
+        ("CODE_COMMIT_", "x", False),
+        ("CODE_COMMITTER", "me", True),
+        *((variable, "an unused key", False) for variable in KEY_VARIABLES.values()),
+        *((variable, "", False) for variable in KEY_VARIABLES.values()),
+    ],
+)
+def test_keys_and_settings_go_by_name_and_by_value(name, value, stays):
+    cleaned = build_environment({name: value, "HOME": "/root"}, [KEY], 2, "2026-11-21-19-51-35")
+    assert (name in cleaned) is stays
+    assert cleaned["HOME"] == "/root"
+
+
+def test_the_value_of_an_unused_key_variable_goes_under_other_names_too():
+    environment = {"OPENAI_API_KEY": "sk-unused-but-secret", "COPY": "x sk-unused-but-secret", "WORD": "secret"}
+    assert set(build_environment(environment, [], 1, "run")) == {"WORD", "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"}
+
+
+def test_a_short_word_in_a_key_variable_takes_no_other_variable_along():
+    cleaned = build_environment({"OPENAI_API_KEY": "/", "PATH": "/bin"}, [], 1, "run")
+    assert cleaned["PATH"] == "/bin"
+
+
+def test_the_attempt_and_the_run_are_named():
+    environment = {"CODE_COMMIT_ATTEMPT": "99", "CODE_COMMIT_RUN": "outer"}
+    cleaned = build_environment(environment, [], 3, "2026-11-21-19-51-35-committing-code")
+    assert cleaned == {"CODE_COMMIT_ATTEMPT": "3", "CODE_COMMIT_RUN": "2026-11-21-19-51-35-committing-code"}
+
+
+def test_the_environment_given_is_not_changed():
+    environment = {"FOO": KEY.value}
+    build_environment(environment, [KEY], 1, "run")
+    assert environment == {"FOO": KEY.value}
+
+
+def test_the_build_has_this_environment_and_no_other(build):
+    environment = build_environment({"PATH": "/usr/bin:/bin", "ODD": "a\nb\udcff"}, [KEY], 2, "run")
+    built = build("#!/usr/bin/env -S sh\nenv -0 | sort -z | tr '\\0' ';'\n", environment=environment)
+    assert [word for word in built.output.split(";") if not word.startswith(("PWD=", "_=", "OLDPWD=", "SHLVL="))] == [
+        "CODE_COMMIT_ATTEMPT=2",
+        "CODE_COMMIT_RUN=run",
+        "ODD=a\nb\ufffd",
+        "PATH=/usr/bin:/bin",
+        "",
+    ]

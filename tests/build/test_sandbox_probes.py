@@ -1,0 +1,292 @@
+"""What a build can do in each sandbox, and cannot, as root and as another user: a table of attempts with verdicts.
+
+An attempt is a line of bash that succeeds when it got what it wanted. The column `off` shows that the attempt is one:
+where it fails there too, nobody or nothing but the sandbox stands in its way, or it needs a sandbox to mean anything.
+"""
+
+import ctypes  # noqa: F401 - imported here for the child that cannot read where it is installed
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+from build_watch import as_user
+
+from code_commit.build import build_environment, choose_sandbox, harden_process, run_build
+from code_commit.config import Settings
+from code_commit.errors import BuildError
+from code_commit.project import find_project
+
+NOBODY = 65534
+STRANGER = 12345
+KEY = "sk-test-0123456789abcdef"
+
+READ_KEY = "grep -qs 'sk-tes[t]' {}/agent-config/gemini-key.txt"
+CONNECT = "perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)||exit 3; connect(S,pack_sockaddr_un({}))||exit 1'"
+PTRACE_SEIZE = "perl -e 'exit(syscall(101,0x4206,0+$ENV{{{}}},0,0)==0?0:1)'"  # of x86-64
+BY_HANDLE = (
+    'perl -e \'$h=pack("Ii",120,0).("\\0"x120);$m=pack("i",0);syscall(303,-100,".gitignore",$h,$m,0)==0||exit 3;'
+    'open(D,".");exit(syscall(304,fileno(D),$h,0)>=0?0:1)\''
+)
+ALONE = "unshare --user --map-root-user --mount sh -c '{}'"
+
+# name: (attempt, verdicts); verdicts: two letters each for off, guard, strict, of root and of another user;
+# o = open, s = shut, - = not asked
+PROBES = {
+    # the protected files
+    "append to .gitignore": (": >> .gitignore", "oo ss ss"),
+    "replace .gitignore": ("echo x > g && mv -f g .gitignore", "oo ss ss"),
+    "delete .gitignore": ("rm -f .gitignore", "oo ss ss"),
+    "rename .gitignore": ("mv .gitignore g", "oo ss ss"),
+    "chmod .gitignore": ("chmod 777 .gitignore", "oo ss ss"),
+    "link over .gitignore": ("ln -sf /etc/passwd .gitignore", "oo ss ss"),
+    "truncate .gitignore by a hard link": ("ln .gitignore g && : > g", "oo ss ss"),
+    "write build.sh": (": >> build.sh", "oo ss ss"),
+    "chmod build.sh": ("chmod 777 build.sh", "oo ss ss"),
+    "rename build.sh": ("mv build.sh b", "oo ss ss"),
+    "write codeRollup.sh": (": >> codeRollup.sh", "oo ss ss"),
+    "write LLMInstructions.md": (": >> LLMInstructions.md", "oo ss ss"),
+    "write UserSpecification.md": (": >> UserSpecification.md", "oo ss ss"),
+    "write docs/UserSpecification.md": (": >> docs/UserSpecification.md", "oo ss ss"),
+    "add a hook": (": > .git/hooks/pre-commit", "oo ss ss"),
+    "rename the hooks": ("mv .git/hooks .git/h", "oo ss ss"),
+    "write .git/config": (": >> .git/config", "oo ss ss"),
+    "git config": ("git config core.fsmonitor ./evil", "oo ss ss"),
+    "write .git/info/exclude": (": >> .git/info/exclude", "oo ss ss"),
+    "rename .git": ("mv .git g", "oo ss ss"),
+    "rename the project": ("mv $PWD $PWD.away && mv $PWD.away $PWD", "oo ss ss"),
+    # the key
+    "read the key": (READ_KEY.format("."), "oo ss ss"),
+    "look for the key in the project": ("grep -rqs --exclude=build.sh 'sk-tes[t]' .", "oo ss ss"),
+    "list agent-config": ('[ -n "$(ls -A agent-config)" ]', "oo ss ss"),
+    "hard link the key": ("ln agent-config/gemini-key.txt k", "oo ss ss"),
+    "write into agent-config": (": > agent-config/x", "oo ss ss"),
+    "rename agent-config": ("mv agent-config a", "oo ss ss"),
+    "remove agent-config": ("rm -r agent-config", "oo ss ss"),
+    "read the key by the root of a process": (READ_KEY.format("/proc/[0-9]*/root/$PWD"), "oo ss ss"),
+    "read the key by the root of its parent": (READ_KEY.format("/proc/$PPID/root/$PWD"), "os ss ss"),
+    "read the key by the folder of a process": (READ_KEY.format("/proc/$VICTIM/cwd"), "oo ss ss"),
+    "read the key by a descriptor of a process": ("grep -qs 'sk-tes[t]' /proc/$VICTIM/fd/0", "oo ss ss"),
+    "read the key as another user": (
+        "setpriv --reuid 12345 --regid 12345 --clear-groups --inh-caps +dac_override --ambient-caps +dac_override "
+        + READ_KEY.format("/proc/$STRANGER/root/$PWD"),
+        "o- s- s-",
+    ),
+    "read the key by its handle": (BY_HANDLE, "os ss ss"),
+    "read the environment of the tool": ("grep -qs . /proc/$TOOL/environ", "os ss ss"),
+    "open the memory of the tool": ("exec 3< /proc/$TOOL/mem", "os ss ss"),
+    "trace the tool": (PTRACE_SEIZE.format("TOOL"), "os ss ss"),
+    "trace another process": (PTRACE_SEIZE.format("VICTIM"), "oo ss ss"),
+    "find the key in the environment": ("env | grep -q 'sk-tes[t]'", "ss ss ss"),
+    # the mounts
+    "umount .gitignore": ("umount .gitignore", "-- ss ss"),
+    "umount agent-config": ("umount -l agent-config", "-- ss ss"),
+    "remount .gitignore": ("mount -o remount,bind,rw .gitignore", "-- ss ss"),
+    "remount the system": ("mount -o remount,bind,rw /", "os ss ss"),
+    "mount something": ("mkdir m && mount -t tmpfs x m && umount m", "os ss ss"),
+    "look below by a bind": (
+        "mkdir m && mount --bind . m && " + READ_KEY.format("m") + "; r=$?; umount m; exit $r",
+        "os ss ss",
+    ),
+    "umount in a new namespace": (
+        ALONE.format("umount agent-config; " + READ_KEY.format(".").replace("'", '"')),
+        "-- ss ss",
+    ),
+    "bind in a new namespace": (
+        ALONE.format("mkdir m; mount --bind . m; " + READ_KEY.format("m").replace("'", '"')),
+        "-- ss ss",
+    ),
+    "uncover in a new namespace": (
+        ALONE.format("mkdir m; mount --rbind . m; umount -l m/agent-config; " + READ_KEY.format("m").replace("'", '"')),
+        "-- ss ss",
+    ),
+    "remount in a new namespace": (ALONE.format("mount -o remount,bind,rw .gitignore; : >> .gitignore"), "-- ss ss"),
+    "make a user namespace": ("unshare --user true", "oo oo ss"),
+    "make a device": ("mknod d b 7 0", "os ss ss"),
+    "read a disk": ("for d in /dev/*; do [ -b $d ] && head -c 1 $d > /dev/null && exit 0; done; exit 1", "os ss ss"),
+    "write a kernel setting": ("exec 3<> /proc/sys/kernel/core_pattern", "os ss ss"),
+    "write to /sys": (
+        'exec 3<> "$(find /sys/kernel /sys/module -maxdepth 3 -type f -perm -200 | head -n 1)"',
+        "os ss ss",
+    ),
+    # the rest of the machine, which guard leaves as it is
+    "signal the tool": ("kill -0 $TOOL", "oo oo ss"),
+    "see other processes": ("[ -e /proc/$VICTIM ]", "oo oo ss"),
+    "TCP to this machine": ("exec 3<> /dev/tcp/127.0.0.1/$PORT", "oo oo ss"),
+    "an abstract socket": (CONNECT.format('"\\0$ENV{ABSTRACT}"'), "oo oo ss"),
+    "a socket in /tmp": (CONNECT.format('"$ENV{OUTSIDE}/socket"'), "oo oo ss"),
+    "write to /tmp": (": > $OUTSIDE/x", "oo oo ss"),
+    "see what is in /tmp": ("[ -e $OUTSIDE ]", "oo oo ss"),
+    "see what is in /run": ('[ -n "$(ls -A /run)" ]', "oo oo ss"),
+    "write to the home folder": (": > $HOME/x", "oo oo ss"),
+    "write to /usr": (": > /usr/.probe && rm /usr/.probe", "os os ss"),
+    "read ~/.ssh": ("grep -q secret $HOME/.ssh/id", "oo oo ss"),
+    "read ~/.netrc": ("grep -q secret $HOME/.netrc", "oo oo ss"),
+    "read ~/.config/gh": ("grep -q secret $HOME/.config/gh/hosts.yml", "oo oo ss"),
+    # what every build may do
+    "write a source file": ("mkdir -p src && echo x > src/a", "oo oo oo"),
+    "write Cargo.lock and target": ("echo x > Cargo.lock && mkdir target && echo x > target/a", "oo oo oo"),
+    "delete a file": ("rm ok.txt", "oo oo oo"),
+    "git status": ("git status --short", "oo oo oo"),
+    "git add": ("git add ok.txt", "oo oo ss"),
+    "write to /dev/null, read /dev/urandom": ("head -c 9 /dev/urandom > /dev/null", "oo oo oo"),
+    "shared memory": (": > /dev/shm/probe$$ && rm /dev/shm/probe$$", "oo oo oo"),
+    "a temporary file": ("mktemp", "oo oo oo"),
+    "a file of another user's": (": >> others.txt", "os os os"),
+    "give a file away": ("chown 1000:1000 ok.txt", "os os os"),
+    "become another user": ("setpriv --reuid 1000 --regid 1000 --clear-groups true", "os os os"),
+}
+
+MODES = ("off", "guard", "strict")
+USERS = {"root": 0, "another user": NOBODY}
+
+
+@pytest.fixture
+def world(request):
+    """Make a folder in /tmp with a project, a home and more, all of one user's; (folder, environment for the build)."""
+    folders = []
+    servers = []
+    victims = []
+
+    def make(uid):
+        folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="probe-")))
+        folders.append(folder)
+        root = folder / "project"
+        for name in ("project/docs", "project/agent-config/logs", "home/.ssh", "home/.config/gh", "outside"):
+            (folder / name).mkdir(parents=True)
+        for name in (
+            ".gitignore",
+            "codeRollup.sh",
+            "LLMInstructions.md",
+            "UserSpecification.md",
+            "docs/UserSpecification.md",
+            "ok.txt",
+        ):
+            (root / name).write_text("/agent-config\n" if name == ".gitignore" else "x\n")
+        for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml"):
+            (folder / "home" / name).write_text("secret\n")
+        (root / "agent-config" / "gemini-key.txt").write_text(KEY + "\n")
+        subprocess.run(["git", "init", "-q", "--template="], cwd=root, check=True)
+        (root / ".git" / "hooks").mkdir()
+        (root / ".git" / "info").mkdir()
+        (root / ".git" / "info" / "exclude").touch()
+        subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+        subprocess.run(["chown", "-R", f"{uid}:{uid}", folder], check=True)
+        (root / "others.txt").touch(mode=0o600)
+        os.chown(root / "others.txt", 1000, 1000)
+        folder.chmod(0o755)
+        for family, address in (
+            (socket.AF_INET, ("127.0.0.1", 0)),
+            (socket.AF_UNIX, f"\0{folder}"),
+            (socket.AF_UNIX, f"{folder}/outside/socket"),
+        ):
+            servers.append(socket.socket(family))
+            servers[-1].bind(address)
+            servers[-1].listen(64)
+        (folder / "outside" / "socket").chmod(0o777)
+        for user in (uid, STRANGER):
+            as_victim = [
+                "setpriv",
+                f"--reuid={user}",
+                f"--regid={user}",
+                "--clear-groups",
+                "--bounding-set=-all",
+                "--inh-caps=-all",
+            ]
+            with (root / "agent-config" / "gemini-key.txt").open() as key:
+                victims.append(subprocess.Popen([*as_victim, "sleep", "100"], cwd=root, stdin=key))
+        return folder, {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder / "home"),
+            "FOO": KEY,
+            "GEMINI_API_KEY": KEY,
+            "OUTSIDE": str(folder / "outside"),
+            "ABSTRACT": str(folder),
+            "PORT": str(servers[0].getsockname()[1]),
+            "VICTIM": str(victims[-2].pid),
+            "STRANGER": str(victims[-1].pid),
+        }
+
+    yield make
+    for victim in victims:
+        victim.kill()
+        victim.wait()
+    for server in servers:
+        server.close()
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+def attempt(folder, environment, mode, script, settings=None):
+    """Run the attempt as build.sh, as the tool would, and return what it printed."""
+    os.environ["HOME"] = environment["HOME"]
+    harden_process()
+    root = folder / "project"
+    quoted = script.replace("'", "'\\''")
+    (root / "build.sh").write_text(
+        f"#!/bin/bash\nbash -c '{quoted}' > /dev/null 2>&1\nr=$?\necho $r > ran\necho verdict $r\n"
+    )
+    (root / "build.sh").chmod(0o755)
+    project = find_project(root)
+    sandbox, _ = choose_sandbox(mode, project, settings or Settings())
+    from code_commit.config import ApiKey
+
+    cleaned = build_environment(environment, [ApiKey("gemini", KEY, "file")], 1, "run") | {"TOOL": str(os.getpid())}
+    output = []
+    try:
+        run_build(project, output.append, timeout=30, environment=cleaned, sandbox=sandbox)
+    except BuildError as error:  # where nothing stood in the way, the fingerprints noticed
+        output.append(f"\n{error}".encode())
+    return b"".join(output).decode()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_gets_what_it_should_and_no_more(needs_bwrap, world, name, user):
+    script, verdicts = PROBES[name]
+    for mode, letters in zip(MODES, verdicts.split(), strict=True):
+        expected = letters[list(USERS).index(user)]
+        if expected == "-":
+            continue
+        folder, environment = world(USERS[user])
+        output = as_user(USERS[user], lambda f=folder, e=environment, m=mode: attempt(f, e, m, script))
+        assert output.startswith("verdict "), (mode, output)
+        code = int(output.split()[1])
+        assert code not in (3, 126, 127), f"the probe cannot run: {mode} {output}"
+        assert ("o" if code == 0 else "s") == expected, (mode, output)
+
+
+def test_the_table_is_as_large_as_it_claims():
+    assert len(PROBES) >= 60
+    assert all(len(verdicts) == 8 for _, verdicts in PROBES.values())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("user", USERS)
+def test_strict_has_a_network_when_it_is_asked_for(needs_bwrap, world, user):
+    folder, environment = world(USERS[user])
+    script = "exec 3<> /dev/tcp/127.0.0.1/$PORT"
+    output = as_user(
+        USERS[user], lambda: attempt(folder, environment, "strict", script, Settings(sandbox_network=True))
+    )
+    assert output == "verdict 0\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("user", USERS)
+def test_strict_lets_named_caches_be_written_and_no_other_folder(needs_bwrap, world, user):
+    folder, environment = world(USERS[user])
+    for name in ("cache", "other"):
+        (folder / "home" / name).mkdir()
+        os.chown(folder / "home" / name, USERS[user], USERS[user])
+    script = ": > $HOME/cache/x; a=$?; : > $HOME/other/x; [ $a = 0 ] && [ $? != 0 ]"
+    output = as_user(
+        USERS[user],
+        lambda: attempt(folder, environment, "strict", script, Settings(sandbox_caches=("~/cache", "~/none"))),
+    )
+    assert output == "verdict 0\n"
+    assert (folder / "home" / "cache" / "x").exists()
