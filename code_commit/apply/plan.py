@@ -1,14 +1,16 @@
 """What a transaction is to do: files from one content to another, and the folders that come and go with them."""
 
-import errno
 import heapq
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.record import FolderStep
 from code_commit.apply.tree import Tree, folder_of, folders_above, parts
+from code_commit.changes import shown
+from code_commit.errors import ApplyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,18 @@ def make_plan(
     A missing folder comes back as `known` has it; `needed` ones, all of them known, even when they stay empty, and they
     get their mode back when they are there. A folder goes when it becomes empty by a deletion, or, where `removable`
     is given, when it is empty then and named there.
-    Raises OSError: ENOTDIR where a folder on the way is something else.
+    Raises ChangedUnderUsError where a folder on the way is something else, ApplyError on a path with `..`.
     """
     ordered = tuple(sorted(writes, key=lambda write: parts(write.path)))
+    for write in ordered:
+        if not {"", ".", ".."}.isdisjoint(parts(write.path)):
+            raise ApplyError(f"{shown(write.path)} is no path inside of the project; every file is as it was before")
     gone = {write.path for write in ordered if write.new is None}
     arriving = {folder for write in ordered if write.new is not None for folder in folders_above(write.path)}
     arriving |= {folder for path in needed for folder in (path, *folders_above(path))}
-    made = {path: known.get(path, FolderStep(path)) for path in arriving if _is_missing(tree, path, gone)}
+    made = {
+        path: known.get(path, FolderStep(path)) for path in sorted(arriving, key=parts) if _is_missing(tree, path, gone)
+    }
     removed = {folder.path: folder for folder in _emptied(tree, gone, arriving, removable)}
     for path in needed:
         now = None if path in made else _folder_now(tree, path)
@@ -74,7 +81,9 @@ def _is_missing(tree: Tree, path: str, gone: Collection[str]) -> bool:
     if found is None or path in gone:
         return True
     if not stat.S_ISDIR(found.st_mode):
-        raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        raise ChangedUnderUsError(
+            f"{shown(path)} is no folder any more, or a link: make it a folder; every file is as it was before"
+        )
     return False
 
 

@@ -113,14 +113,12 @@ def make_missing_folders(tree: Tree, path: str) -> None:
     for folder in reversed(missing):
         parent, name = tree.parent(folder)
         os.mkdir(name, dir_fd=parent)
-        tree.forget()
 
 
 def make_folder(tree: Tree, folder: FolderStep) -> None:
     """Make the folder and give it its mode and owner. Raises FileExistsError."""
     parent, name = tree.parent(folder.path)
     os.mkdir(name, 0o777 if folder.mode is None else folder.mode & 0o777, dir_fd=parent)
-    tree.forget()
     set_folder_mode(tree, folder)
 
 

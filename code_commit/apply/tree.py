@@ -38,10 +38,16 @@ class Tree:
 
     def folder(self, path: str) -> int:
         """Return a descriptor of the folder, good until the next question. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
-        if self._latest[0] != path:
-            self.forget()
-            if path:
-                self._latest = (path, self._walk(path))
+        latest, descriptor = self._latest
+        if path == latest:
+            return descriptor
+        if latest and path.startswith(f"{latest}/"):
+            self._latest = (path, _walk(os.dup(descriptor), path[len(latest) + 1 :]))
+            os.close(descriptor)
+            return self._latest[1]
+        self.forget()
+        if path:
+            self._latest = (path, _walk(os.dup(self._root), path))
         return self._latest[1]
 
     def parent(self, path: str) -> tuple[int, str]:
@@ -79,18 +85,18 @@ class Tree:
             break
         return folder
 
-    def _walk(self, path: str) -> int:
-        here = self._root
-        for name in path.split("/"):
+
+def _walk(here: int, path: str) -> int:
+    """Return a descriptor of the folder below `here`, which is closed."""
+    for name in path.split("/"):
+        try:
             if name in {"", ".", ".."}:
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-            try:
-                below = os.open(name, FOLDER, dir_fd=here)
-            finally:
-                if here != self._root:
-                    os.close(here)
-            here = below
-        return here
+            below = os.open(name, FOLDER, dir_fd=here)
+        finally:
+            os.close(here)
+        here = below
+    return here
 
 
 def open_regular(folder: int, name: str) -> int | None:

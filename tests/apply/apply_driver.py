@@ -93,7 +93,7 @@ def read_tree(root: Path) -> Tree:
             content = path.read_bytes() if stat.S_ISREG(found.st_mode) else None
             tree[str(path.relative_to(root))] = (found.st_mode, content)
     hidden = ("agent-config/logs", "agent-config/.lock")
-    return {path: state for path, state in tree.items() if not path.startswith(hidden)}
+    return {path: state for path, state in tree.items() if not any(name in path for name in hidden)}
 
 
 def verified(root: Path, wanted: Mapping[str, bytes | None]) -> VerifiedChanges:

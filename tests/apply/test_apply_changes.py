@@ -1,0 +1,364 @@
+"""What an apply keeps of the files, and what it does when a file is not as the verification pass saw it."""
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from apply_driver import MANY_FILES, SNAPSHOT, make_tree, read_tree, verified
+
+from code_commit.apply import ChangedUnderUsError, apply_changes, needs_recovery, restore
+from code_commit.changes import VerifiedChanges
+from code_commit.errors import ApplyError
+from code_commit.project import Project
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return make_tree(tmp_path / "tree")
+
+
+def apply(project: Project, wanted: dict[str, bytes | None]) -> None:
+    apply_changes(verified(project.root, wanted), project, project.root / SNAPSHOT)
+
+
+BYTES = [
+    b"",
+    b"\n",
+    b"no newline",
+    b"a\r\nb\r\n",
+    b"\xef\xbb\xbfbom",
+    b"\x00\xff\xfe binary",
+    "ß日本\u2028".encode(),
+    b"x" * 3_000_001,
+]
+
+
+@pytest.mark.parametrize("old", [None, *BYTES[:4]], ids=repr)
+def test_content_is_written_byte_for_byte(project: Project, old: bytes | None) -> None:
+    for number, new in enumerate(BYTES):
+        path = f"{number}/file"
+        if old is not None:
+            (project.root / path).parent.mkdir()
+            (project.root / path).write_bytes(old)
+        apply(project, {path: new})
+        assert (project.root / path).read_bytes() == new
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o755, 0o400, 0o444, 0o600, 0o777, 0o4755, 0o2755, 0o000])
+def test_mode_bits_are_kept(project: Project, mode: int) -> None:
+    target = project.root / "src/a.py"
+    target.chmod(mode)
+    before = read_tree(project.root)
+    apply(project, {"src/a.py": b"new\n"})
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+    assert target.read_bytes() == b"new\n"
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert read_tree(project.root) == before
+
+
+@pytest.mark.parametrize(("mask", "folder"), [(0o022, 0o755), (0o027, 0o750), (0o077, 0o700), (0o002, 0o775)])
+def test_new_folders_and_files_get_the_mode_of_the_umask(project: Project, mask: int, folder: int) -> None:
+    before = os.umask(mask)
+    try:
+        apply(project, {"n/m/file": b"1\n", "n/run": b"#!/bin/sh\n"})
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE((project.root / path).stat().st_mode) for path in ("n", "n/m", "n/m/file", "n/run")}
+    assert modes == {"n": folder, "n/m": folder, "n/m/file": folder & 0o666, "n/run": folder}
+
+
+def test_times_are_those_of_the_change(project: Project) -> None:
+    os.utime(project.root / "src/a.py", (1, 1))
+    start = time.time() - 1
+    apply(project, {"src/a.py": b"new\n", "n": b""})
+    assert (project.root / "src/a.py").stat().st_mtime >= start
+    assert (project.root / "other.txt").exists()
+
+
+def test_what_would_stay_the_same_is_left_alone(project: Project) -> None:
+    before = (project.root / "src/a.py").stat()
+    apply(project, {"src/a.py": b"a = 1\n"})
+    after = (project.root / "src/a.py").stat()
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+    assert not (project.root / SNAPSHOT).exists()
+    assert not needs_recovery(project)
+
+
+def test_a_hard_link_elsewhere_keeps_the_old_content(project: Project, tmp_path: Path) -> None:
+    os.link(project.root / "src/a.py", tmp_path / "elsewhere")
+    apply(project, {"src/a.py": b"new\n"})
+    assert (tmp_path / "elsewhere").read_bytes() == b"a = 1\n"
+    assert (project.root / "src/a.py").stat().st_nlink == 1
+    assert (tmp_path / "elsewhere").stat().st_nlink == 1
+
+
+def test_two_names_of_one_file_are_changed_apart(project: Project) -> None:
+    os.link(project.root / "src/a.py", project.root / "src/z.py")
+    apply(project, {"src/a.py": b"A\n", "src/z.py": b"Z\n"})
+    assert [(project.root / f"src/{name}.py").read_bytes() for name in "az"] == [b"A\n", b"Z\n"]
+
+
+@as_root
+def test_the_owner_of_a_replaced_file_is_kept_and_comes_back(project: Project) -> None:
+    for path in ("src/a.py", "run.sh"):
+        os.chown(project.root / path, 1234, 4321)
+    apply(project, {"src/a.py": b"new\n", "run.sh": None})
+    assert owner(project.root / "src/a.py") == (1234, 4321)
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert owner(project.root / "src/a.py") == owner(project.root / "run.sh") == (1234, 4321)
+
+
+@as_root
+def test_a_new_file_gets_the_group_that_its_folder_hands_on(project: Project) -> None:
+    os.chown(project.root / "src", -1, 4321)
+    (project.root / "src").chmod(0o2755)
+    apply(project, {"src/new.py": b"", "src/n/m/new.py": b"", "new.txt": b""})
+    for path in ("src/new.py", "src/n", "src/n/m", "src/n/m/new.py"):
+        assert owner(project.root / path) == (0, 4321)
+    assert owner(project.root / "new.txt") == (0, 0)
+
+
+def owner(path: Path) -> tuple[int, int]:
+    return path.stat().st_uid, path.stat().st_gid
+
+
+def test_extended_attributes_are_kept(project: Project) -> None:
+    target = project.root / "src/a.py"
+    try:
+        os.setxattr(target, "user.note", b"mine")
+    except (AttributeError, OSError):
+        pytest.skip("no extended attributes here")
+    apply(project, {"src/a.py": b"new\n"})
+    assert os.getxattr(target, "user.note") == b"mine"
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert os.getxattr(target, "user.note") == b"mine"
+
+
+def test_the_access_list_is_kept(project: Project) -> None:
+    target = project.root / "src/a.py"
+    if (
+        shutil.which("setfacl") is None
+        or subprocess.run(["setfacl", "-m", "u:1234:rw", target], check=False).returncode
+    ):
+        pytest.skip("no access lists here")
+    before = os.getxattr(target, "system.posix_acl_access")
+    apply(project, {"src/a.py": b"new\n"})
+    assert os.getxattr(target, "system.posix_acl_access") == before
+
+
+def test_a_big_file(project: Project, whole) -> None:
+    size = 200_000_000 if whole else 20_000_000
+    content = os.urandom(1 << 20) * (size >> 20) + b"end"
+    apply(project, {"big.bin": b"small\n"})
+    apply(project, {"big.bin": content})
+    assert (project.root / "big.bin").read_bytes() == content
+    apply(project, {"big.bin": content[:-1]})
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert not (project.root / "big.bin").exists()
+
+
+def test_many_files_and_their_undo(project: Project) -> None:
+    before = read_tree(project.root)
+    apply(project, dict(MANY_FILES))
+    apply(project, {path: b"changed " + bytes(content or b"") for path, content in MANY_FILES.items()})
+    apply(project, dict.fromkeys(MANY_FILES))
+    assert read_tree(project.root) == before
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert read_tree(project.root) == before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "n" * 255,
+        "/".join(["d"] * 300),
+        "/".join(["long" * 60] * 12),
+        "tab\there",
+        "-rf",
+        "a b/ü/日本語",
+        "new-0",
+        "settled.json",
+    ],
+)
+def test_names_of_every_kind(project: Project, path: str) -> None:
+    before = read_tree(project.root)
+    apply(project, {path: b"1\n"})
+    assert (project.root / path).read_bytes() == b"1\n"
+    apply(project, {path: b"2\n"})
+    apply(project, {path: None})
+    assert read_tree(project.root) == before
+    restore([project.root / SNAPSHOT], project, project.logs / "two/snapshot")
+    assert read_tree(project.root) == before
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../out", "a//b", "./a", "a/."])
+def test_a_path_that_no_verification_lets_through_stops_the_apply(project: Project, path: str) -> None:
+    before = read_tree(project.root.parent)
+    with pytest.raises(ApplyError):
+        apply(project, {"src/a.py": b"new\n", path: b"1\n"})
+    assert read_tree(project.root.parent) == before
+
+
+def same_size_and_time(path: Path) -> None:
+    now = path.stat()
+    path.write_bytes(b"b = 2\n"[: now.st_size])
+    os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))
+
+
+def to_link(path: Path) -> None:
+    path.rename(path.parents[2] / "victim")
+    path.symlink_to("../../victim")
+
+
+def folder_to_link(path: Path) -> None:
+    path.parent.rename(path.parents[2] / "outside")
+    path.parent.symlink_to("../outside")
+
+
+def to_socket(path: Path) -> None:
+    path.unlink()
+    here = Path.cwd()
+    os.chdir(path.parent)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path.name)
+    os.chdir(here)
+
+
+def folder_to_file(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    path.parent.write_bytes(b"")
+
+
+DISTURBANCES: dict[str, Callable[[Path], object]] = {
+    "other content": lambda path: path.write_bytes(b"edited by hand\n"),
+    "other content of the same size and time": same_size_and_time,
+    "cut to nothing": lambda path: path.write_bytes(b""),
+    "another mode": lambda path: path.chmod(0o755),
+    "gone": lambda path: path.unlink(),
+    "a link": to_link,
+    "a dangling link": lambda path: (path.unlink(), path.symlink_to("nowhere")),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a FIFO": lambda path: (path.unlink(), os.mkfifo(path)),
+    "a socket": to_socket,
+    "in a folder that is a link": folder_to_link,
+    "in a folder that is gone": lambda path: shutil.rmtree(path.parent),
+    "in a folder that is a file": folder_to_file,
+}
+
+
+@pytest.mark.parametrize("wanted", [b"new\n", None], ids=["replaced", "deleted"])
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_a_file_that_changed_since_the_verification_stops_everything(
+    project: Project, name: str, wanted: bytes | None
+) -> None:
+    changes = verified(project.root, {"README.md": b"new\n", "src/a.py": wanted, "z.txt": b"z\n"})
+    DISTURBANCES[name](project.root / "src/a.py")
+    check_refused(project, changes, "src/a.py")
+
+
+APPEARANCES: dict[str, Callable[[Path], object]] = {
+    "a file": lambda path: path.write_bytes(b"somebody's\n"),
+    "a file of the same content": lambda path: path.write_bytes(b"new\n"),
+    "a link": lambda path: path.symlink_to("other.txt"),
+    "a dangling link": lambda path: path.symlink_to("../../nowhere"),
+    "a folder": lambda path: path.mkdir(),
+    "a FIFO": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("name", APPEARANCES)
+def test_a_file_that_appeared_since_the_verification_stops_everything(project: Project, name: str) -> None:
+    changes = verified(project.root, {"README.md": b"new\n", "src/new.py": b"new\n"})
+    APPEARANCES[name](project.root / "src/new.py")
+    check_refused(project, changes, "src/new.py")
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_folder_to_be_made_that_is_something_else_now(project: Project, kind: str) -> None:
+    changes = verified(project.root, {"README.md": b"new\n", "n/m/file": b"new\n"})
+    if kind == "link":
+        (project.root / "n").symlink_to("../..")
+    else:
+        (project.root / "n").write_bytes(b"")
+    before = read_tree(project.root.parent)
+    with pytest.raises(ApplyError, match=r"^n is no folder any more, or a link"):
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    assert read_tree(project.root.parent) == before
+
+
+def check_refused(project: Project, changes: VerifiedChanges, path: str) -> None:
+    before = read_tree(project.root.parent)
+    with pytest.raises(ChangedUnderUsError, match=f"^({path} changed on disk|src is no folder any more)") as caught:
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    assert caught.value.exit_code == 5
+    assert read_tree(project.root.parent) == before
+    assert not (project.root / SNAPSHOT).exists()
+
+
+def test_a_file_that_was_touched_or_rewritten_as_it_was_is_replaced(project: Project) -> None:
+    changes = verified(project.root, {"src/a.py": b"new\n", "README.md": b"new\n"})
+    (project.root / "src/a.py").touch()
+    content = (project.root / "README.md").read_bytes()
+    (project.root / "README.md").unlink()
+    (project.root / "README.md").write_bytes(content)
+    (project.root / "README.md").chmod(0o644)
+    apply_changes(changes, project, project.root / SNAPSHOT)
+    assert (project.root / "src/a.py").read_bytes() == (project.root / "README.md").read_bytes() == b"new\n"
+
+
+@pytest.fixture
+def disturb() -> Iterator[Callable[[str, Callable[[], object]], None]]:
+    """Do something right before the first rename of a staged file; Python tells its audit hooks of it."""
+    waiting: list[tuple[str, Callable[[], object]]] = []
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if waiting and event == "os.rename" and str(arguments[0]).startswith(waiting[0][0]):
+            waiting.pop()[1]()
+
+    sys.addaudithook(watch)  # it stays for good, and does nothing when nothing waits
+    yield lambda name, action: waiting.append((name, action))
+    waiting.clear()
+
+
+@pytest.mark.parametrize("name", DISTURBANCES)
+def test_a_change_between_the_first_rename_and_the_last_is_found(project: Project, name: str, disturb) -> None:
+    """`README.md` is replaced first; then `src/a.py` is found to have changed."""
+    changes = verified(project.root, {"README.md": b"new\n", "gone/one.txt": None, "src/a.py": b"new\n", "z.txt": b""})
+    expected = make_tree(project.root.parent / "expected" / "tree")
+    DISTURBANCES[name](expected.root / "src/a.py")
+    disturb("new-0", lambda: DISTURBANCES[name](project.root / "src/a.py"))
+    with pytest.raises(ApplyError):
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    assert read_tree(project.root) == read_tree(expected.root)
+    assert not needs_recovery(project)
+
+
+def test_a_folder_swapped_for_a_link_right_before_the_rename_is_not_followed(project: Project, disturb) -> None:
+    outside = project.root.parent / "outside"
+    outside.mkdir()
+    (outside / "a.py").write_bytes(b"a = 1\n")
+    (outside / "a.py").chmod(0o644)
+
+    def swap() -> None:
+        (project.root / "src").rename(project.root / "moved")
+        (project.root / "src").symlink_to("../outside")
+
+    changes = verified(project.root, {"README.md": b"new\n", "src/a.py": b"new\n", "src/new.py": b"new\n"})
+    disturb("new-0", swap)
+    with pytest.raises(ApplyError):
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    assert (project.root / "README.md").read_bytes() == b"# Old\r\nline\r\n"
+    assert [(path.name, path.read_bytes()) for path in outside.iterdir()] == [("a.py", b"a = 1\n")]
