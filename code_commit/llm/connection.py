@@ -20,8 +20,6 @@ from code_commit.llm.json_values import parse_json
 from code_commit.llm.pace import Pace
 from code_commit.llm.wire import Deadline, Wire
 
-LARGEST_REPLY = 512 * 1024 * 1024
-
 FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early"]
 
 
@@ -115,8 +113,10 @@ class Connection:
         with self._own_words():
             for piece in response.iter_bytes():
                 size += len(piece)
-                if size > LARGEST_REPLY:
-                    raise LLMError(f"{self.host} sent more than {LARGEST_REPLY >> 20} MB: no response is that long")
+                if size > self.pace.largest_reply:
+                    raise LLMError(
+                        f"{self.host} sent more than {self.pace.largest_reply >> 20} MB: no response is that long"
+                    )
                 yield piece
 
     def _redirected(self, status: int, location: str) -> str:

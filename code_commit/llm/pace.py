@@ -1,4 +1,4 @@
-"""The clock and the patience of a call: how long each step may take, and how long is waited in between."""
+"""The clock and the patience of a call: how long each step may take, how long is waited, how much is read."""
 
 import random
 import time
@@ -23,6 +23,9 @@ class Pace:
     """The longest silence in a stream. A model that thinks may send nothing for minutes."""
     cancel: float = 10.0
     """For cancelling a job, all in all: somebody waits for the tool to end."""
+
+    largest_reply: int = 512 * 1024 * 1024
+    """In bytes, decompressed; no model writes that much."""
 
     shortest_poll: float = 0.01
     first_poll: float = 0.5

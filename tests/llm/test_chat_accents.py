@@ -1,0 +1,209 @@
+"""Chat Completions as real servers speak it: each accent is understood, and each silent failure is heard."""
+
+import json
+
+import pytest
+from asking import WAYS, ask
+from fake_server import FakeServer, Fault
+
+from code_commit.changes import RejectedResponseError
+from code_commit.errors import LLMError
+from code_commit.exchange import Prompt, Usage
+
+CHAT = WAYS["chat"]
+
+
+def stream_of(*chunks, done=True):
+    """A stream of chunks; a text stands for a line that is sent as it is."""
+    lines = [chunk if isinstance(chunk, str) else "data: " + json.dumps(chunk) for chunk in chunks]
+    return "".join(line + "\n\n" for line in [*lines, *(["data: [DONE]"] if done else [])]).encode()
+
+
+def piece(content=None, finish=None, **more):
+    return {"id": "c", "choices": [{"index": 0, "delta": {"content": content} | more, "finish_reason": finish}]}
+
+
+def reply(body, **headers):
+    return Fault("status", body=body, headers={"content-type": "text/event-stream"} | headers)
+
+
+def ask_chat(*faults, prompt=None, answers=("second",), **more):
+    with FakeServer(answers, faults) as server:
+        return ask(CHAT, server, prompt or Prompt("s", "", "u"), **more)
+
+
+GOOD_STREAMS = {
+    "plain": stream_of(piece("a"), piece("b"), piece(None, "stop")),
+    "no DONE": stream_of(piece("a"), piece("b", "stop"), done=False),
+    "comments and blank lines": stream_of(
+        ": OPENROUTER PROCESSING", "", piece("a"), ": keep-alive", piece("b", "stop")
+    ),
+    "nulls everywhere": stream_of(
+        {"id": None, "choices": None}, piece("a", usage=None), piece(None), piece("b", "stop"), {"choices": []}
+    ),
+    "another choice": stream_of(piece("a"), {"choices": [{"index": 1, "delta": {"content": "X"}}]}, piece("b", "stop")),
+    "no index": stream_of({"choices": [{"delta": {"content": "a"}}]}, piece("b", "stop")),
+    "content in parts": stream_of(
+        piece([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), piece("", "stop")
+    ),
+    "thoughts apart": stream_of(piece(None, reasoning_content="hm"), piece("", reasoning="hm"), piece("ab", "stop")),
+    "finish eos": stream_of(piece("ab", "eos")),
+    "finish STOP": stream_of(piece("ab", "STOP")),
+    "finish repeated as null": stream_of(piece("ab", "stop"), piece(None, None)),
+    "carriage returns": stream_of(piece("a"), piece("b", "stop")).replace(b"\n", b"\r\n"),
+    "message in place of delta": stream_of({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}),
+    "whole JSON": json.dumps({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}).encode(),
+    "whole JSON in parts": json.dumps(
+        {"choices": [{"message": {"content": [{"type": "text", "text": "a"}, "b"]}, "finish_reason": "stop"}]}
+    ).encode(),
+    "whole JSON behind blanks": b"\n\n  \n"
+    + json.dumps({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}).encode(),
+}
+
+
+@pytest.mark.parametrize("name", GOOD_STREAMS)
+def test_every_accent_of_success(name):
+    response, listener = ask_chat(reply(GOOD_STREAMS[name]))
+    assert response.complete_text() == "ab"
+    assert not listener.retries
+    body = listener.replies[0][2]
+    assert body["choices"][0]["message"]["content"] == "ab"
+
+
+LOST_STREAMS = {
+    "nothing at all": b"",
+    "only comments": b": wait\n\n: wait\n\n",
+    "DONE alone": stream_of(),
+    "no finish reason": stream_of(piece("a")),
+    "an error among the chunks": stream_of(piece("a"), {"error": {"code": 502, "message": "gone"}}, done=False),
+    "an error as text": stream_of(piece("a"), {"error": "gone"}),
+    "finish error": stream_of(piece("a", "error")),
+    "finish insufficient_system_resource": stream_of(piece("a", "insufficient_system_resource")),
+    "a chunk that is no JSON": stream_of(piece("a"), 'data: {"choices": [', piece("b", "stop")),
+    "LM Studio's event": b'event: error\ndata: {"error": {"message": "Model unloaded."}}\n\n',
+    "a page": b"<!doctype html><title>Welcome</title>",
+}
+
+
+@pytest.mark.parametrize("name", LOST_STREAMS)
+def test_every_accent_of_a_failure_that_can_pass(name):
+    response, listener = ask_chat(reply(LOST_STREAMS[name]))
+    assert response.text == "second"
+    assert len(listener.retries) == 1
+
+
+ENDINGS = {
+    "length": "cut off at the output limit",
+    "max_tokens": "cut off at the output limit",
+    "content_filter": r"filtered by the provider \(content_filter\)",
+    "tool_calls": r"not finished \(finish_reason tool_calls\)",
+    "function_call": "not finished",
+    "something_new": r"not finished \(finish_reason something_new\)",
+}
+
+
+@pytest.mark.parametrize("finish", ENDINGS)
+def test_other_endings_are_incomplete(finish):
+    response, _ = ask_chat(reply(stream_of(piece("half a file", finish))))
+    assert response.finish_reason == finish
+    with pytest.raises(RejectedResponseError, match=ENDINGS[finish]):
+        response.complete_text()
+
+
+def test_a_refusal_in_pieces():
+    response, _ = ask_chat(
+        reply(stream_of(piece(None, refusal="I "), piece(None, refusal="won't."), piece(None, "stop")))
+    )
+    assert response.incomplete == "refused: I won't."
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        (None, Usage()),
+        ({"prompt_tokens": 10, "completion_tokens": 5}, Usage(input=10, output=5)),
+        (
+            {"prompt_tokens": 10, "prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6},
+            Usage(input=10, cached_input=4),
+        ),
+        ({"prompt_tokens": 10, "prompt_tokens_details": None, "completion_tokens_details": None}, Usage(input=10)),
+        ({"prompt_tokens": "10", "completion_tokens": -1}, Usage()),
+    ],
+)
+def test_usage_in_any_place(usage, counted):
+    on_the_last = piece("x", "stop") | {"usage": usage}
+    assert ask_chat(reply(stream_of(on_the_last)))[0].usage == counted
+    apart = stream_of(piece("x", "stop"), {"choices": [], "usage": usage})
+    assert ask_chat(reply(apart))[0].usage == counted
+
+
+def test_a_connection_that_breaks_behind_the_finish_reason_has_lost_nothing():
+    response, listener = ask_chat(
+        Fault("status", body=stream_of(piece("whole", "stop"), done=False) + b": ", headers={"content-length": "9999"})
+    )
+    assert response.text == "whole"
+    assert not listener.retries
+
+
+@pytest.mark.parametrize(
+    ("prompt", "counted", "is_cut"),
+    [
+        ("word " * 20_000, 4096, True),
+        ("x" * 100_000, 4096, True),
+        ("def f(x):\n    return x + 1\n" * 5000, 2048, True),
+        ("word " * 20_000, 20_000, False),
+        ("x" * 100_000, 15_000, False),
+        ("        " * 20_000, 20_000, False),
+        ("word " * 20_000, 10, False),
+        ("word " * 20_000, 0, False),
+        ("short", 300, False),
+    ],
+)
+def test_a_server_that_cuts_the_prompt_off_is_found_out(prompt, counted, is_cut):
+    body = stream_of(piece("as if nothing were missing", "stop"), {"choices": [], "usage": {"prompt_tokens": counted}})
+    if not is_cut:
+        assert ask_chat(reply(body), prompt=Prompt("", "", prompt))[0].text.startswith("as if")
+        return
+    with pytest.raises(
+        LLMError, match=rf"read only {counted} tokens of a prompt of about \d+: .*OLLAMA_CONTEXT_LENGTH"
+    ):
+        ask_chat(reply(body), prompt=Prompt("", "", prompt))
+
+
+ERRORS = {
+    "vLLM": (
+        400,
+        {"message": "This model's maximum context length is 4096 tokens.", "code": 400},
+        "too long for some-model",
+    ),
+    "llama.cpp": (400, {"error": {"code": 400, "type": "exceed_context_size_error", "message": "exceeds"}}, "too long"),
+    "LiteLLM": (
+        400,
+        {"error": {"message": "litellm.BadRequestError: Invalid model name passed in model=X", "code": "400"}},
+        "--model",
+    ),
+    "FastAPI": (422, {"detail": "bad field"}, "answered 422: bad field; the request was not accepted"),
+    "OpenRouter": (402, {"error": {"code": 402, "message": "Insufficient credits"}}, "no money"),
+    "DeepSeek": (402, {"error": {"message": "Insufficient Balance"}}, "no money"),
+    "a 404 of the wrong path": (404, {"detail": "Not Found"}, r"--base-url \(http://127.0.0.1:\d+/v1\)"),
+    "text": (400, b"nope", "answered 400: nope;"),
+    "escape sequences": (400, {"error": "red \x1b[31malert\u202e"}, r"red \\x1b\[31malert\\u202e;"),
+    "a long page": (400, b"<html>" + b"x" * 5_000_000, "answered 400; the request"),
+    "a long message": (400, {"error": "y" * 5_000_000}, r"y{600}\.\.\.;"),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_are_explained(name):
+    status, body, words = ERRORS[name]
+    with pytest.raises(LLMError, match=words) as caught:
+        ask_chat(Fault("status", status=status, body=body))
+    assert len(str(caught.value)) < 1000
+    assert str(caught.value).isprintable()
+
+
+def test_a_model_that_is_loading_is_waited_for():
+    loading = Fault("status", status=503, body={"error": {"message": "Loading model", "code": 503}}, times=4)
+    response, listener = ask_chat(loading)
+    assert response.text == "second"
+    assert len(listener.retries) == 4

@@ -1,0 +1,105 @@
+"""Prices and windows: whose word counts, and what each part of a prompt costs."""
+
+import sys
+import time
+
+import pytest
+
+from code_commit.config import ModelChoice, Price, Settings
+from code_commit.exchange import Usage
+from code_commit.llm import context_window, cost_of, estimate_tokens, price_of
+from code_commit.llm.models import MODELS
+
+NOW = Settings()
+
+
+def choice(provider, name):
+    return ModelChoice(provider, name)
+
+
+@pytest.fixture
+def no_genai_prices(monkeypatch):
+    """As on a machine where the optional package is not installed."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+
+
+def on_day(monkeypatch, day):
+    monkeypatch.setattr(time, "gmtime", lambda: time.strptime(day, "%Y-%m-%d"))
+
+
+@pytest.mark.usefixtures("no_genai_prices")
+@pytest.mark.parametrize(
+    ("model", "usage", "dollars"),
+    [
+        (("openai", "gpt-6.2-sol"), Usage(input=100_000, output=1_000_000), 0.2 + 10),
+        (("openai", "gpt-6.2-sol"), Usage(input=272_000), 0.544),
+        (("openai", "gpt-6.2-sol"), Usage(input=272_001, output=1_000_000), 272_001 * 4 / 1e6 + 15),
+        (("openai", "gpt-6.2-sol"), Usage(input=300_000, cached_input=100_000, cache_write=100_000), 0.4 + 0.02 + 0.5),
+        (("openai", "gpt-5.5"), Usage(input=100_000, cache_write=100_000), 0.5),
+        (
+            ("anthropic", "claude-opus-5-5"),
+            Usage(input=900_000, cached_input=500_000, cache_write=300_000),
+            0.4 + 0.1 + 2.4,
+        ),
+        (("anthropic", "claude-haiku-5-5"), Usage(input=100_000), 0.01),
+        (("anthropic", "claude-haiku-5-5"), Usage(input=200_000), 0.1),
+        (("anthropic", "claude-sonnet-4-5-20250929"), Usage(input=100_000, output=100_000), 0.3 + 1.5),
+        (("gemini", "gemini-3.1-pro-preview"), Usage(input=300_000, cached_input=100_000), 0.8 + 0.04),
+        (("chat", "deepseek/deepseek-v4-pro"), Usage(input=1_000_000), 1.32),
+        (("openai", "gpt-99"), Usage(input=5), None),
+        (("openai", "gpt-6.2-sol"), Usage(), None),
+    ],
+)
+def test_cost(model, usage, dollars):
+    cost = cost_of(choice(*model), NOW, usage)
+    assert cost == (None if dollars is None else pytest.approx(dollars))
+
+
+@pytest.mark.parametrize("name", ["gpt-6.2-sol", "openai:gpt-6.2-sol"])
+def test_the_price_of_config_toml_counts_first(name):
+    settings = Settings(prices={name: Price(100, 200)})
+    usage = Usage(input=1_000_000, cached_input=500_000, output=10_000)
+    assert cost_of(choice("openai", "gpt-6.2-sol"), settings, usage) == pytest.approx(102)
+    assert price_of(choice("openai", "gpt-6.2-sol"), settings) == Price(100, 200)
+
+
+@pytest.mark.usefixtures("no_genai_prices")
+def test_announced_prices_begin_on_their_day(monkeypatch):
+    argon = choice("gemini", "gemini-4-argon")
+    on_day(monkeypatch, "2026-11-30")
+    assert price_of(argon, NOW) == Price(2, 10, 0.10)
+    on_day(monkeypatch, "2026-12-01")
+    assert price_of(argon, NOW) == Price(4, 20, 0.20)
+
+
+def test_genai_prices_agrees_with_our_table():
+    """Its snapshot was made by others from the same price lists; an hour's cache write is what we ask Anthropic for."""
+    genai_prices = pytest.importorskip("genai_prices")
+    providers = {"gpt": "openai", "cla": "anthropic", "gem": "gemini"}
+    usage = Usage(input=50_000, cached_input=10_000, cache_write=5_000, output=3_000)
+    compared = 0
+    for name in MODELS:
+        provider = providers.get(name[:3])
+        if provider is None or name == "gemini-2.5-pro":
+            continue
+        used = usage if provider == "anthropic" else Usage(50_000, 10_000, 0, 3_000)
+        theirs = cost_of(choice(provider, name), NOW, used)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "genai_prices", None)
+            ours = cost_of(choice(provider, name), NOW, used)
+        assert theirs == pytest.approx(ours), name
+        compared += 1
+    assert compared > 10
+    assert genai_prices
+
+
+def test_windows():
+    assert context_window(choice("openai", "gpt-6.2-sol"), NOW) == 922_000
+    assert context_window(choice("anthropic", "claude-sonnet-4-5-20250929"), NOW) == 200_000
+    assert context_window(choice("chat", "llama"), NOW) is None
+    assert context_window(choice("chat", "llama"), Settings(context_window=4096)) == 4096
+
+
+def test_the_estimate_is_a_token_for_3_2_characters():
+    assert estimate_tokens("x" * 3200) == 1000
+    assert estimate_tokens("") == 0

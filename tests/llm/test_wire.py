@@ -1,0 +1,298 @@
+"""The wire: deadlines that hold against any server, proxies and authorities by the usual variables, nothing leaked."""
+
+import contextlib
+import gzip
+import ipaddress
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from asking import KEY, PROMPT, WAYS, Clock, Listener, ask, open_way
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from fake_server import FakeServer, Fault
+
+from code_commit.errors import LLMError, NotSetUpError
+from code_commit.exchange import Prompt
+from code_commit.llm.pace import Pace
+from code_commit.llm.wire import Deadline, _BoundBackend
+
+CHAT = WAYS["chat"]
+OPEN_FILES = Path("/proc/self/fd")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A self-signed certificate for 127.0.0.1 and llm.test, and its key, in one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "llm.test")])
+    names = [x509.DNSName("llm.test"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(pem + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@contextlib.contextmanager
+def tls_server(certificate, answers=("over TLS",)):
+    server = FakeServer(answers)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    with server:
+        yield server
+
+
+class Proxy:
+    """A CONNECT proxy that leads every host to one local port. `asked` holds what it was asked, headers and all."""
+
+    def __init__(self, port: int, answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n") -> None:
+        self.asked: list[bytes] = []
+        self._target = port
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._threads = [threading.Thread(target=self._serve, daemon=True)]
+        self._threads[0].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _serve(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(65536)
+            self.asked.append(head)
+            client.sendall(self._answer)
+            if b" 200 " not in self._answer:
+                client.close()
+                continue
+            target = socket.create_connection(("127.0.0.1", self._target))
+            for source, sink in ((client, target), (target, client)):
+                thread = threading.Thread(target=self._pump, args=(source, sink), daemon=True)
+                self._threads.append(thread)
+                thread.start()
+
+    @staticmethod
+    def _pump(source, sink):
+        with source, sink, contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)
+            source.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_certificate_that_nobody_trusts_is_an_error_at_once(certificate):
+    with tls_server(certificate) as server:
+        listener = Listener()
+        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().pace()) as llm:
+            with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted \(self-signed.*SSL_CERT_FILE"):
+                llm.complete(PROMPT, listener)
+    assert not listener.retries
+    assert not server.requests
+
+
+def test_an_authority_of_ones_own_by_file(certificate, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with tls_server(certificate) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1") as llm:
+        assert llm.complete(PROMPT, Listener()).text == "over TLS"
+
+
+def test_an_authority_of_ones_own_by_folder(certificate, monkeypatch, tmp_path):
+    command = ["openssl", "x509", "-hash", "-noout", "-in", str(certificate)]
+    try:
+        name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except FileNotFoundError:
+        pytest.skip("there is no openssl command to name the file")
+    (tmp_path / f"{name}.0").write_bytes(certificate.read_bytes())
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    with tls_server(certificate) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1") as llm:
+        assert llm.complete(PROMPT, Listener()).text == "over TLS"
+
+
+def test_authorities_that_cannot_be_read(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "missing.pem"))
+    with pytest.raises(NotSetUpError, match=r"certificate authorities cannot be read: .*SSL_CERT_FILE"):
+        open_way(CHAT, "https://127.0.0.1:1/v1")
+
+
+def test_plain_http_builds_no_tls_context(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError
+
+    monkeypatch.setattr(ssl, "create_default_context", fail)
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", fail)
+    with FakeServer(["x"]) as server:
+        assert ask(CHAT, server)[0].text == "x"
+    with pytest.raises(AssertionError):
+        open_way(CHAT, "https://127.0.0.1:1/v1")
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_sees_no_key(certificate, monkeypatch, variable):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with tls_server(certificate) as server, Proxy(server.port) as proxy:
+        monkeypatch.setenv(variable, f"http://us%40er:pass@127.0.0.1:{proxy.port}")
+        with open_way(CHAT, "https://llm.test/v1") as llm:
+            assert llm.complete(PROMPT, Listener()).text == "over TLS"
+    assert len(proxy.asked) == 1
+    assert proxy.asked[0].startswith(b"CONNECT llm.test:443 HTTP/1.1")
+    assert b"Proxy-Authorization: Basic dXNAZXI6cGFzcw==" in proxy.asked[0]
+    assert KEY.encode() not in proxy.asked[0]
+    assert not any("proxy-authorization" in request.headers for request in server.requests)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            r"the proxy refuses the way to llm.test \(status 407\)",
+        ),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", r"the proxy refuses the way to llm.test \(status 403\)"),
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "the proxy does not reach llm.test; given up.*llm-timeout"),
+    ],
+)
+def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with Proxy(1, answer) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter22@127.0.0.1:{proxy.port}")
+        with open_way(CHAT, "https://llm.test/v1", Clock().pace(), timeout=20) as llm:
+            with pytest.raises(LLMError, match=words) as caught:
+                llm.complete(PROMPT, Listener())
+    assert "hunter22" not in str(caught.value)
+
+
+def test_plain_http_to_this_machine_takes_no_proxy(monkeypatch):
+    with FakeServer(["x"]) as server, Proxy(server.port) as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        assert ask(CHAT, server)[0].text == "x"
+        assert not proxy.asked
+
+
+def test_no_proxy_is_obeyed(monkeypatch, certificate):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with Proxy(1) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "llm.invalid,.example")
+        with open_way(CHAT, "https://llm.invalid/v1", Clock().pace(), timeout=5) as llm:
+            with pytest.raises(LLMError, match=r"no connection to llm.invalid"):
+                llm.complete(PROMPT, Listener())
+        assert not proxy.asked
+
+
+@pytest.mark.parametrize(
+    "proxy", ["ftp://user:hunter22@h:1", "http://user:hunter22@h:x", "http://user:hunter22@", "http://hunter22@[::1"]
+)
+def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
+    monkeypatch.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(NotSetUpError, match="HTTPS_PROXY or ALL_PROXY names cannot be used") as caught:
+        open_way(CHAT, "https://llm.test/v1")
+    assert "hunter22" not in str(caught.value)
+
+
+def test_connections_are_kept_alive_by_the_kernel():
+    with FakeServer() as server:
+        stream = _BoundBackend(Deadline(time.monotonic)).connect_tcp("127.0.0.1", server.port, 5)
+        sock = stream.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+        stream.close()
+
+
+def test_a_server_that_never_reads_does_not_hold_the_call_up():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        begin = time.monotonic()
+        prompt = Prompt("", "", "x" * 30_000_000)
+        with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Pace(), timeout=1.0) as llm:
+            with pytest.raises(LLMError, match=r"takes the prompt too slowly; given up.*llm-timeout"):
+                llm.complete(prompt, Listener())
+    assert time.monotonic() - begin < 3
+
+
+@pytest.mark.parametrize("name", ["responses", "messages"])
+def test_the_deadline_holds_against_one_byte_at_a_time(name):
+    for kind in ("dribble", "dribble_headers"):
+        begin = time.monotonic()
+        with FakeServer(["x" * 1000], [Fault(kind, times=99)]) as server:
+            with open_way(WAYS[name], server.base_url(WAYS[name].provider), Pace(), timeout=0.5) as llm:
+                with pytest.raises(LLMError, match="llm-timeout"):
+                    llm.complete(PROMPT, Listener())
+        assert time.monotonic() - begin < 1.5
+
+
+def test_compressed_replies():
+    whole = b'{"choices": [{"message": {"content": "unpacked"}, "finish_reason": "stop"}]}'
+    packed = Fault("status", body=gzip.compress(whole), headers={"content-encoding": "gzip"})
+    with FakeServer(faults=[packed]) as server:
+        assert ask(CHAT, server)[0].text == "unpacked"
+    broken = Fault("status", body=b"no gzip at all", headers={"content-encoding": "gzip"})
+    with FakeServer(["x"], [broken]) as server:
+        response, listener = ask(CHAT, server)
+    assert response.text == "x"
+    assert listener.retries[0][0] == "what 127.0.0.1 sent cannot be decompressed"
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_reply_without_end_is_not_swallowed(name):
+    bomb = gzip.compress(b"data: " + b"x" * 15_000_000)
+    fault = Fault("status", body=bomb, headers={"content-encoding": "gzip", "content-type": "text/event-stream"})
+    with FakeServer(["x"], [fault]) as server:
+        with pytest.raises(LLMError, match=r"127.0.0.1 sent more than 1 MB: no response is that long"):
+            ask(WAYS[name], server, pace=Clock().pace(largest_reply=2_000_000, read=20, stream_read=20))
+
+
+def test_no_redirect_is_followed_and_no_cookie_kept():
+    with FakeServer(["x"]) as other, FakeServer(["x"]) as server:
+        server.faults.append(
+            Fault("status", status=307, headers={"location": other.base_url("chat"), "set-cookie": "a=b"})
+        )
+        with pytest.raises(LLMError, match=r"redirects to 127.0.0.1"):
+            ask(CHAT, server)
+        assert not other.requests
+        assert len(server.requests) == 1
+
+
+def test_the_connection_is_closed_at_the_end():
+    if not OPEN_FILES.exists():
+        pytest.skip("no /proc here")
+    before = len(list(OPEN_FILES.iterdir()))
+    for _ in range(5):
+        with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
+            ask(CHAT, server)
+    assert len(list(OPEN_FILES.iterdir())) <= before + 1
