@@ -3,9 +3,10 @@
 Each folder is asked before what lies in it, the deepest .gitignore first, the last matching line decides; nothing lifts
 what lies in an excluded folder. Names are compared as bytes. When in doubt the answer is "ignored":
 
-* a pattern that pathspec reads otherwise than git, or not at all, ignores everything in its folder: POSIX classes,
-  escapes, slashes, a leading `]` or odd ranges inside brackets, an unclosed bracket, a backslash at the end or before a
-  slash, three or more asterisks, `x**/` and `/x**` (which git before 2.52 reads otherwise), doubled slashes;
+* a pattern that pathspec reads otherwise than git, or not at all, ignores everything in its folder that begins like
+  it, up to its first special character: POSIX classes, escapes, slashes, a leading `]` or odd ranges inside brackets,
+  an unclosed bracket, a backslash at the end or before a slash, three or more asterisks, doubled slashes, `x**/` and
+  `/x**` (which git before 2.52 reads otherwise);
 * such a pattern behind `!` lifts nothing, nor does one with brackets.
 
 So "free" is never said where git says "ignored", except that a `core.excludesFile` in another place than
@@ -116,18 +117,22 @@ def _read_pattern(line: str, flags: int) -> _Pattern | None:
     matches = _matcher(text, flags) if is_readable(text) else None
     if not ignores and (matches is None or "[" in text):
         return None
-    return _Pattern(ignores, folders_only and matches is not None, names_only, matches or _always)
+    if matches is None:
+        return _Pattern(ignores=True, folders_only=False, names_only=names_only, matches=_beginning(text, flags))
+    return _Pattern(ignores, folders_only, names_only, matches)
 
 
 def is_readable(text: str) -> bool:
     """Tell whether pathspec reads the pattern (without `!` and the slash at its end) as git does."""
-    if not _READABLE.fullmatch(text) or ("/" in text and _STARS_AGAINST_GIT.search(text)):
+    if text.endswith("/") or not _READABLE.fullmatch(text) or ("/" in text and _STARS_AGAINST_GIT.search(text)):
         return False
     return "[" not in text or all(low <= high for low, high in _REVERSED.findall(text))
 
 
-def _always(_: str) -> bool:
-    return True
+def _beginning(text: str, flags: int) -> Callable[[str], object]:
+    """Return what tells whether a path begins with the literal characters that the pattern begins with."""
+    literal = re.split(r"[*?\[\\]|//", text.removeprefix("/"), maxsplit=1)[0]
+    return re.compile(re.escape(literal), flags).match
 
 
 def _matcher(text: str, flags: int) -> Callable[[str], object] | None:

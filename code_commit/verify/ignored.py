@@ -14,7 +14,6 @@ from pathlib import Path
 from code_commit.errors import ApplyError
 from code_commit.git import ask_git, find_git
 from code_commit.project import Project
-from code_commit.verify import gitignore
 from code_commit.verify.ignore_files import (
     IgnoreFiles,
     IgnoreMemory,
@@ -51,7 +50,7 @@ def find_ignored(paths: Collection[str], project: Project, memory: IgnoreMemory)
                 _ask_over_copies(places, files, ANY_CASE) if number else _ask(places, project, tree, ANY_CASE)
             )
         }
-    return {places[place] for files in rules for place in gitignore.find_ignored(places, files, any_case=True)}
+    return {places[place] for files in rules for place in _ask_pathspec(places, files, any_case=True)}
 
 
 def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
@@ -67,7 +66,7 @@ def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
     else:
         top = os.fsencode(tree.top)
         asked = {place + b"/" * _is_folder(top + b"/" + place): place for place in places}
-        found = {asked[place] for place in gitignore.find_ignored(asked, files, any_case=False)}
+        found = {asked[place] for place in _ask_pathspec(asked, files, any_case=False)}
     return {places[place] for place in found}
 
 
@@ -92,6 +91,12 @@ def _ask_over_copies(places: Collection[bytes], files: IgnoreFiles, cases: Seque
         return _check_ignore(places, tree, options, cases)
 
 
+def _ask_pathspec(places: Iterable[bytes], files: IgnoreFiles, *, any_case: bool) -> set[bytes]:
+    from code_commit.verify import gitignore
+
+    return gitignore.find_ignored(places, files, any_case=any_case)
+
+
 def _is_folder(path: bytes) -> bool:
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
@@ -108,7 +113,7 @@ def match_patterns(patterns: Sequence[str], paths: Collection[str], *, any_case:
     content = "".join(pattern + "\n" for pattern in patterns).encode("utf-8", "surrogateescape")
     files = IgnoreFiles({}, info_exclude=content)
     if find_git() is None:
-        return {places[place] for place in gitignore.find_ignored(places, files, any_case=any_case)}
+        return {places[place] for place in _ask_pathspec(places, files, any_case=any_case)}
     return {places[place] for place in _ask_over_copies(places, files, ANY_CASE if any_case else ANY_CASE[:1])}
 
 

@@ -26,13 +26,11 @@ _IGNORABLE = (
 
 _EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 
-_DROPPED = re.compile(f"[{_IGNORABLE}]")
-_INVISIBLE = re.compile(f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]")
-_EMOJI_JOINT = re.compile(
-    f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
-)
+_DROPPED = f"[{_IGNORABLE}]"
+_INVISIBLE = f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]"
+_EMOJI_JOINT = f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
-_SLASH_LOOKALIKE = re.compile("[\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe68\uff0f\uff3c\u2100\u2101\u2105\u2106]")
+_SLASH_LOOKALIKE = "[\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe68\uff0f\uff3c\u2100\u2101\u2105\u2106]"
 
 _PLAIN_PART = r"[.]?[A-Za-z0-9_@+\[(][A-Za-z0-9_@+=,()\[\]-]*(?:\.+[A-Za-z0-9_@+=,()\[\]-]+)*"
 _PLAIN = re.compile(rf"(?!\[[^\[\]]*\]\Z|[A-Za-z]:){_PLAIN_PART}(?:/{_PLAIN_PART})*")
@@ -41,26 +39,24 @@ _PLAIN = re.compile(rf"(?!\[[^\[\]]*\]\Z|[A-Za-z]:){_PLAIN_PART}(?:/{_PLAIN_PART
 _OUTSIDE = "name the file relative to the project's root, as src/main.rs, and stay inside the project"
 _CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
 
-_FAULTS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
-    (rule, re.compile(pattern), message)
-    for rule, pattern, message in (
-        ("unclear-path", r"\A\Z", "the path is empty: name a file behind the fence"),
-        ("outside", r"\A/", f"is an absolute path: {_OUTSIDE}"),
-        ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"holds '..': {_OUTSIDE}"),
-        ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
-        ("outside", r"\A[~$]|\A%[^%/]*%", f"begins with what a shell expands: {_OUTSIDE}"),
-        ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
-        ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
-        ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
-        ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
-        ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
-        (
-            "unclear-path",
-            r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
-            "stands in quotes or brackets: write the bare path behind the fence",
-        ),
-    )
+_FAULTS: tuple[tuple[str, str, str], ...] = (
+    ("unclear-path", r"\A\Z", "the path is empty: name a file behind the fence"),
+    ("outside", r"\A/", f"is an absolute path: {_OUTSIDE}"),
+    ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"holds '..': {_OUTSIDE}"),
+    ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
+    ("outside", r"\A[~$]|\A%[^%/]*%", f"begins with what a shell expands: {_OUTSIDE}"),
+    ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
+    ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
+    ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
+    ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
+    ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
+    (
+        "unclear-path",
+        r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
+        "stands in quotes or brackets: write the bare path behind the fence",
+    ),
 )
+"""The rule, what in a path breaks it, what to do instead. Compiled by `re` when a path is not plain."""
 
 _DEVICE = re.compile(
     r"(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)",
@@ -68,8 +64,8 @@ _DEVICE = re.compile(
 )
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
 
-_SHORT_NAME = re.compile(r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)")
-_STREAM = re.compile(r":\$|::\Z|::/")
+_SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
+_STREAM = r":\$|::\Z|::/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +99,16 @@ def _string_fault(path: str) -> Fault | None:
             return fault
     elif not path.isprintable():
         return "unclear-path", "holds control characters: use printable ones"
-    return next(((rule, message) for rule, pattern, message in _FAULTS if pattern.search(path)), None)
+    return next(((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path)), None)
 
 
 def _unicode_fault(path: str) -> Fault | None:
-    rest = _EMOJI_JOINT.sub("", path)
-    invisible = _INVISIBLE.search(rest)
+    rest = re.sub(_EMOJI_JOINT, "", path)
+    invisible = re.search(_INVISIBLE, rest)
     odd = invisible[0] if invisible else next(filter(_is_invisible, rest), None)
     if odd is not None:
         return "unclear-path", f"holds the character U+{ord(odd):04X}, which nobody sees: leave it out"
-    if _SLASH_LOOKALIKE.search(path):
+    if re.search(_SLASH_LOOKALIKE, path):
         return "unclear-path", "holds a character that looks like a slash: separate folders with /"
     if any(not fold(part) for part in path.split("/") if part):
         return "unclear-path", "has a name of nothing but dots or blanks: give the file a name"
@@ -128,9 +124,9 @@ def _is_invisible(character: str) -> bool:
 def _windows_fault(path: str) -> Fault | None:
     if _DEVICE.search(path):
         return "windows-name", "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"
-    if "~" in path and _SHORT_NAME.search(path):
+    if "~" in path and re.search(_SHORT_NAME, path):
         return "windows-name", "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits"
-    if ":" in path and _STREAM.search(path):
+    if ":" in path and re.search(_STREAM, path):
         return "windows-name", "names an alternate data stream: leave out what follows the colon"
     return None
 
@@ -155,6 +151,6 @@ def fold(name: str) -> str:
     """
     if name.isascii():
         return name.lower().rstrip(" .")
-    visible = _DROPPED.sub("", unicodedata.normalize("NFKC", name))
+    visible = re.sub(_DROPPED, "", unicodedata.normalize("NFKC", name))
     folded = visible.upper().casefold().replace("i\u0307", "i")
     return unicodedata.normalize("NFKC", folded).rstrip(" .")

@@ -7,54 +7,14 @@ unchanged". Ordinary ellipses do not: Python's `...`, spread and variadic argume
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
 
 _LONGEST_LINE = 160
-"""Longer lines are no placeholders. The longest one met in the wild has 96 characters."""
+"""Longer lines are no placeholders."""
 
-_DOTS = r"(?:\.{3,}|\u2026|\[\.{3}\]|\[\u2026\])"
-_OPEN = r"(?://+!?|#+|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|rem\b|'|\"\"\"|=begin)"
-_CLOSE = r"(?:\*+/\}?|-->|\*\)|\"\"\"|--+|#+)?"
-
-_THING = (
-    r"(?:codes?|code ?base|files?|contents?|implementations?|methods?|functions?|imports?|class(?:es)?|logic"
-    r"|bod(?:y|ies)|lines?|sections?|fields?|propert(?:y|ies)|props|tests?|test cases|config(?:uration)?|set-?up"
-    r"|definitions?|declarations?|routes?|handlers?|styles?|rules?|entries|items?|cases?|variants?|options?|text|documents?|modules?"
-    r"|scripts?|components?|markup|html|jsx|css|types?|constants?|variables?|state|dependencies|steps?|jobs?|arms|helpers?"
-    r"|statements?|structs?|enums?|members?|parts?|stuff|fixtures?|tables?|schemas?|models?|views?|templates?|exports?)"
-)
-_WHOLE = r"(?:code|file|class|function|method|implementation|component|module|imports|tests|contents?|script|page)"
-_ELIDED = (
-    r"(?:(?:and |keep |include |insert |your |all )*(?:the |your |all |all of the |of )*"
-    r"(?:(?:rest|remainder)(?: of(?: (?:the|this|your|my))?(?: [\w.'/-]+){1,3}?)?"
-    rf"|(?:remaining|existing|previous|prior|original|other|unchanged|unmodified|same)(?: [\w.'/-]+){{0,3}}? {_THING}))"
-)
-_STATE = (
-    r"(?:,? ?\(?(?:is |are |will |should |to )?(?:be |remains? |stays? |kept |left |goes |go |continues? )?"
-    r"(?:exactly )?(?:the )?(?:same(?: as (?:before|above|in the original|original))?|unchanged|unmodified"
-    r"|untouched|omitted|as(?:-| )is|as before|here|not shown|elided|truncated|snipped|unaltered|intact)"
-    r"(?: for (?:brevity|clarity|space))?(?: here)?\)?)"
-)
-_BARE = (
-    r"(?:\(?(?:(?:code |content |lines )?(?:unchanged|omitted|truncated|elided|snipped)(?: code| content| lines)?"
-    r"(?: for (?:brevity|clarity))?|snip|no changes?(?: here)?|same as (?:before|original))\)?)"
-)
-_END = r"[.:]?"
-
-_UNMISTAKABLE = re.compile(
-    rf"{_OPEN}? ?(?:"
-    rf"{_DOTS} ?[(\[]?(?:{_ELIDED}{_STATE}?|{_BARE})[)\]]?{_END} ?{_DOTS}"
-    rf"|(?<=[^\s\w.] )(?<![.] )(?:{_DOTS} ?[(\[]?(?:{_ELIDED}{_STATE}?|{_BARE})[)\]]?{_END}"
-    rf"|[(\[]?{_ELIDED}{_STATE}?[)\]]? ?{_DOTS})"
-    rf") ?{_CLOSE}"
-    rf"|{_OPEN} ?{_DOTS} ?[(\[]?(?:{_ELIDED}{_STATE}?|{_BARE})[)\]]?{_END} ?{_DOTS}? ?{_CLOSE}"
-    rf"|{_OPEN} ?[(\[]?{_ELIDED}{_STATE}?[)\]]? ?{_DOTS} ?{_CLOSE}"
-    rf"|[(\[<] ?{_DOTS}? ?{_ELIDED}{_STATE} ?{_DOTS}? ?[)\]>]"
-)
-_LIKELY = re.compile(
-    rf"{_OPEN} ?(?:\((?:{_ELIDED}{_STATE}?|{_BARE})\)|\[(?:{_ELIDED}{_STATE}?|{_BARE})\]|{_ELIDED}{_STATE}"
-    rf"|(?:the )?rest of (?:the |your )?(?:[\w.'/-]+ )?{_WHOLE}|{_BARE}){_END} ?{_CLOSE}"
-)
-_BARE_DOTS = re.compile(rf"(?://|#|--|;|/\*|<!--|\{{/\*) ?{_DOTS} ?(?:\*/\}}?|-->)?")
+_Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
 _HINTS = (
     *(
@@ -87,18 +47,30 @@ _HINTS = (
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
 """In these files a line of words may speak of the rest of something: dots must stand on both sides."""
 
-_PROSE_PLACEHOLDER = re.compile(
-    rf"(?:{_OPEN} ?)?{_DOTS} ?[(\[]?(?:{_ELIDED}{_STATE}?|{_BARE})[)\]]?{_END} ?{_DOTS} ?{_CLOSE}"
-    rf"|[(\[<] ?{_DOTS}? ?{_ELIDED}{_STATE} ?{_DOTS}? ?[)\]>]"
-    rf"|<!-- ?{_DOTS}? ?{_ELIDED}{_STATE}? ?{_DOTS}? ?-->"
-)
+_COMMENT = r"//+!?|#+|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|rem\b|\"\"\""
+_COMMENT_END = r"(?:\*+/\}?|-->|\*\)|\"\"\"| --+| #+)$"
+_BRACKETS = {"(": ")", "[": "]", "<": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrapping:
+    """What stands around the words of a line."""
+
+    comment: str
+    dots_before: bool
+    dots_after: bool
+    bracket: bool
 
 
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
     """Return the first placeholder that the old content (None: a new file) did not have: line from 0, and its text."""
     shorter = old is not None and len(new) < len(old)
-    had = Counter(line for _, line in _placeholders(path, old, is_new=False, shorter=True)) if old else Counter()
-    for number, line in _placeholders(path, new, is_new=old is None, shorter=shorter):
+    found = _placeholders(path, new, is_new=old is None, shorter=shorter)
+    first = next(found, None)
+    if first is None or old is None:
+        return first
+    had = Counter(line for _, line in _placeholders(path, old, is_new=False, shorter=True))
+    for number, line in (first, *found):
         if had[line] == 0:
             return number, line
         had[line] -= 1
@@ -108,21 +80,24 @@ def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | 
 def _placeholders(path: str, text: str, *, is_new: bool, shorter: bool) -> Iterator[tuple[int, str]]:
     lowered = text.lower()
     is_prose = path.lower().endswith(_PROSE)
-    patterns = [_PROSE_PLACEHOLDER] if is_prose else [_UNMISTAKABLE]
-    if not is_new and not is_prose:
-        patterns += [_LIKELY, _BARE_DOTS] if shorter else [_LIKELY]
-    counted, counted_to = 0, 0
+    number, counted_to = 0, 0
     for start, line in _candidates(lowered):
-        words = re.sub(r"[\s*]+(?=\*/)|\s+", " ", line.strip())
-        if any(pattern.fullmatch(words) for pattern in patterns):
-            counted += lowered.count("\n", counted_to, start)
+        words, wrapping = _unwrap(" ".join(line.split()))
+        if is_prose:
+            counts = _is_placeholder_in_prose(words, wrapping)
+        else:
+            counts = _is_unmistakable(words, wrapping) or (
+                not is_new and (_is_likely(words, wrapping) or (shorter and _is_bare(words, wrapping)))
+            )
+        if counts:
+            number += lowered.count("\n", counted_to, start)
             counted_to = start
-            yield counted, words
+            yield number, line.strip()
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that hold one of the hints, with their position, at the speed of `str.find` over the rest."""
-    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for hint in _HINTS:
         position = lowered.find(hint)
         while position >= 0:
@@ -130,7 +105,101 @@ def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
             end = lowered.find("\n", position)
             end = len(lowered) if end < 0 else end
             if end - start <= _LONGEST_LINE:
-                starts[start] = end
+                ends[start] = end
             position = lowered.find(hint, end)
-    for start in sorted(starts):
-        yield start, lowered[start : starts[start]]
+    for start in sorted(ends):
+        yield start, lowered[start : ends[start]]
+
+
+def _unwrap(line: str) -> tuple[str, _Wrapping]:
+    """Take comment marks, dots and brackets off the words of a line."""
+    line = line.replace("\u2026", "...").replace("[...]", "...")
+    opening = re.match(_COMMENT, line)
+    comment = opening[0] if opening else ""
+    words = line[len(comment) :]
+    words = re.sub(_COMMENT_END, "", words).strip() if comment else words.removeprefix("* ")
+    before = after = bracket = False
+    while True:
+        if words.startswith("...") and not before:
+            before, words = True, words.lstrip(". ")
+        elif words.endswith("...") and not after:
+            after, words = True, words.rstrip(". ")
+        elif not bracket and words[:1] in _BRACKETS and words.endswith(_BRACKETS[words[0]]):
+            bracket, words = True, words[1:-1].strip()
+        else:
+            return words.rstrip(".:"), _Wrapping(comment, before, after, bracket)
+
+
+def _is_unmistakable(words: str, around: _Wrapping) -> bool:
+    if not words or not (around.dots_before or around.dots_after or around.bracket):
+        return False
+    kind = _kind(words)
+    if kind is None:
+        return False
+    if around.dots_before and around.dots_after:
+        return True
+    if around.comment and (around.dots_before or (around.dots_after and kind != "state")):
+        return True
+    return around.bracket and not around.comment and kind == "rest and state"
+
+
+def _is_likely(words: str, around: _Wrapping) -> bool:
+    if not words or not around.comment:
+        return False
+    kind = _kind(words)
+    return kind is not None and (kind != "rest" or around.bracket)
+
+
+def _is_bare(words: str, around: _Wrapping) -> bool:
+    return not words and bool(around.comment) and around.dots_before
+
+
+def _is_placeholder_in_prose(words: str, around: _Wrapping) -> bool:
+    is_wrapped = around.comment == "<!--" or around.bracket or (around.dots_before and around.dots_after)
+    kind = _kind(words) if words and is_wrapped else None
+    if kind is None or (around.dots_before and around.dots_after):
+        return kind is not None
+    return kind == "rest and state" or (around.comment == "<!--" and kind != "state")
+
+
+def _kind(words: str) -> _Kind | None:
+    match = _phrases().fullmatch(words)
+    if match is None:
+        return None
+    if match["bare"]:
+        return "state"
+    if match["state"]:
+        return "rest and state"
+    return "rest of all" if match["all"] else "rest"
+
+
+@cache
+def _phrases() -> re.Pattern[str]:
+    """Compiled when a line asks for it: most responses have none, and it takes milliseconds."""
+    thing = (
+        r"(?:codes?|code ?base|files?|contents?|implementations?|methods?|functions?|imports?|class(?:es)?|logic"
+        r"|bod(?:y|ies)|lines?|sections?|fields?|propert(?:y|ies)|props|tests?|test cases|config(?:uration)?|set-?up"
+        r"|definitions?|declarations?|routes?|handlers?|styles?|rules?|entries|items?|cases?|variants?|options?|text"
+        r"|documents?|modules?|scripts?|components?|markup|html|jsx|css|types?|constants?|variables?|state|dependencies"
+        r"|steps?|jobs?|arms|helpers?|statements?|structs?|enums?|members?|parts?|stuff|fixtures?|tables?|schemas?"
+        r"|models?|views?|templates?|exports?)"
+    )
+    whole = r"(?:code|file|class|function|method|implementation|component|module|imports|tests|contents?|script|page)"
+    word = r" [\w.'/-]+"
+    rest = rf"(?:rest|remainder)(?: of(?: (?:the|this|your|my))?(?:{word}){{1,3}}?)?"
+    rest_of_all = rf"(?P<all>rest of (?:the |your )?(?:[\w.'/-]+ )?{whole})"
+    others = (
+        rf"(?:remaining|existing|previous|prior|original|other|unchanged|unmodified|same)(?:{word}){{0,3}}? {thing}"
+    )
+    state = (
+        r",? ?\(?(?:is |are |will |should |to )?(?:be |remains? |stays? |kept |left |goes |go |continues? )?"
+        r"(?:exactly )?(?:the )?(?:same(?: as (?:before|above|in the original|original))?|unchanged|unmodified"
+        r"|untouched|omitted|as[- ]is|as before|here|not shown|elided|truncated|snipped|unaltered|intact)"
+        r"(?: for (?:brevity|clarity|space))?(?: here)?\)?"
+    )
+    bare = (
+        r"(?:code |content |lines )?(?:unchanged|omitted|truncated|elided|snipped)(?: code| content| lines)?"
+        r"(?: for (?:brevity|clarity))?|snip|no changes?(?: here)?|same as (?:before|original)"
+    )
+    lead = r"(?:and |keep |include |insert )?(?:all )?(?:of )?(?:the |your )?"
+    return re.compile(rf"{lead}(?:{rest_of_all}|{rest}|{others})(?P<state>{state})?|(?P<bare>{bare})")
