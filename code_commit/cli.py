@@ -188,6 +188,10 @@ def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
 
 
+def _add_prompt_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_settings(parser, ["prompt_layout"])
+
+
 def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
@@ -234,6 +238,15 @@ def _apply(options: dict[str, Any]) -> int:
     source, build = options.pop("response"), options.pop("build", False)
     project, progress = _begin(options)
     return report_apply(project, source, options, progress, build=build)
+
+
+def _prompt(options: dict[str, Any]) -> int:
+    from code_commit.commands.prompt import prompt_command
+    from code_commit.project import find_project
+
+    sys.stdout.buffer.write(prompt_command(find_project(), options).encode("utf-8", "backslashreplace"))
+    sys.stdout.flush()
+    return EXIT_SUCCESS
 
 
 def _undo(options: dict[str, Any]) -> int:
@@ -287,6 +300,7 @@ _COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argp
     ("run", _run, "the main job, the same as no command", _add_settings),
     ("init", _init, "write what is missing: agent-config/, build.sh, the .gitignore line", _add_nothing),
     ("check", _check, "make every preflight check; no network, nothing written", _add_settings),
+    ("prompt", _prompt, "print the initial prompt, to paste into any chat", _add_prompt_arguments),
     ("apply", _apply, "verify and apply a saved response; no LLM", _add_apply_arguments),
     ("undo", _undo, "put back what the latest, or the named, run changed", _add_undo_arguments),
     ("log", _log, "list the runs, or show one attempt by attempt", _add_log_arguments),

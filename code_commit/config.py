@@ -80,6 +80,7 @@ class Settings:
     llm_timeout: float = option(3600.0, "seconds for one LLM call, retries included (default 3600)", "S")
     build_timeout: float = option(3600.0, "seconds for one build, 0 for no limit (default 3600)", "S")
     prompt_layout: Literal["spec", "cached"] = option("spec", "order of the prompt's sections (default spec)")
+    max_cost: float | None = option(None, "US dollars: stop before a call that could pass it", "USD")
     allow: tuple[str, ...] = option((), "only paths that match may change (.gitignore syntax, repeatable)", "GLOB")
     protect: tuple[str, ...] = option((), "paths that match may not change either (repeatable)", "GLOB")
     strict: bool = option(False, "reject a change to a file that the rollup lacks or has in another version")
@@ -107,7 +108,7 @@ class Settings:
         for name in ("max_repairs", "build_timeout", "build_output_limit"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be 0 or more")
-        for name in ("llm_timeout", "max_output_tokens", "context_window"):
+        for name in ("llm_timeout", "max_output_tokens", "max_cost", "context_window"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"{name} must be more than 0")

@@ -11,6 +11,7 @@ from code_commit.changes import RejectedResponseError, Violation
 class Prompt:
     """Everything that is sent, in order: the system prompts, then the user message.
 
+    `sizes` tells the user how many bytes each part of it has, by its name.
     `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
     layout); a provider that wants cache boundaries marked puts one behind `system` and one behind `stable`.
     """
@@ -18,6 +19,7 @@ class Prompt:
     system: str
     stable: str
     rest: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def user(self) -> str:

@@ -6,7 +6,7 @@ section is data: nothing here, and nothing that reads the response, looks for la
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -81,15 +81,17 @@ def rejected_prompt(prompt: Prompt, rejected_response: str, violations: Sequence
     text = (
         rejected_response.replace("{reasons}", told) if "{reasons}" in rejected_response else rejected_response + told
     )
-    return Prompt(prompt.system, prompt.stable, prompt.rest + _section("rejected response", text))
+    return replace(prompt, rest=prompt.rest + _section("rejected response", text))
 
 
 def _lay_out(task: Task, phase: str, build_output: str, replacements: str) -> Prompt:
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions
     query, codebase = _section("query", task.query), _section("codebase", task.codebase)
+    parts = {"query": query, "codebase": codebase, "build output": build_output, "file replacements": replacements}
+    sizes = {name: len(part.encode("utf-8", "surrogatepass")) for name, part in parts.items() if part}
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, phase + build_output + replacements)
-    return Prompt(rules + phase, "", build_output + query + codebase + replacements)
+        return Prompt(rules, codebase + query, phase + build_output + replacements, sizes)
+    return Prompt(rules + phase, "", build_output + query + codebase + replacements, sizes)
 
 
 def _section(label: str, text: str) -> str:

@@ -8,12 +8,22 @@ from typing import Protocol, Self
 
 from code_commit.config import ApiKey, ModelChoice, Settings
 from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.llm.budget import explain_misfit
 from code_commit.llm.endpoint import check_base_url
 from code_commit.llm.models import context_window, estimate_tokens
 from code_commit.llm.prices import cost_of, price_of
 from code_commit.project import Project
 
-__all__ = ["LLM", "check_base_url", "context_window", "cost_of", "estimate_tokens", "open_llm", "price_of"]
+__all__ = [
+    "LLM",
+    "check_base_url",
+    "context_window",
+    "cost_of",
+    "estimate_tokens",
+    "explain_misfit",
+    "open_llm",
+    "price_of",
+]
 
 
 class LLM(Protocol):

@@ -9,6 +9,7 @@ from code_commit.config import ApiKey, ModelChoice, Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, Response
 from code_commit.llm.answers import API, Answer
+from code_commit.llm.budget import Budget
 from code_commit.llm.call import Call
 from code_commit.llm.connection import Connection
 from code_commit.llm.endpoint import check_base_url
@@ -26,6 +27,7 @@ class NetworkLLM:
         self, choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, pace: Pace | None = None
     ) -> None:
         self.base_url = check_base_url(choice, settings)
+        self._budget = Budget(choice, settings)
         self._choice = choice
         self._settings = settings
         censor = Redactor([key.value] if key else []).redact_text
@@ -51,12 +53,15 @@ class NetworkLLM:
         raise LLMError(message)
 
     def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        self._budget.check(prompt)
         body = self._api.request_body(prompt)
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
         answer = call.retried(lambda: self._api.ask(call, body))
         call.finished(answer.status, answer.headers, answer.body)
-        return self._response(answer)
+        response = self._response(answer)
+        self._budget.charge(response.cost_usd)
+        return response
 
     def _response(self, answer: Answer) -> Response:
         return Response(

@@ -182,4 +182,4 @@ def _check_prompt(ready: Readiness, task: Task, settings: Settings) -> None:
     ready.check("prompt", lambda: check_prompt_has_no_key(ready.redactor, prompt), lambda _: _size(prompt.text))
     if ready.choice:
         choice = ready.choice
-        ready.check("prompt fits", lambda: check_prompt_fits(choice, settings, task, prompt))
+        ready.check("prompt fits", lambda: check_prompt_fits(choice, settings, prompt))

@@ -8,9 +8,8 @@ from code_commit.config import ModelChoice, Settings
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import ask_git
-from code_commit.llm import context_window, estimate_tokens
+from code_commit.llm import explain_misfit
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
-from code_commit.prompts import Task
 from code_commit.redaction import Redactor
 from code_commit.verify import ignored_paths
 
@@ -58,14 +57,11 @@ def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
         )
 
 
-def check_prompt_fits(choice: ModelChoice, settings: Settings, task: Task, prompt: Prompt) -> None:
-    window = context_window(choice, settings)
-    tokens = estimate_tokens(prompt.text)
-    if window and tokens > window:
-        sizes = f"query {len(task.query.encode()):,} bytes, codebase {len(task.codebase.encode()):,} bytes"
-        raise NotSetUpError(
-            f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes}): roll up less"
-        )
+def check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) -> None:
+    """Raise NotSetUpError when the model cannot read so long a prompt."""
+    misfit = explain_misfit(choice, settings, prompt)
+    if misfit:
+        raise NotSetUpError(f"{misfit}; roll up less")
 
 
 def check_lock(project: Project) -> None:
