@@ -72,6 +72,7 @@ class Proxy:
         self._target = port
         self._answer = answer
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets = [self._listener]
         self.port = self._listener.getsockname()[1]
         self._threads = [threading.Thread(target=self._serve, daemon=True)]
         self._threads[0].start()
@@ -80,7 +81,9 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
-        self._listener.shutdown(socket.SHUT_RDWR)
+        for open_socket in self._sockets:
+            with contextlib.suppress(OSError):
+                open_socket.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
             thread.join(5)
@@ -100,6 +103,7 @@ class Proxy:
                 client.close()
                 continue
             target = socket.create_connection(("127.0.0.1", self._target))
+            self._sockets += [client, target]
             for source, sink in ((client, target), (target, client)):
                 thread = threading.Thread(target=self._pump, args=(source, sink), daemon=True)
                 self._threads.append(thread)
@@ -108,10 +112,10 @@ class Proxy:
     @staticmethod
     def _pump(source, sink):
         with source, sink, contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_RDWR)
-            source.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):
+                while data := source.recv(65536):
+                    sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)  # wakes the thread of the other direction
 
 
 def test_a_certificate_that_nobody_trusts_is_an_error_at_once(certificate):
