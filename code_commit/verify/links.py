@@ -4,6 +4,7 @@ import os
 import stat
 import sys
 from collections.abc import Collection, Iterator
+from functools import cached_property
 
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.verify.ignore_files import folders_of
@@ -24,24 +25,35 @@ def find_protected_inodes(project: Project, guarded: Collection[GuardedFolder]) 
     return frozenset(filter(None, map(_inode, paths))) - {_inode(root)}
 
 
-def find_protected_links(project: Project, path: bytes) -> frozenset[Inode]:
-    """Return the inodes of protected files that a hard link at `path` may lead to. For files with several links.
+class ProtectedLinks:
+    """The inodes of protected files that a hard link may lead to; looked for when a file has several links.
 
-    Looked through are agent-config, the git directory with its hooks, and the folders that the path lies in.
+    Looked through are agent-config, the git directory with its hooks, and the folders that the file lies in.
     """
-    root = os.fsencode(project.root)
-    folders = [root + b"/" + name for name in (AGENT_CONFIG.encode(), b".git")]
-    if project.git is not None:
-        git_folders = (
-            project.git.git_dir,
-            project.git.common_dir,
-            project.git.common_dir / "info",
-            project.git.hooks_dir,
-        )
-        folders += [os.fsencode(folder) for folder in git_folders if folder != project.root]
-    above = [root, *(root + b"/" + folder for folder in folders_of([path]) if folder)]
-    named = (_inode(folder + b"/" + name.encode()) for folder in above for name in PROTECTED_ANYWHERE)
-    return frozenset(filter(None, named)).union(*map(_inodes_in, folders))
+
+    def __init__(self, project: Project) -> None:
+        self._root = os.fsencode(project.root)
+        self._project = project
+        self._named: dict[bytes, frozenset[Inode]] = {}
+
+    def hold(self, inode: Inode, path: bytes) -> bool:
+        """Tell whether the file at `path` (from the root) is a hard link to a protected one."""
+        return inode in self._everywhere or any(inode in self._named_in(folder) for folder in folders_of([path]))
+
+    @cached_property
+    def _everywhere(self) -> frozenset[Inode]:
+        folders = [self._root + b"/" + name for name in (AGENT_CONFIG.encode(), b".git")]
+        git = self._project.git
+        if git is not None:
+            git_folders = (git.git_dir, git.common_dir, git.common_dir / "info", git.hooks_dir)
+            folders += [os.fsencode(folder) for folder in git_folders if folder != self._project.root]
+        return frozenset(inode for folder in folders for inode in _inodes_in(folder))
+
+    def _named_in(self, folder: bytes) -> frozenset[Inode]:
+        if folder not in self._named:
+            paths = (b"/".join((self._root, folder, name.encode())) for name in PROTECTED_ANYWHERE)
+            self._named[folder] = frozenset(filter(None, map(_inode, paths)))
+        return self._named[folder]
 
 
 def _inode(path: bytes) -> Inode | None:

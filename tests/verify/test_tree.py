@@ -327,6 +327,13 @@ def file_in_the_place_of_a_submodule(root):
     write(root / "lib")
 
 
+@refused("lib", "other-repository")
+def file_in_the_place_of_a_submodule_without_a_folder(root):
+    submodule(root)
+    git(root, "submodule", "--quiet", "deinit", "-f", "lib")
+    (root / "lib").rmdir()
+
+
 @refused("lib/x.txt", "other-repository")
 def folder_with_a_dangling_git_link(root):
     (root / "lib").mkdir()
