@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from code_commit import __version__
 from code_commit.changes import VerifiedChanges, Violation
@@ -43,7 +43,7 @@ class RunLog:
         self.record = record
         self.redactor = redactor
         self.listener = listener
-        self._started = time.monotonic()
+        self._started = time.monotonic() - record.totals.seconds
 
     @property
     def snapshot(self) -> Path:
@@ -70,11 +70,11 @@ class RunLog:
         with suppress(LogError):
             self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
 
-    def begin_attempt(self, number: int) -> "AttemptLog":
-        """Add an attempt to the record."""
-        attempt = Attempt(number, "initial" if number == 1 else "repair")
-        self.record.attempts.append(attempt)
-        return AttemptLog(self, attempt)
+    def attempt(self, number: int) -> "AttemptLog":
+        """Return the log of an attempt: a new one, or in a run that is resumed the recorded one."""
+        if number > len(self.record.attempts):
+            self.record.attempts.append(Attempt(number, "initial" if number == 1 else "repair"))
+        return AttemptLog(self, self.record.attempts[number - 1])
 
     def add_warning(self, message: str) -> None:
         """Add a warning to the record, once."""
@@ -95,7 +95,6 @@ class RunLog:
         """Rewrite run.json, then tell the listener what happened."""
         self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
         temporary = self.folder / ".run.json.new"
-        temporary.unlink(missing_ok=True)
         with create_private(temporary) as file:
             file.write(self.redactor.redact_json(asdict(self.record)))
         temporary.replace(self.folder / "run.json")
@@ -127,6 +126,7 @@ class AttemptLog:
         self._log = log
         self._attempt = attempt
         self._started = time.monotonic()
+        self._responded = self._started
 
     def asking(self, prompt: Prompt) -> None:
         self._log.write_text(self._name("query.txt"), prompt.text)
@@ -160,25 +160,27 @@ class AttemptLog:
         self._attempt.usage = response.usage
         self._attempt.cost_usd = response.cost_usd
         self._log.write_text(self._name("response.txt"), response.text)
+        self._responded = time.monotonic()
         self._log.save("responded")
 
     def given(self, response: Response) -> None:
         """Take a response that no LLM was asked for."""
         self._log.write_text(self._name("response.txt"), response.text)
+        self._responded = time.monotonic()
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         """Take what an undo put back."""
-        self._attempt.verdict = "applied"
+        self._give_verdict("applied")
         self.changed(edits)
         self._log.save("applied")
 
     def rejected(self, violations: Sequence[Violation]) -> None:
-        self._attempt.verdict = "rejected"
+        self._give_verdict("rejected")
         self._attempt.rejections = list(violations)
         self._log.save("rejected")
 
     def applied(self, changes: VerifiedChanges) -> None:
-        self._attempt.verdict = "applied"
+        self._give_verdict("applied")
         self.changed(edits_of(changes))
         for warning in changes.warnings:
             self._log.add_warning(warning)
@@ -190,7 +192,7 @@ class AttemptLog:
         for warning in changes.warnings:
             self._log.add_warning(warning)
 
-    def changed(self, edits: Sequence[FileEdit]) -> None:
+    def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
         self._attempt.changes = [applied_change(edit) for edit in edits]
         self._log.write_bytes(self._name("changes.diff"), unified_diff(edits))
@@ -199,6 +201,14 @@ class AttemptLog:
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")
         return BuildLog(self._log, self._attempt, self.build_file)
+
+    def _give_verdict(self, verdict: Literal["applied", "rejected"]) -> None:
+        self._attempt.verdict = verdict
+        self._attempt.change_seconds = time.monotonic() - self._responded
+
+    @property
+    def record(self) -> Attempt:
+        return self._attempt
 
     @property
     def number(self) -> int:
@@ -280,6 +290,13 @@ def open_run_log(
     return RunLog(folder, record, redactor, listener)
 
 
+def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> RunLog:
+    """Go on with the log of a run that was interrupted."""
+    record.status, record.exit_code, record.message, record.finished = "running", None, None, None
+    record.pid = os.getpid()
+    return RunLog(folder, record, redactor, listener)
+
+
 def _make_folder(logs: Path, stem: str) -> Path:
     """Make the run's folder; a second run within the same second gets a number behind the time."""
     number = 1
@@ -294,8 +311,9 @@ def _make_folder(logs: Path, stem: str) -> Path:
 
 
 def create_private(path: Path) -> "PrivateFile":
-    """Create a file that only its owner can read. Raises LogError."""
+    """Create a file that only its owner can read, in the place of whatever has its name. Raises LogError."""
     try:
+        path.unlink(missing_ok=True)
         return PrivateFile(
             path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         )

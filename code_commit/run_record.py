@@ -66,7 +66,10 @@ def _signal_name(number: int) -> str:
 
 @dataclass(slots=True)
 class Attempt:
-    """One LLM call and what came of it. `seconds` is the LLM's time, retries included."""
+    """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
+
+    `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
+    """
 
     number: int
     kind: Literal["initial", "repair"]
@@ -74,9 +77,11 @@ class Attempt:
     request_id: str | None = None
     job_id: str | None = None
     finish_reason: str | None = None
+    incomplete: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
     verdict: Literal["applied", "rejected"] | None = None
+    change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
     changes: list[AppliedChange] = field(default_factory=list)
