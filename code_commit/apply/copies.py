@@ -8,23 +8,41 @@ replaces, as far as this user may set them; other hard links to the replaced fil
 import errno
 import os
 import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from code_commit.apply.durable import copy_attributes, holds, set_owner, write_new_file
+from code_commit.apply.durable import holds, read_attributes, set_owner, write_attributes, write_new_file
 from code_commit.apply.failures import changed_under_us
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState
 from code_commit.apply.staging import Staging, new_name, old_name
-from code_commit.apply.tree import open_regular
 
 NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 Identity = tuple[int, ...]
 
 
-def keep_original(staging: Staging, area: int, position: int, write: Write, *, sync: bool) -> Identity | None:
-    """Keep the file that the write replaces or deletes, and return what tells later whether it is untouched.
+class Slot(NamedTuple):
+    """Where a file's two copies are: the index of the staging folder, and the file's position in the record."""
 
-    None where there must be no file. Raises ChangedUnderUsError where the file is not as the plan says.
+    area: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The original that is kept: what tells later whether the file is untouched, and what its successor takes over."""
+
+    identity: Identity
+    owner: tuple[int, int]
+    attributes: Mapping[str, bytes]
+
+
+def keep_original(staging: Staging, slot: Slot, write: Write, *, sync: bool) -> Kept | None:
+    """Keep the file that the write replaces or deletes; None where there must be no file.
+
+    Raises ChangedUnderUsError where the file is not as the plan says.
     """
     if write.old is None:
         if staging.tree.look(write.path) is not None:
@@ -32,56 +50,54 @@ def keep_original(staging: Staging, area: int, position: int, write: Write, *, s
         return None
     original = _open_as_planned(staging, write)
     try:
-        _link_or_copy(staging, write, original, staging.area(area), old_name(position))
+        attributes = read_attributes(original)
+        copy = (staging.area(slot.area), old_name(slot.position))
+        now = _link_or_copy(staging, write, original, attributes, copy)
         if sync:
             os.fsync(original)
-        return _identity(os.fstat(original))
+        return Kept(_identity(now), (now.st_uid, now.st_gid), attributes)
     finally:
         os.close(original)
 
 
-def stage_new(staging: Staging, area: int, position: int, write: Write, *, sync: bool) -> FileState:
-    """Write the file's new content under its staged name, with its mode and owner, and return its state."""
+def stage_new(staging: Staging, slot: Slot, write: Write, kept: Kept | None, *, sync: bool) -> FileState | None:
+    """Write the file's new content under its staged name, with its mode and owner; None where it is to go."""
+    if write.new is None:
+        return None
     from hashlib import sha256
 
-    content = write.new or b""
-    kept = None if write.old is None else open_regular(staging.area(area), old_name(position))
+    owner = (-1, -1)
 
     def finish(file: int) -> None:
+        nonlocal owner
         if kept is None:
-            set_owner(file, *(write.owner or (-1, _inherited_group(staging, write.path))))
+            owner = set_owner(file, *(write.owner or (-1, _inherited_group(staging, write.path))))
         else:
-            was = os.fstat(kept)
-            set_owner(file, was.st_uid, was.st_gid)
-            copy_attributes(kept, file)
+            owner = set_owner(file, *kept.owner)
+            write_attributes(file, kept.attributes)
         os.fchmod(file, write.new_mode)
 
-    try:
-        made = write_new_file(staging.area(area), new_name(position), content, sync=sync, finish=finish)
-    finally:
-        if kept is not None:
-            os.close(kept)
-    return FileState(sha256(content).hexdigest(), len(content), write.new_mode, made.st_uid, made.st_gid)
+    write_new_file(staging.area(slot.area), new_name(slot.position), write.new, sync=sync, finish=finish)
+    return FileState(sha256(write.new).hexdigest(), len(write.new), write.new_mode, *owner)
 
 
-def kept_state(staging: Staging, area: int, position: int, write: Write) -> FileState | None:
+def kept_state(write: Write, kept: Kept | None) -> FileState | None:
     """Return the state of the kept original."""
     from hashlib import sha256
 
-    if write.old is None:
+    if write.old is None or kept is None:
         return None
-    now = os.stat(old_name(position), dir_fd=staging.area(area), follow_symlinks=False)
-    return FileState(sha256(write.old).hexdigest(), len(write.old), write.old_mode, now.st_uid, now.st_gid)
+    return FileState(sha256(write.old).hexdigest(), len(write.old), write.old_mode, *kept.owner)
 
 
-def check_untouched(staging: Staging, write: Write, identity: Identity | None) -> None:
+def check_untouched(staging: Staging, write: Write, kept: Kept | None) -> None:
     """Look once more, right before the change. Raises ChangedUnderUsError when the file is not as it was kept."""
     now = staging.tree.look(write.path)
-    if now is None or identity is None:
-        if now is None and identity is None:
+    if now is None or kept is None:
+        if now is None and kept is None:
             return
         raise changed_under_us(write.path)
-    if _identity(now) != identity:
+    if _identity(now) != kept.identity:
         os.close(_open_as_planned(staging, write))
 
 
@@ -94,7 +110,9 @@ def _open_as_planned(staging: Staging, write: Write) -> int:
     if file is None:
         raise changed_under_us(write.path)
     try:
-        if _is_as_planned(file, write):
+        now = os.fstat(file)
+        old = write.old or b""
+        if stat.S_IMODE(now.st_mode) == write.old_mode and now.st_size == len(old) and holds(file, old):
             return file
     except BaseException:
         os.close(file)
@@ -103,31 +121,33 @@ def _open_as_planned(staging: Staging, write: Write) -> int:
     raise changed_under_us(write.path)
 
 
-def _link_or_copy(staging: Staging, write: Write, original: int, area: int, copy: str) -> None:
+def _link_or_copy(
+    staging: Staging, write: Write, original: int, attributes: Mapping[str, bytes], copy: tuple[int, str]
+) -> os.stat_result:
+    """Return the state of the original with its new link."""
     folder, name = staging.tree.parent(write.path)
-    was = os.fstat(original)
+    area, copy_name = copy
     try:
-        os.link(name, copy, src_dir_fd=folder, dst_dir_fd=area, follow_symlinks=False)
+        os.link(name, copy_name, src_dir_fd=folder, dst_dir_fd=area, follow_symlinks=False)
     except FileNotFoundError as error:
         raise changed_under_us(write.path) from error
     except OSError as error:
         if error.errno not in NO_HARD_LINKS:
             raise
     else:
-        if not os.path.samestat(os.stat(copy, dir_fd=area, follow_symlinks=False), was):
+        now = os.fstat(original)
+        if not os.path.samestat(os.stat(copy_name, dir_fd=area, follow_symlinks=False), now):
             raise changed_under_us(write.path)
-        return
+        return now
+    was = os.fstat(original)
 
     def finish(file: int) -> None:
         set_owner(file, was.st_uid, was.st_gid)
-        copy_attributes(original, file)
+        write_attributes(file, attributes)
         os.fchmod(file, write.old_mode)
 
-    write_new_file(area, copy, write.old or b"", sync=True, finish=finish)
-
-
-def _is_as_planned(file: int, write: Write) -> bool:
-    return stat.S_IMODE(os.fstat(file).st_mode) == write.old_mode and holds(file, write.old or b"")
+    write_new_file(area, copy_name, write.old or b"", sync=True, finish=finish)
+    return was
 
 
 def _identity(now: os.stat_result) -> Identity:

@@ -9,7 +9,7 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,15 +42,14 @@ def read_all(file: int) -> bytes:
 
 
 def holds(file: int, content: bytes) -> bool:
-    """Tell whether the open file's content is this, without a second copy of it in memory."""
-    if os.fstat(file).st_size != len(content):
-        return False
+    """Tell whether the open file, as long as that, has this content, without a second copy of it in memory."""
     rest = memoryview(content)
-    while chunk := os.read(file, CHUNK):
-        if rest[: len(chunk)] != chunk:
+    while rest:
+        chunk = os.read(file, min(CHUNK, len(rest)))
+        if not chunk or rest[: len(chunk)] != chunk:
             return False
         rest = rest[len(chunk) :]
-    return not rest
+    return True
 
 
 def digest_of(file: int) -> str:
@@ -65,7 +64,7 @@ def digest_of(file: int) -> str:
 
 def write_new_file(
     folder: int, name: str, content: bytes, *, sync: bool, finish: Callable[[int], None] | None = None
-) -> os.stat_result:
+) -> None:
     """Make a file that is not there yet, let `finish` set its mode (else 0600) and owner, and sync it if asked to."""
     file = os.open(name, NEW_FILE, 0o600, dir_fd=folder)
     try:
@@ -74,38 +73,48 @@ def write_new_file(
             finish(file)
         if sync:
             os.fsync(file)
-        return os.fstat(file)
     finally:
         os.close(file)
 
 
-def set_owner(file: int, uid: int, gid: int) -> None:
-    """Give the file its owner and group (-1: as it is), as far as this user may: only root gives files away."""
+def set_owner(file: int, uid: int, gid: int) -> tuple[int, int]:
+    """Give the file its owner and group (-1: as it is), as far as this user may, and return those that it has then.
+
+    Only root gives files away; a user may choose among his groups.
+    """
     now = os.fstat(file)
-    if gid not in {-1, now.st_gid}:
+    owner, group = now.st_uid, now.st_gid
+    if gid not in {-1, group}:
         with suppress(PermissionError):
             os.fchown(file, -1, gid)
-    if uid not in {-1, now.st_uid} and os.geteuid() == 0:
+            group = gid
+    if uid not in {-1, owner} and os.geteuid() == 0:
         os.fchown(file, uid, -1)
+        owner = uid
+    return owner, group
 
 
-def copy_attributes(source: int, target: int) -> None:
-    """Copy extended attributes and the access list, where the platform and the file system have them."""
+def read_attributes(file: int) -> Mapping[str, bytes]:
+    """Return the extended attributes that a successor keeps, the access list among them."""
     if not hasattr(os, "listxattr"):
-        return
+        return {}
     try:
-        names = os.listxattr(source)
+        names = os.listxattr(file)
+        return {name: os.getxattr(file, name) for name in names if name.startswith(_KEPT_ATTRIBUTES)}
     except OSError as error:
         if error.errno in _NO_SUCH_ATTRIBUTES:
-            return
+            return {}
         raise
-    for name in names:
-        if name.startswith(_KEPT_ATTRIBUTES):
-            try:
-                os.setxattr(target, name, os.getxattr(source, name))
-            except OSError as error:
-                if error.errno not in _NO_SUCH_ATTRIBUTES:
-                    raise
+
+
+def write_attributes(file: int, attributes: Mapping[str, bytes]) -> None:
+    """Set them, as far as this user and this file system can."""
+    for name, value in attributes.items():
+        try:
+            os.setxattr(file, name, value)
+        except OSError as error:
+            if error.errno not in _NO_SUCH_ATTRIBUTES:
+                raise
 
 
 def sync_folder(folder: int) -> None:

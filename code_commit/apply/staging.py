@@ -72,17 +72,17 @@ class Staging:
 
     def open_beside(self, areas: Sequence[str]) -> None:
         """Make the folders beside the targets; noted before in `settled.json`, so that none is ever forgotten."""
-        self.write(SETTLED, Record(areas=tuple(areas)))
+        self.write(SETTLED, seal(Record(areas=tuple(areas))))
         self.areas = areas
         for area in areas:
             parent, name = self._beside.parent(area)
             os.mkdir(name, 0o700, dir_fd=parent)
             write_new_file(self._beside.folder(area), ".gitignore", b"*\n", sync=False)
 
-    def write(self, name: str, record: Record) -> None:
-        """Write a record, durably, all of it or nothing."""
+    def write(self, name: str, record: bytes) -> None:
+        """Write a sealed record, durably, all of it or nothing. With the journal the tree may be half changed."""
         new = name + ".new"
-        write_new_file(self.folder, new, seal(record), sync=True)
+        write_new_file(self.folder, new, record, sync=True)
         os.rename(new, name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         sync_folder(self.folder)
 
@@ -95,10 +95,6 @@ class Staging:
             return unseal(read_all(file))
         finally:
             os.close(file)
-
-    def write_journal(self, record: Record) -> None:
-        """Write the journal, durably: from here on the tree may be half changed."""
-        self.write(JOURNAL, record)
 
     def settle(self) -> None:
         """Take the journal away: from here on the tree is as it shall be. When this raises, the journal is back."""

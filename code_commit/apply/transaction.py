@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from code_commit.apply.copies import Identity, check_untouched, keep_original, kept_state, stage_new
+from code_commit.apply.copies import Kept, Slot, check_untouched, keep_original, kept_state, stage_new
 from code_commit.apply.durable import SYNC_AT_ONCE, find_file_system_sync, sync_folder
 from code_commit.apply.failures import changed_under_us, reason
 from code_commit.apply.plan import Plan, Write
@@ -33,7 +33,7 @@ from code_commit.apply.snapshots import (
     write_layer,
     write_originals,
 )
-from code_commit.apply.staging import BESIDE_FOLDER, Staging, new_name
+from code_commit.apply.staging import BESIDE_FOLDER, JOURNAL, Staging, new_name
 from code_commit.apply.tree import folder_of
 from code_commit.changes import shown
 from code_commit.errors import ApplyError
@@ -60,7 +60,7 @@ class Transaction:
         self._sync_file_system: Callable[[int], None] | None = find_file_system_sync() if many else None
         self._removed = {folder.path for folder in plan.removed}
         self._areas: dict[str, int] = {}
-        self._identities: list[Identity | None] = []
+        self._kept: list[Kept | None] = []
         self._originals: list[str] = []
         self._started: list[int] = []
         self._record = Record()
@@ -99,14 +99,13 @@ class Transaction:
 
     def _stage_file(self, position: int, write: Write, *, sync: bool) -> FileStep:
         self.at = write.path
-        area = self._areas[self._area_of(write.path)] if self._beside else 0
-        if write.path in self._removed:  # a folder until then: looked at right before the change
-            self._identities.append(None)
-        else:
-            self._identities.append(keep_original(self._staging, area, position, write, sync=sync))
-        before = kept_state(self._staging, area, position, write)
-        after = None if write.new is None else stage_new(self._staging, area, position, write, sync=sync)
-        return FileStep(write.path, before, after, area)
+        slot = Slot(self._areas[self._area_of(write.path)] if self._beside else 0, position)
+        kept = None
+        if write.path not in self._removed:  # else it is a folder until then
+            kept = keep_original(self._staging, slot, write, sync=sync)
+        self._kept.append(kept)
+        after = stage_new(self._staging, slot, write, kept, sync=sync)
+        return FileStep(write.path, kept_state(write, kept), after, slot.area)
 
     def _areas_beside(self) -> dict[str, int]:
         areas = sorted({self._area_of(write.path) for write in self._plan.writes})
@@ -134,8 +133,9 @@ class Transaction:
     def _change(self) -> None:
         """Change the tree: what goes, goes first, so that a file can take a folder's place and the reverse."""
         tree = self._staging.tree
-        self._staging.write_journal(self._record)
-        write_layer(self._snapshot, layer_name(len(self._layers) + 1), seal(self._record))
+        journal = seal(self._record)
+        self._staging.write(JOURNAL, journal)
+        write_layer(self._snapshot, layer_name(len(self._layers) + 1), journal)
         for position, write in enumerate(self._plan.writes):
             if write.new is None:
                 self._delete(position, write)
@@ -162,14 +162,14 @@ class Transaction:
 
     def _delete(self, position: int, write: Write) -> None:
         self.at = write.path
-        check_untouched(self._staging, write, self._identities[position])
+        check_untouched(self._staging, write, self._kept[position])
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
         os.unlink(name, dir_fd=folder)
 
     def _move_in_place(self, position: int, write: Write) -> None:
         self.at = write.path
-        check_untouched(self._staging, write, self._identities[position])
+        check_untouched(self._staging, write, self._kept[position])
         area = self._staging.area(self._record.files[position].area)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
