@@ -21,11 +21,12 @@ from code_commit.verify.ignore_files import (
     WorkTree,
     find_work_tree,
     folders_of,
+    numbered_lines,
     read_ignore_files,
 )
 
-ANY_CASE = ("false", "true")
-"""The values of core.ignoreCase that are asked: either spelling counts."""
+_ANY_CASE = ("false", "true")
+"""The values of core.ignoreCase that are asked: what either of them ignores is ignored."""
 
 _PLAINLY = b"./"
 """In front of a path git sees no pathspec magic in it (check-ignore knows no `--literal-pathspecs`)."""
@@ -41,16 +42,22 @@ def find_ignored(paths: Collection[str], project: Project, memory: IgnoreMemory)
     folders = folders_of(places)
     now = read_ignore_files(project, tree, folders, has_git=has_git)
     before = memory.before(folders, now)
-    rules = [now] if before == now else [now, before]
     if has_git:
-        return {
-            places[place]
-            for number, files in enumerate(rules)
-            for place in (
-                _ask_over_copies(places, files, ANY_CASE) if number else _ask(places, project, tree, ANY_CASE)
-            )
-        }
-    return {places[place] for files in rules for place in _ask_pathspec(places, files, any_case=True)}
+        found = _ask(places, project, tree, _cases_that_matter(places, now))
+    else:
+        found = _ask_pathspec(places, now, any_case=True)
+    if before != now and has_git:
+        found |= _ask_over_copies(places, before, _cases_that_matter(places, before))
+    elif before != now:
+        found |= _ask_pathspec(places, before, any_case=True)
+    return {places[place] for place in found}
+
+
+def _cases_that_matter(places: Iterable[bytes], files: IgnoreFiles) -> Sequence[str]:
+    """Either spelling counts; both answers are the same where no capital letter and no bracket stands."""
+    contents = (*files.by_folder.values(), files.info_exclude, files.excludes_file)
+    texts = [*places, *(pattern for content in contents for _, pattern in numbered_lines(content))]
+    return _ANY_CASE if any(text != text.lower() or b"[" in text for text in texts) else _ANY_CASE[:1]
 
 
 def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
@@ -114,7 +121,7 @@ def match_patterns(patterns: Sequence[str], paths: Collection[str], *, any_case:
     files = IgnoreFiles({}, info_exclude=content)
     if find_git() is None:
         return {places[place] for place in _ask_pathspec(places, files, any_case=any_case)}
-    return {places[place] for place in _ask_over_copies(places, files, ANY_CASE if any_case else ANY_CASE[:1])}
+    return {places[place] for place in _ask_over_copies(places, files, _ANY_CASE if any_case else _ANY_CASE[:1])}
 
 
 def _check_ignore(

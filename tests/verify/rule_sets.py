@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -86,10 +86,15 @@ def random_rule_set(random: Random, kind: str) -> RuleSet:
 
 def _random_paths(random: Random, kind: str) -> tuple[str, ...]:
     names = [*_NAMES, *(_ODD_NAMES if kind == "all" else ("a b", "[a]", "!a", "#a") if kind == "usual" else ())]
+    drawn = ("/".join(random.choice(names) for _ in range(random.choice((1, 2, 2, 3, 3, 4)))) for _ in range(10))
+    return without_clashes(drawn)
+
+
+def without_clashes(paths: Iterable[str]) -> tuple[str, ...]:
+    """Leave out every path that an earlier one cannot stand beside: twice the same, or one the other's folder."""
     files: set[str] = set()
     folders: set[str] = set()
-    for _ in range(random.randint(6, 10)):
-        path = "/".join(random.choice(names) for _ in range(random.choice((1, 2, 2, 3, 3, 4))))
+    for path in paths:
         parents = set(_parents(path)) - {""}
         if path not in folders and not parents & files:
             files.add(path)
@@ -149,7 +154,9 @@ def lay_out(sets: Mapping[str, RuleSet], root: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.touch()
         for place, content in rules.ignore_files.items():
-            Path(root, folder, place, ".gitignore").write_bytes(content)
+            target = Path(root, folder, place, ".gitignore")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
 
 
 def git_lists_as_ignored(top: Path, git_dir: Path, *, any_case: bool = True) -> set[str]:

@@ -11,7 +11,15 @@ from random import Random
 
 import pytest
 from conftest import git
-from rule_sets import KINDS, RuleSet, git_lists_as_ignored, lay_out, random_ignore_file, random_rule_set
+from rule_sets import (
+    KINDS,
+    RuleSet,
+    git_lists_as_ignored,
+    lay_out,
+    random_ignore_file,
+    random_rule_set,
+    without_clashes,
+)
 from telling import tell
 
 from code_commit.project import Project, find_project
@@ -33,8 +41,9 @@ class Batch:
         self.root.mkdir(parents=True)
         self.git_dir = self.top / ".git" if place != PLACES[2] else folder / "oracle.git"
         git(self.top, f"--git-dir={self.git_dir}", "--work-tree=.", "init", "-q")
+        self.lower = random.random() < 0.3
         self._git_rules(place)
-        self.sets = {f"s{number}": random_rule_set(random, kind) for number in range(BATCH)}
+        self.sets = {f"s{number}": self._rule_set() for number in range(BATCH)}
         lay_out(self.sets, self.root)
         if place != PLACES[2]:
             git(self.top, "add", "-f", ":(glob)**/.gitignore")
@@ -51,16 +60,26 @@ class Batch:
             (self.top / ".gitignore").write_bytes(self._tame_rules())
 
     def _tame_rules(self) -> bytes:
-        lines = random_ignore_file(self.random, self.kind).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        lines = self._ignore_file().removeprefix(b"\xef\xbb\xbf").split(b"\n")
         return b"\n".join(b"s%d/%s" % (self.random.randrange(BATCH), line.lstrip(b"!/")) for line in lines if line)
+
+    def _rule_set(self) -> RuleSet:
+        """Without a capital letter in some batches: git is asked once then."""
+        rules = random_rule_set(self.random, self.kind)
+        if not self.lower:
+            return rules
+        ignore_files = {folder.lower(): content.lower() for folder, content in rules.ignore_files.items()}
+        return RuleSet(ignore_files, without_clashes(path.lower() for path in rules.paths))
+
+    def _ignore_file(self) -> bytes:
+        content = random_ignore_file(self.random, self.kind)
+        return content.lower() if self.lower else content
 
     def change_rules(self) -> None:
         """Replace every ignore file by another one, as a build between two attempts may do."""
-        others = {name: random_rule_set(self.random, self.kind) for name in self.sets}
         for name, old in self.sets.items():
-            files = {place: random_ignore_file(self.random, self.kind) for place in old.ignore_files}
-            others[name] = RuleSet(files, old.paths)
-        lay_out(others, self.root)
+            files = {place: self._ignore_file() for place in old.ignore_files}
+            lay_out({name: RuleSet(files, old.paths)}, self.root)
 
     @property
     def paths(self) -> list[str]:
