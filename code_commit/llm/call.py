@@ -20,7 +20,7 @@ MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 
 
 _GIVE_UP_WORDS: Mapping[FailureKind, str] = {
     "lost": "each of the requests may have started an answer that is paid for",
-    "broken": "each of the broken answers is paid for",
+    "broken": "each of the broken answers may be paid for",
     "garbage": "check --base-url",
     "early": "this server may not support background jobs; try its Chat Completions with --model chat:NAME",
 }
@@ -117,6 +117,8 @@ class Call:
         refusal = refusal_of(reply, self.subject, self.pace)
         if isinstance(refusal, LLMError):
             self.replied(reply)
+        else:
+            refusal.kind = "broken"
         return refusal
 
     def event(self, data: str) -> Any:

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -42,7 +43,7 @@ class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it 
         self.is_overload = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reply:
     """A whole reply. Header names are in lower case."""
 
@@ -50,7 +51,7 @@ class Reply:
     headers: Mapping[str, str]
     data: bytes
 
-    @property
+    @cached_property
     def body(self) -> Any:
         """The parsed JSON, or the text where it is none."""
         try:

@@ -1,6 +1,5 @@
 """Where each API is: the base URL as the vendor's own SDK takes it, checked before a key is sent there."""
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -71,6 +70,8 @@ def is_this_machine(host: str) -> bool:
     """Tell whether a host name can only mean this machine."""
     if host.lower() == "localhost":
         return True
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

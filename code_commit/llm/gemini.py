@@ -47,7 +47,7 @@ class InteractionsAPI:
         reply = run_job(call, JobPaths(self.path), body)
         final = reply.body
         if text_of(final, "status") == "failed" and error_codes(final) & _RETRIED_CODES:
-            raise PassingFailure(f"the job failed: {_complaint(final)}", "busy", None, reply)
+            raise PassingFailure(f"the job failed: {_complaint(final)}", "broken", None, reply)
         return Answer(
             text=output_text(final),
             finish_reason=text_of(final, "status"),

@@ -33,7 +33,7 @@ class NetworkLLM:
         censor = Redactor([key.value] if key else []).redact_text
         self._api = make_api(choice, settings, project, self.base_url)
         self._connection = Connection(self.base_url, make_headers(choice, key, settings), pace or Pace())
-        source = key.source if key else "no file or variable (there is none)"
+        source = key.source if key else ""
         self._subject = Subject(choice.name, self.base_url, self._connection.host, source, censor)
 
     def __enter__(self) -> Self:

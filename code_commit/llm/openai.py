@@ -64,7 +64,7 @@ class ResponsesAPI:
         final = reply.body
         status = text_of(final, "status")
         if status == "failed" and text_of(final, "error", "code") in _RETRIED_CODES:
-            raise PassingFailure(f"the job failed: {error_message(final)}", "busy", None, reply)
+            raise PassingFailure(f"the job failed: {error_message(final)}", "broken", None, reply)
         incomplete = self._incomplete(call, reply)
         return Answer(
             text=output_text(final),
@@ -74,7 +74,7 @@ class ResponsesAPI:
             status=reply.status,
             headers=reply.headers,
             body=final,
-            request_id=text_of(final, "id") or reply_id(reply, "x-request-id"),
+            request_id=reply_id(reply, "x-request-id") or text_of(final, "id") or None,
         )
 
     def _incomplete(self, call: Call, reply: Reply) -> str | None:

@@ -1,7 +1,6 @@
 """What a call costs: by the prices of config.toml, else by genai-prices where it is installed, else by our table."""
 
 import time
-from datetime import UTC, datetime
 
 from code_commit.config import ModelChoice, Price, Provider, Settings
 from code_commit.exchange import Usage
@@ -61,6 +60,8 @@ def _genai_cost(choice: ModelChoice, usage: Usage) -> float | None:
         import genai_prices
     except ImportError:
         return None
+    from datetime import UTC, datetime
+
     writes = {"cache_write_tokens": usage.cache_write}
     if choice.provider == "anthropic":
         writes["cache_write_1h_tokens"] = usage.cache_write

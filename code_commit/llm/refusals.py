@@ -89,6 +89,7 @@ class Subject:
     base_url: str
     host: str
     key_source: str
+    """Where the key was found, "" where there is none."""
     censor: Callable[[str], str]
     """Takes the key out of what the API says: some quote it."""
 
@@ -108,8 +109,6 @@ def refusal_of(reply: Reply, subject: Subject, pace: Pace) -> LLMError | Passing
         return LLMError(f"{said}; {advice}")
     failure = PassingFailure(said, "busy", asked_delay(reply.headers, body, pace), reply)
     failure.is_overload = status in _OVERLOADS
-    if reply.status < 400 and not codes and isinstance(body, str):
-        failure.kind = "garbage"
     return failure
 
 
@@ -170,6 +169,8 @@ def _lasting_advice(status: int, codes: set[str], message: str, body: Any, subje
     if status == 429 and _is_daily(body):
         return "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
     if status == 401 or codes & _KEY:
+        if not subject.key_source:
+            return "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
         return f"the key from {subject.key_source} is refused: put a valid one there"
     if status == 413 or codes & _TOO_LONG or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
         return (
@@ -196,7 +197,7 @@ def _advice_by_status(status: int, reply: Reply, codes: set[str], subject: Subje
     if can_pass and should_retry != "false":
         return None
     if status == 403:
-        return f"the key from {subject.key_source} may not use {subject.model}, or not from here"
+        return f"the key may not use {subject.model}, or not from here: check its rights in the provider's console"
     if status == 404 or codes & _NO_MODEL or _NO_MODEL_MESSAGE.search(error_message(unwrapped(reply.body))):
         return f"check the name in --model ({subject.model}) and the address in --base-url ({subject.base_url})"
     if can_pass:

@@ -86,7 +86,7 @@ class FakeServer:
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.fake = self
         self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.005}, daemon=True)
 
     @property
     def url(self) -> str:

@@ -95,8 +95,8 @@ def test_half_a_character_is_damage_and_can_be_logged(name):
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_large_answer_comes_whole(name):
-    text = "".join(f"line {number}: the quick brown fox\n" for number in range(100_000))
-    with FakeServer([Answer(text, pieces=20_000)]) as server:
+    text = "".join(f"line {number}: the quick brown fox\n" for number in range(40_000))
+    with FakeServer([Answer(text, pieces=5_000)]) as server:
         response, _ = ask(WAYS[name], server, timeout=60, pace=Clock().pace(read=30, stream_read=30))
     assert response.text == text
 

@@ -4,7 +4,7 @@ import signal
 import time
 
 import pytest
-from asking import PROMPT, WAYS, Clock, Listener, open_way
+from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
 from fake_apis import Answer, openai_response
 from fake_server import FakeServer, Fault
 
@@ -148,6 +148,40 @@ def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
         with open_way(WAYS["responses"], server.base_url("openai"), clock.pace(), timeout=3600) as llm:
-            with pytest.raises(LLMError, match="the job failed: The job came to nothing"):
+            with pytest.raises(LLMError, match=r"the job failed: The job came to nothing.; given up after 10 retries"):
                 llm.complete(PROMPT, Listener())
-    assert len(server.jobs) < 80
+    assert len(server.jobs) == 11
+    assert clock.ahead > 200
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_real_signal_ends_a_silent_call_at_once(name):
+    def interrupt(number, _frame):
+        raise Interrupted(number)
+
+    stage = "poll" if WAYS[name].is_background else "call"
+    before = signal.signal(signal.SIGALRM, interrupt)
+    begin = time.monotonic()
+    try:
+        with FakeServer(["x"], [Fault("silence", stage)]) as server:
+            with open_way(
+                WAYS[name], server.base_url(WAYS[name].provider), Clock().pace(read=30, stream_read=30)
+            ) as llm:
+                signal.setitimer(signal.ITIMER_REAL, 0.3)
+                with pytest.raises(Interrupted) as caught:
+                    llm.complete(PROMPT, Listener())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value.exit_code == 128 + signal.SIGALRM
+    assert time.monotonic() - begin < 5
+    assert server.cancelled == (["resp_1"] if WAYS[name].is_background else [])
+
+
+def test_a_server_that_wants_a_key_says_so():
+    unauthorized = Fault("status", status=401, body={"error": {"message": "No key."}})
+    with FakeServer(["x"], [unauthorized]) as server:
+        with pytest.raises(
+            LLMError, match=r"answered 401: No key.; it wants a key: write one into agent-config/chat-key.txt"
+        ):
+            ask(WAYS["chat"], server, key=None)
