@@ -154,14 +154,22 @@ class AttemptLog:
         self._log.write_json(self._name("response.json"), {**reply, **taken})
 
     def responded(self, response: Response) -> None:
+        self._log.write_text(self._name("response.txt"), response.text)
         self._attempt.seconds = time.monotonic() - self._started
         self._attempt.request_id = response.request_id
         self._attempt.finish_reason = response.finish_reason
+        self._attempt.incomplete = response.incomplete
         self._attempt.usage = response.usage
         self._attempt.cost_usd = response.cost_usd
-        self._log.write_text(self._name("response.txt"), response.text)
         self._responded = time.monotonic()
         self._log.save("responded")
+
+    def recorded_response(self) -> Response | None:
+        """Return the response that this attempt had before its run was interrupted, None where it had none."""
+        if self._attempt.finish_reason is None:
+            return None
+        text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
+        return Response(text, self._attempt.finish_reason, self._attempt.incomplete)
 
     def given(self, response: Response) -> None:
         """Take a response that no LLM was asked for."""
@@ -170,27 +178,30 @@ class AttemptLog:
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         """Take what an undo put back."""
-        self._give_verdict("applied")
-        self.changed(edits)
-        self._log.save("applied")
+        self._changed(edits)
+        self.applied()
 
     def rejected(self, violations: Sequence[Violation]) -> None:
         self._give_verdict("rejected")
         self._attempt.rejections = list(violations)
         self._log.save("rejected")
 
-    def applied(self, changes: VerifiedChanges) -> None:
-        self._give_verdict("applied")
-        self.changed(edits_of(changes))
+    def applying(self, changes: VerifiedChanges) -> None:
+        """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
+        self._changed(edits_of(changes))
         for warning in changes.warnings:
             self._log.add_warning(warning)
+        self._log.save("applying")
+
+    def applied(self) -> None:
+        """Note that what was about to be applied is in the tree."""
+        self._give_verdict("applied")
         self._log.save("applied")
 
-    def would_apply(self, changes: VerifiedChanges) -> None:
-        """Take what a dry run would have applied; the verdict stays open."""
-        self.changed(edits_of(changes))
-        for warning in changes.warnings:
-            self._log.add_warning(warning)
+    def not_applied(self) -> None:
+        """Note that the tree is as it was."""
+        self._attempt.changes = []
+        self.diff_file.unlink(missing_ok=True)
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""

@@ -68,6 +68,8 @@ def _signal_name(number: int) -> str:
 class Attempt:
     """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
 
+    `finish_reason` is the API's word; it is there when the response is. `changes` without a verdict are those of a dry
+    run, or of an apply that was interrupted.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
     """
 
@@ -135,6 +137,7 @@ Event = Literal[
     "retrying",
     "responded",
     "rejected",
+    "applying",
     "applied",
     "building",
     "built",

@@ -1,12 +1,13 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from code_commit.apply import apply_changes
 from code_commit.build import Sandbox, build_environment, run_build
-from code_commit.changes import FileChange, RejectedResponseError, VerifiedChanges
+from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
 from code_commit.config import ApiKey, Settings
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.parse import parse_response
 from code_commit.project import Project
@@ -38,7 +39,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     replacements: dict[str, FileChange] = {}
     last = 1 + job.settings.max_repairs
     for number in range(1, last + 1):
-        attempt = log.begin_attempt(number)
+        attempt = log.attempt(number)
         response = _ask(complete, prompt, attempt)
 
         try:
@@ -48,7 +49,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
                 raise
             prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.violations)
             continue
-        replacements |= {change.path: change for change in changes.file_changes}
+        replacements |= {change.path: change for change in changes}
 
         build = build_project(job, log, attempt)
         if build.passed:
@@ -60,9 +61,9 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
 
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Ask once, verify, and log the diff that would be applied; change nothing. Raises RejectedResponseError."""
-    attempt = log.begin_attempt(1)
+    attempt = log.attempt(1)
     changes = verify_response(job, _ask(complete, initial_prompt(task), attempt), attempt)
-    attempt.would_apply(changes)
+    attempt.applying(changes)
     return log.finish("success", EXIT_SUCCESS, DRY_RUN)
 
 
@@ -78,16 +79,47 @@ def verify_response(job: Job, response: Response, attempt: AttemptLog) -> Verifi
         raise
 
 
-def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> VerifiedChanges:
-    """Verify a response and apply all of it. Raises RejectedResponseError, when it is in the log, and ApplyError."""
+def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> Sequence[FileChange]:
+    """Verify a response and apply all of it. Raises RejectedResponseError, when it is in the log, and ApplyError.
+
+    What a resumed run had done already is not done again.
+    """
+    if attempt.record.verdict == "rejected":
+        raise RejectedResponseError(attempt.record.rejections)
+    if attempt.record.verdict == "applied":
+        return parse_response(response.text)
+    if attempt.record.changes and _is_in_tree(job, response):
+        attempt.applied()
+        return parse_response(response.text)
     changes = verify_response(job, response, attempt)
-    apply_changes(changes, job.project, log.snapshot)
-    attempt.applied(changes)
-    return changes
+    attempt.applying(changes)
+    try:
+        apply_changes(changes, job.project, log.snapshot)
+    except ApplyError:
+        attempt.not_applied()
+        raise
+    attempt.applied()
+    return changes.file_changes
+
+
+def _is_in_tree(job: Job, response: Response) -> bool:
+    """Tell whether a response whose apply was interrupted had been applied: all of it or nothing is in the tree."""
+    there = [
+        change
+        for change in parse_response(response.text)
+        if isinstance(change, FileReplacement) or (job.project.root / change.path).exists()
+    ]
+    try:
+        verified = verify_changes(there, job.project, job.rules)
+    except RejectedResponseError:
+        return False
+    return all(change.original is not None and change.content == change.original.content for change in verified.changes)
 
 
 def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
-    """Run build.sh and return how it ended. Raises BuildError."""
+    """Run build.sh and return how it ended, unless a resumed run has done so. Raises BuildError."""
+    if attempt.record.build is not None:
+        return attempt.record.build
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
     with attempt.build_log() as build_log:
@@ -103,6 +135,9 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
 
 
 def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
+    recorded = attempt.recorded_response()
+    if recorded is not None:
+        return recorded
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     attempt.responded(response)

@@ -39,11 +39,11 @@ def apply_saved(
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with begun(project, "apply", ready, progress) as log:
         job = job_of(project, ready, os.environ)
-        attempt = log.begin_attempt(1)
+        attempt = log.attempt(1)
         response = Response(text, finish_reason="")
         attempt.given(response)
         if job.settings.dry_run:
-            attempt.would_apply(verify_response(job, response, attempt))
+            attempt.applying(verify_response(job, response, attempt))
             return log.finish("success", EXIT_SUCCESS, DRY_RUN)
         with rolled_back(project, log, wanted=job.settings.rollback):
             change_files(job, response, log, attempt)
