@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from code_commit.apply.durable import holds, read_attributes, set_owner, write_attributes, write_new_file
+from code_commit.apply.durable import holds, read_attributes, set_owner_and_mode, write_new_file
 from code_commit.apply.failures import changed_under_us
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState
@@ -71,11 +71,10 @@ def stage_new(staging: Staging, slot: Slot, write: Write, kept: Kept | None, *, 
     def finish(file: int) -> None:
         nonlocal owner
         if kept is None:
-            owner = set_owner(file, *(write.owner or (-1, _inherited_group(staging, write.path))))
+            wanted = write.owner or (-1, _inherited_group(staging, write.path))
+            owner = set_owner_and_mode(file, *wanted, write.new_mode)
         else:
-            owner = set_owner(file, *kept.owner)
-            write_attributes(file, kept.attributes)
-        os.fchmod(file, write.new_mode)
+            owner = set_owner_and_mode(file, *kept.owner, write.new_mode, kept.attributes)
 
     write_new_file(staging.area(slot.area), new_name(slot.position), write.new, sync=sync, finish=finish)
     return FileState(sha256(write.new).hexdigest(), len(write.new), write.new_mode, *owner)
@@ -142,9 +141,7 @@ def _link_or_copy(
     was = os.fstat(original)
 
     def finish(file: int) -> None:
-        set_owner(file, was.st_uid, was.st_gid)
-        write_attributes(file, attributes)
-        os.fchmod(file, write.old_mode)
+        set_owner_and_mode(file, was.st_uid, was.st_gid, write.old_mode, attributes)
 
     write_new_file(area, copy_name, write.old or b"", sync=True, finish=finish)
     return was

@@ -8,6 +8,7 @@ anything written after its descriptor was opened (syncfs(2)). Elsewhere every fi
 import errno
 import fcntl
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
 SYNC_AT_ONCE = 64  # from this many files on one `syncfs` costs less than an fsync each, also beside other writers
 
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
 _KEPT_ATTRIBUTES = ("user.", "system.posix_acl_access", "security.selinux")
 _NO_SUCH_ATTRIBUTES = {errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.EINVAL, errno.ENODATA, errno.ENOSYS}
 
@@ -77,10 +79,13 @@ def write_new_file(
         os.close(file)
 
 
-def set_owner(file: int, uid: int, gid: int) -> tuple[int, int]:
-    """Give the file its owner and group (-1: as it is), as far as this user may, and return those that it has then.
+def set_owner_and_mode(
+    file: int, uid: int, gid: int, mode: int, attributes: Mapping[str, bytes] | None = None
+) -> tuple[int, int]:
+    """Give the file its owner and group (-1: as it is), extended attributes and mode; return the owner and group.
 
-    Only root gives files away; a user may choose among his groups.
+    Only root gives files away, a user may choose among his groups. What is so already is left alone: some file
+    systems know one owner and one mode for all.
     """
     now = os.fstat(file)
     owner, group = now.st_uid, now.st_gid
@@ -91,6 +96,10 @@ def set_owner(file: int, uid: int, gid: int) -> tuple[int, int]:
     if uid not in {-1, owner} and os.geteuid() == 0:
         os.fchown(file, uid, -1)
         owner = uid
+    if attributes:
+        write_attributes(file, attributes)
+    if attributes or stat.S_IMODE(now.st_mode) != mode or (owner, group) != (now.st_uid, now.st_gid):
+        os.fchmod(file, mode)
     return owner, group
 
 
@@ -126,7 +135,11 @@ def sync_folder(folder: int) -> None:
             pass  # not every file system has it
         else:
             return
-    os.fsync(folder)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
 
 
 def find_file_system_sync() -> Callable[[int], None] | None:

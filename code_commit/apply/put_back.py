@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from code_commit.apply.durable import digest_of, set_owner, sync_folder
+from code_commit.apply.durable import digest_of, set_owner_and_mode, sync_folder
 from code_commit.apply.failures import EditedSinceError
 from code_commit.apply.record import DamagedRecordError, FileState, FileStep, FolderStep, Record
 from code_commit.apply.staging import Staging, old_name
@@ -127,9 +127,7 @@ def set_folder_mode(tree: Tree, folder: FolderStep) -> None:
     if folder.mode is None or folder.uid is None or folder.gid is None:
         return
     made = tree.folder(folder.path)
-    set_owner(made, folder.uid, folder.gid)
-    if os.fstat(made).st_mode & 0o7777 != folder.mode:
-        os.fchmod(made, folder.mode)
+    set_owner_and_mode(made, folder.uid, folder.gid, folder.mode)
 
 
 def remove_folder(tree: Tree, path: str) -> None:

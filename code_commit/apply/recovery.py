@@ -56,11 +56,9 @@ def _recover(staging: "Staging") -> str:
 
     journal = staging.read(JOURNAL)
     if journal is None:
-        settled = staging.read(SETTLED)
-        staging.areas = settled.areas if settled else ()
+        staging.read(SETTLED)
         staging.clean()
         return "removed the left-over files of an interrupted apply; no file of the project needed a repair"
-    staging.areas = journal.areas
     count = put_back(staging, journal, range(len(journal.files)))
     remove_layer(staging.root / journal.layer)
     staging.settle()

@@ -127,6 +127,8 @@ def write_layer(snapshot: Path, name: str, content: bytes) -> None:
 
 def remove_layer(path: Path) -> None:
     """Remove the record of a transaction that did not come to pass, durably, if it is there."""
+    if LAYER_NAME.fullmatch(path.name) is None:
+        raise DamagedRecordError("it names a snapshot record that is none")
     try:
         path.unlink()
     except (FileNotFoundError, NotADirectoryError):

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from code_commit.apply.durable import FOLDER, read_all, sync_folder, write_new_file
-from code_commit.apply.record import Record, seal, unseal
+from code_commit.apply.record import DamagedRecordError, Record, seal, unseal
 from code_commit.apply.recovery import TRANSACTION_FOLDER
 from code_commit.apply.tree import Tree, open_regular
 from code_commit.project import Project
@@ -87,14 +87,21 @@ class Staging:
         sync_folder(self.folder)
 
     def read(self, name: str) -> Record | None:
-        """Return the record of that name, None when there is none. Raises DamagedRecordError and OSError."""
+        """Return the record of that name, None when there is none. Raises DamagedRecordError and OSError.
+
+        Its `areas` are this transaction's from then on.
+        """
         file = open_regular(self.folder, name)
         if file is None:
             return None
         try:
-            return unseal(read_all(file))
+            record = unseal(read_all(file))
         finally:
             os.close(file)
+        if any(area.rpartition("/")[2] != BESIDE_FOLDER for area in record.areas):
+            raise DamagedRecordError("it names a staging folder that is none")
+        self.areas = record.areas
+        return record
 
     def settle(self) -> None:
         """Take the journal away: from here on the tree is as it shall be. When this raises, the journal is back."""

@@ -197,7 +197,10 @@ class Transaction:
 
 @contextmanager
 def _signals_held() -> Iterator[None]:
-    """Let the signals that end a run wait; they arrive when this is over."""
+    """Let the signals that end a run wait; they arrive when this is over.
+
+    Where another thread takes the signal, Python raises it here all the same: then everything is put back.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield

@@ -30,6 +30,10 @@ KILL = "signal=SIGKILL"
 NO_WAY_ACROSS = ("-e", "inject=linkat:error=EXDEV:when=1")  # agent-config is on another file system
 
 
+def git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
 def fresh(root: Path) -> Project:
     shutil.rmtree(root, ignore_errors=True)
     return make_tree(root)
@@ -100,6 +104,23 @@ def test_killed_at_every_call_of_an_apply_that_stages_beside_the_targets(
     say(
         f"killed at {outcomes.total()} of {len(points)} calls, staged beside the targets: {dict(outcomes)}, 0 torn trees"
     )
+
+
+def test_git_does_not_see_what_is_staged_beside_the_targets(tmp_path: Path, driver: Driver) -> None:
+    other = tmp_path / "other"
+    fresh(other)
+    calls = driver.trace(tmp_path / "trace", "apply", other, always=NO_WAY_ACROSS)
+    root = tmp_path / "tree"
+    fresh(root)
+    git(root, "init", "-q")
+    (root / ".git/info/exclude").write_text("/agent-config\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "start")
+    kill(driver, next(call for call in calls if "journal.json.new" in call.text), "apply", root, NO_WAY_ACROSS)
+    assert sum(1 for _ in root.rglob(".code-commit-txn/new-*")) == 17
+    assert git(root, "status", "--porcelain", "-uall") == ""
+    recover(Project(root))
+    assert not list(root.rglob(".code-commit-txn"))
 
 
 def test_killed_at_every_call_of_a_repair(
