@@ -35,7 +35,7 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
     try:
         memory = remember_ignore_files(project, has_git=find_git() is not None)
         submodules = list_submodules(project)
-    except UnansweredError as error:
+    except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
     return Rules(settings.allow, settings.protect, settings.strict, codebase, redactor, memory, submodules)
 
@@ -44,5 +44,5 @@ def ignored_paths(project: Project, paths: Sequence[str]) -> frozenset[str]:
     """Return those of the paths that git ignores now, tracked or not. Raises NotSetUpError."""
     try:
         return frozenset(find_ignored_now(paths, project))
-    except UnansweredError as error:
+    except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error

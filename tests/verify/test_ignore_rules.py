@@ -22,8 +22,12 @@ from rule_sets import (
 )
 from telling import tell
 
+from code_commit.changes import FileReplacement, RejectedResponseError
+from code_commit.config import Settings
+from code_commit.errors import NotSetUpError
 from code_commit.project import Project, find_project
-from code_commit.verify import gitignore, ignored_paths
+from code_commit.redaction import Redactor
+from code_commit.verify import capture_rules, gitignore, ignored_paths, verify_changes
 from code_commit.verify.ignore_files import IgnoreFiles, find_work_tree, remember_ignore_files
 from code_commit.verify.ignored import find_ignored
 
@@ -283,6 +287,48 @@ def test_ignored_paths_tells_whether_agent_config_is_really_ignored(
     assert ignored_paths(project, ["agent-config", "src/x"]) >= ({"agent-config"} if ignored else set())
     assert ("agent-config" in ignored_paths(project, ["agent-config"])) is ignored
     assert ignored_paths(project, []) == frozenset()
+
+
+def test_a_configuration_that_git_cannot_read_rejects_the_whole_response(project_folder):
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(), None, Redactor([]))
+    (project_folder / ".git/config").write_text("[broken")
+    with pytest.raises(RejectedResponseError, match=r"git check-ignore failed: .*bad config") as caught:
+        verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules)
+    assert {(violation.path, violation.rule) for violation in caught.value.violations} == {
+        ("", "ignored"),
+        ("", "hidden"),
+    }
+
+
+@pytest.mark.parametrize("place", [".gitignore", "src/.gitignore", ".git/info/exclude"])
+def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, place):
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(), None, Redactor([]))
+    (project_folder / place).unlink(missing_ok=True)
+    (project_folder / "src").mkdir(exist_ok=True)
+    os.mkfifo(project_folder / place)
+    with pytest.raises(NotSetUpError, match="no regular file"):
+        ignored_paths(project, ["src/a"])
+    with pytest.raises(RejectedResponseError, match="no regular file"):
+        verify_changes([FileReplacement("src/a", "x\n", 1)], project, rules)
+
+
+def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp_path, monkeypatch):
+    calls, programs = tmp_path / "calls", tmp_path / "programs"
+    programs.mkdir()
+    (programs / "git").write_text(f'#!/bin/sh\necho "$*" >> {calls}\nexec {shutil.which("git")} "$@"\n')
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(), None, Redactor([]))
+    counts = []
+    for count in (1, 10_000):
+        calls.write_text("")
+        changes = [FileReplacement(f"f{number}/x.py", "", number) for number in range(count)]
+        verify_changes(changes, project, rules)
+        counts.append(len(calls.read_text().splitlines()))
+    assert counts == [3, 3], calls.read_text()
 
 
 def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeypatch, tmp_path):

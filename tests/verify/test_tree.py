@@ -620,6 +620,16 @@ def test_the_root_may_be_reached_through_a_link(root):
     assert verified.root == root.resolve()
 
 
+def test_the_project_may_be_a_linked_worktree(root):
+    (root / ".git/info/exclude").write_text("*.mine\n")
+    git(root, "worktree", "add", "-q", "../other")
+    other = root.parent / "other"
+    assert (other / ".git").is_file()
+    assert rules_broken(other, "ok.txt", "src/new.rs") == set()
+    broken = rules_broken(other, "a.mine", ".git", "target/x", "ok.txt")
+    assert broken == {("a.mine", "ignored"), (".git", "protected"), ("target/x", "protected")}
+
+
 def test_the_project_may_be_a_folder_of_a_bigger_repository(root):
     write(root / "sub/part/a.txt")
     write(root / ".gitignore", "/agent-config\n*.tmp\n/sub/part/generated/\n")
