@@ -1,11 +1,16 @@
 """What a power cut needs: in the trace of an apply every byte and every name is synced before the next step builds on it."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from apply_driver import MANY_FILES, make_tree
-from kill_points import Call, Driver, changing, needs_strace
+from kill_points import Call, Driver, changing, driver_environment, needs_strace
 
 pytestmark = needs_strace
 
@@ -95,3 +100,21 @@ def test_everything_is_synced_before_the_next_step_builds_on_it(many, tmp_path: 
 
 def txn(root: Path) -> str:
     return f"{root}/agent-config/.txn"
+
+
+def can_use_loop_devices() -> bool:
+    return (
+        os.geteuid() == 0
+        and shutil.which("mkfs.ext4") is not None
+        and subprocess.run(["losetup", "-f"], capture_output=True, check=False).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not can_use_loop_devices(), reason="an ext4 in a file cannot be mounted here")
+def test_power_cuts_on_a_real_file_system(tmp_path: Path, whole, say) -> None:
+    script = Path(__file__).with_name("power_cut.py")
+    command = ["unshare", "-m", sys.executable, "-B", str(script), str(tmp_path), "0" if whole else "8"]
+    done = subprocess.run(command, env=driver_environment(), stdout=subprocess.PIPE, check=True)
+    result = json.loads(done.stdout)
+    assert set(result["outcomes"]) == {"old", "new"}, result
+    say(f"power cut at {sum(result['outcomes'].values())} of {result['calls']} calls of an apply: {result['outcomes']}")
