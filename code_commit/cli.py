@@ -198,6 +198,11 @@ def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
     _add_settings(parser, [*_CHANGING, *_PRINTING])
 
 
+def _add_resume_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="resume this run; the beginning of its name is enough")
+    _add_settings(parser, ["max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox", *_PRINTING])
+
+
 def _add_undo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="undo this run; the beginning of its name is enough")
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
@@ -247,6 +252,14 @@ def _prompt(options: dict[str, Any]) -> int:
     sys.stdout.buffer.write(prompt_command(find_project(), options).encode("utf-8", "backslashreplace"))
     sys.stdout.flush()
     return EXIT_SUCCESS
+
+
+def _resume(options: dict[str, Any]) -> int:
+    from code_commit.commands.resume import report_resume
+
+    run = options.pop("run", None) or ""
+    project, progress = _begin(options)
+    return report_resume(project, run, options, progress)
 
 
 def _undo(options: dict[str, Any]) -> int:
@@ -303,6 +316,7 @@ _COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argp
     ("prompt", _prompt, "print the initial prompt, to paste into any chat", _add_prompt_arguments),
     ("apply", _apply, "verify and apply a saved response; no LLM", _add_apply_arguments),
     ("undo", _undo, "put back what the latest, or the named, run changed", _add_undo_arguments),
+    ("resume", _resume, "go on with an interrupted run; nothing is paid for twice", _add_resume_arguments),
     ("log", _log, "list the runs, or show one attempt by attempt", _add_log_arguments),
     ("demo", _demo, "watch the whole loop on a sample project: no key, no network", _add_nothing),
 )

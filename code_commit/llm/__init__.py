@@ -3,6 +3,7 @@
 `open_llm` gives the LLM of a run. Importing this package loads neither httpx nor pydantic.
 """
 
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -16,6 +17,7 @@ from code_commit.project import Project
 
 __all__ = [
     "LLM",
+    "Earlier",
     "check_base_url",
     "context_window",
     "cost_of",
@@ -44,13 +46,29 @@ class LLM(Protocol):
         A response that the API does not call complete comes back with `incomplete` set.
         """
 
+    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        """Wait for the answer of a background job that an earlier run created. Raises LLMError."""
 
-def open_llm(choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project) -> LLM:
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What a run that is resumed has behind it: the calls that were answered, and what they cost in US dollars."""
+
+    answered: int = 0
+    cost_usd: float = 0.0
+
+
+def open_llm(
+    choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, earlier: Earlier | None = None
+) -> LLM:
     """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError."""
+    earlier = earlier or Earlier()
     if choice.provider == "replay":
         from code_commit.llm.replay import ReplayLLM
 
-        return ReplayLLM(choice, project)
+        return ReplayLLM(choice, project, earlier.answered)
     from code_commit.llm.network import NetworkLLM
 
-    return NetworkLLM(choice, key, settings, project)
+    llm = NetworkLLM(choice, key, settings, project)
+    llm.budget.charge(earlier.cost_usd)
+    return llm

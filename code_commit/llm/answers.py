@@ -54,6 +54,13 @@ class API(Protocol):
         """Make the request once. Raises LLMError, and PassingFailure where it can be made again."""
 
 
+class JobAPI(API, Protocol):
+    """One that works in the background: an answer can be fetched later."""
+
+    def fetch(self, call: Call, job_id: str) -> Answer:
+        """Wait for the job's answer. Raises LLMError, and PassingFailure where it failed in a way that can pass."""
+
+
 MakeAPI = Callable[..., API]
 
 

@@ -56,6 +56,19 @@ def run_job(call: Call, paths: JobPaths, body: Mapping[str, Any]) -> Reply:
     job_id = text_of(reply.body, "id")
     if not re.fullmatch(r"[\x21-\x7e]{1,512}", job_id) or set(job_id) == {"."}:
         raise call.garbage(reply)
+    return _follow(call, paths, job_id, reply)
+
+
+def fetch_job(call: Call, paths: JobPaths, job_id: str) -> Reply:
+    """Return the reply that holds the final state of a job which an earlier call had created.
+
+    Raises LLMError at the deadline, and where the job is not known any more.
+    """
+    reply = call.retried(partial(_fetch, call, paths.job(job_id), was_seen=True), longest_wait=call.pace.longest_poll)
+    return reply if is_final(reply) else _follow(call, paths, job_id, reply)
+
+
+def _follow(call: Call, paths: JobPaths, job_id: str, reply: Reply) -> Reply:
     final: Reply | None = None
     try:
         call.listener.job_created(job_id)

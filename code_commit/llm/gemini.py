@@ -7,7 +7,7 @@ from code_commit.config import ModelChoice, Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off
-from code_commit.llm.background import JobPaths, run_job
+from code_commit.llm.background import JobPaths, fetch_job, run_job
 from code_commit.llm.call import Call
 from code_commit.llm.connection import PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, member, text_of
@@ -44,7 +44,12 @@ class InteractionsAPI:
         return body | ({"generation_config": generation} if generation else {})
 
     def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        reply = run_job(call, JobPaths(self.path), body)
+        return self._read(call, run_job(call, JobPaths(self.path), body))
+
+    def fetch(self, call: Call, job_id: str) -> Answer:
+        return self._read(call, fetch_job(call, JobPaths(self.path), job_id))
+
+    def _read(self, call: Call, reply: Reply) -> Answer:
         final = reply.body
         if text_of(final, "status") == "failed" and error_codes(final) & _RETRIED_CODES:
             raise PassingFailure(f"the job failed: {_complaint(final)}", "broken", None, reply)

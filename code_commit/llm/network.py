@@ -1,6 +1,7 @@
 """An LLM that is asked over HTTP: one client for a whole run, one `Call` for each `complete`."""
 
 import re
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -11,7 +12,7 @@ from code_commit.exchange import ExchangeListener, Prompt, Response
 from code_commit.llm.answers import API, Answer
 from code_commit.llm.budget import Budget
 from code_commit.llm.call import Call
-from code_commit.llm.connection import Connection
+from code_commit.llm.connection import Connection, PassingFailure
 from code_commit.llm.endpoint import check_base_url
 from code_commit.llm.pace import Pace
 from code_commit.llm.prices import cost_of
@@ -27,7 +28,7 @@ class NetworkLLM:
         self, choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, pace: Pace | None = None
     ) -> None:
         self.base_url = check_base_url(choice, settings)
-        self._budget = Budget(choice, settings)
+        self.budget = Budget(choice, settings)
         self._choice = choice
         self._settings = settings
         censor = Redactor([key.value] if key else []).redact_text
@@ -46,21 +47,41 @@ class NetworkLLM:
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         """Ask, and ask again while what fails can pass. Raises LLMError, without the key in it."""
+        return self._censored(lambda: self._complete(prompt, listener))
+
+    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
+        return self._censored(lambda: self._fetch(job_id, listener))
+
+    def _censored(self, ask: Callable[[], Response]) -> Response:
         try:
-            return self._complete(prompt, listener)
+            return ask()
         except LLMError as error:
             message = self._subject.censor(str(error))
         raise LLMError(message)
 
+    def _fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        fetch = getattr(self._api, "fetch", None)
+        if fetch is None:
+            raise LLMError(f"{self._subject.host} keeps no answers")
+        call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
+        try:
+            return self._finished(call, fetch(call, job_id))
+        except PassingFailure as failure:
+            raise LLMError(failure.reason) from None
+
     def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        self._budget.check(prompt)
+        self.budget.check(prompt)
         body = self._api.request_body(prompt)
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
         answer = call.retried(lambda: self._api.ask(call, body))
+        return self._finished(call, answer)
+
+    def _finished(self, call: Call, answer: Answer) -> Response:
         call.finished(answer.status, answer.headers, answer.body)
         response = self._response(answer)
-        self._budget.charge(response.cost_usd)
+        self.budget.charge(response.cost_usd)
         return response
 
     def _response(self, answer: Answer) -> Response:

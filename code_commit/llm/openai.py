@@ -9,7 +9,7 @@ from code_commit.config import ModelChoice, Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off, reply_id
-from code_commit.llm.background import JobPaths, run_job
+from code_commit.llm.background import JobPaths, fetch_job, run_job
 from code_commit.llm.call import Call
 from code_commit.llm.connection import PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, text_of
@@ -60,7 +60,12 @@ class ResponsesAPI:
         return hashlib.sha256(f"{self._root}\0{self._model}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
     def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        reply = run_job(call, JobPaths(self.path), body)
+        return self._read(call, run_job(call, JobPaths(self.path), body))
+
+    def fetch(self, call: Call, job_id: str) -> Answer:
+        return self._read(call, fetch_job(call, JobPaths(self.path), job_id))
+
+    def _read(self, call: Call, reply: Reply) -> Answer:
         final = reply.body
         status = text_of(final, "status")
         if status == "failed" and text_of(final, "error", "code") in _RETRIED_CODES:

@@ -14,15 +14,19 @@ class ReplayLLM:
 
     base_url = ""
 
-    def __init__(self, choice: ModelChoice, project: Project) -> None:
+    def __init__(self, choice: ModelChoice, project: Project, answered: int = 0) -> None:
         self._folder = project.root / choice.name
-        self._calls = 0
+        self._calls = answered
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
+
+    def fetch(self, *_: object) -> Response:
+        """Nothing is recorded in the background. Raises LLMError."""
+        raise LLMError("recorded responses have no background jobs")
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         """Return the next recorded response. Raises LLMError that names the file when it cannot be read."""

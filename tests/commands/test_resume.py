@@ -1,0 +1,193 @@
+"""`resume` after a kill at each step: nothing is asked twice, applied twice or built twice, and the end is the same."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import CODE_COMMIT, Run
+from fake_server import FakeServer
+
+WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
+KEY = "test-key-0123456789"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    (project_folder / "gone.txt").write_text("to be deleted\n")
+    (project_folder / "agent-config" / "openai-key.txt").write_text(KEY)
+    (project_folder / "agent-config" / "openai-key.txt").chmod(0o600)
+    (project_folder / "build.sh").write_text(
+        "#!/bin/sh\necho build >> agent-config-builds\n[ -e hold ] && sleep 60\ngrep -qx ok ok.txt\n"
+    )
+    return project_folder
+
+
+def record(root: Path) -> dict:
+    (log,) = (root / "agent-config" / "logs").iterdir()
+    return json.loads((log / "run.json").read_text())
+
+
+def wait_for(question: Callable[[], object], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not question():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def start(root: Path, server: FakeServer) -> subprocess.Popen:
+    command = [*CODE_COMMIT, "--model", "openai", "--base-url", server.base_url("openai"), "--sandbox", "off"]
+    return subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def end(process: subprocess.Popen, number: int) -> None:
+    process.send_signal(number)
+    process.wait(timeout=20)
+
+
+def builds(root: Path) -> int:
+    return (root / "agent-config-builds").read_text().count("build")
+
+
+def created(server: FakeServer) -> int:
+    return sum(request.method == "POST" and request.path.endswith("/responses") for request in server.requests)
+
+
+def resume(root: Path, run_code_commit: Run, *arguments: str):
+    return run_code_commit(root, "resume", *arguments)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_during_the_build(number, root: Path, run_code_commit: Run):
+    (root / "hold").touch()
+    with FakeServer(answers=[WRONG, RIGHT]) as server:
+        process = start(root, server)
+        wait_for((root / "agent-config-builds").exists)
+        end(process, number)
+        (root / "hold").unlink()
+        done = resume(root, run_code_commit)
+        assert done.returncode == 0, done.stderr
+        assert created(server) == 2
+    assert builds(root) == 3  # the first one was cut short
+    assert not (root / "gone.txt").exists()
+    assert (root / "ok.txt").read_text() == "ok\n"
+    after = record(root)
+    assert [attempt["verdict"] for attempt in after["attempts"]] == ["applied", "applied"]
+    assert [attempt["build"]["exit_code"] for attempt in after["attempts"]] == [1, 0]
+    assert after["totals"]["usage"]["input"] == 2000
+
+
+def test_a_job_whose_id_is_on_disk_is_fetched(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[RIGHT], polls=10**6) as server:
+        process = start(root, server)
+        wait_for(lambda: any("/responses/" in request.path for request in server.requests))
+        end(process, signal.SIGKILL)
+        server.polls = 1
+        done = resume(root, run_code_commit)
+        assert done.returncode == 0, done.stderr
+        assert created(server) == 1
+    assert (root / "ok.txt").read_text() == "ok\n"
+
+
+def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[RIGHT, RIGHT], polls=10**6) as server:
+        process = start(root, server)
+        wait_for(lambda: any("/responses/" in request.path for request in server.requests))
+        end(process, signal.SIGKILL)
+        server.polls = 1
+        server.jobs.clear()
+        done = resume(root, run_code_commit)
+        assert done.returncode == 0, done.stderr
+        assert "asking again" in done.stderr
+        assert created(server) == 2
+
+
+STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_right_behind_each_step(step, root: Path, run_code_commit: Run):
+    """A listener of the run's log kills the process as soon as run.json has the step."""
+    recorded = root / "agent-config" / "recorded"
+    recorded.mkdir()
+    first = "no block\n" if step == "rejected" else WRONG
+    for number, answer in enumerate([first, RIGHT], start=1):
+        (recorded / f"{number}-response.txt").write_text(answer)
+    program = (
+        "import os, sys; from code_commit.progress import Progress; from code_commit.cli import main\n"
+        "def step(self, record, event):\n"
+        f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+        "Progress.step = step\n"
+        "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
+    )
+    killed = subprocess.run([CODE_COMMIT[0], "-c", program], cwd=root, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert "killed" in run_code_commit(root, "log").stdout
+
+    done = resume(root, run_code_commit)
+
+    assert done.returncode == 0, done.stderr
+    after = record(root)
+    assert after["status"] == "success"
+    assert [attempt["verdict"] for attempt in after["attempts"]] == [
+        "rejected" if step == "rejected" else "applied",
+        "applied",
+    ]
+    assert (root / "ok.txt").read_text() == "ok\n"
+    assert (root / "gone.txt").exists() == (step == "rejected")
+    assert builds(root) == {"rejected": 1}.get(step, 2)
+    if step != "rejected":
+        assert after["attempts"][0]["changes"][1]["action"] == "delete"
+
+
+def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_commit: Run):
+    recorded = root / "agent-config" / "recorded"
+    recorded.mkdir()
+    for number, answer in enumerate([WRONG, RIGHT], start=1):
+        (recorded / f"{number}-response.txt").write_text(answer)
+    program = (
+        "import os, sys; from code_commit import run_log; from code_commit.cli import main\n"
+        "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
+        "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
+    )
+    killed = subprocess.run([CODE_COMMIT[0], "-c", program], cwd=root, capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (root / "gone.txt").exists()
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert [attempt["verdict"] for attempt in record(root)["attempts"]] == ["applied", "applied"]
+
+
+def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
+    recorded = root / "agent-config" / "recorded"
+    recorded.mkdir()
+    (recorded / "1-response.txt").write_text(RIGHT)
+    assert run_code_commit(root, "--model", "replay:agent-config/recorded").returncode == 0
+    done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert "nothing to resume" in done.stderr
+    assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
+
+
+def test_no_run_to_resume(root: Path, run_code_commit: Run):
+    done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert "no run to resume" in done.stderr
+
+
+def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[RIGHT]) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai")]
+        server.faults.append(fault(401))
+        assert run_code_commit(root, *base).returncode == 3
+        done = resume(root, run_code_commit)
+        assert done.returncode == 0, done.stderr
+
+
+def fault(status: int):
+    from fake_server import Fault
+
+    return Fault("status", status=status, body={"error": {"message": "Incorrect API key", "code": "invalid_api_key"}})
