@@ -9,7 +9,7 @@ from code_commit.build.command import build_command
 from code_commit.build.environment import build_environment
 from code_commit.build.fingerprints import Fingerprints
 from code_commit.build.hardening import harden_process
-from code_commit.build.launch import BLOCK_DESCRIPTOR, INFO_DESCRIPTOR, Launch
+from code_commit.build.launch import Launch
 from code_commit.build.protected import protected_paths
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.build.signals import DeferredSignals
@@ -56,11 +56,10 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
 
 def _boxed(order: Launch, sandbox: Sandbox, project: Project, protected: Sequence[Path]) -> Launch:
     """Put the order into the sandbox."""
-    held = ("--info-fd", str(INFO_DESCRIPTOR), "--block-fd", str(BLOCK_DESCRIPTOR))
     options = sandbox.options(project, protected, order.environment)
     return dataclasses.replace(
         order,
-        argv=(sandbox.program, *held, *options, "--", *order.argv),
+        argv=(sandbox.program, *options, "--", *order.argv),
         boxed=True,
         keeps_monitor=sandbox.mode == "strict",
         namespace=sandbox.namespace,

@@ -11,6 +11,7 @@ setsid(2). What shall live on goes to process 1 when the keeper leaves.
 """
 
 import contextlib
+import fcntl
 import gc
 import os
 import select
@@ -18,6 +19,7 @@ import signal
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from code_commit.build.descendants import (
@@ -61,20 +63,31 @@ def _become_keeper(order: Launch, control: int, answers: int) -> NoReturn:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        _close_all_but(control, answers, order.output, *(() if order.namespace is None else (order.namespace,)))
+        control, answers, output, *namespace = _keep_open(
+            control, answers, order.output, *(() if order.namespace is None else (order.namespace,))
+        )
         adopt_orphans(True)
-        Keeper(control, answers).work(order, ignored)
+        own = replace(order, output=output, namespace=namespace[0] if namespace else None)
+        Keeper(control, answers).work(own, ignored)
     finally:
         os._exit(0)
 
 
-def _close_all_but(*kept: int) -> None:
-    """Close every other descriptor: the tool's lock and its files must not be held here."""
+def _keep_open(*descriptors: int) -> list[int]:
+    """Close every descriptor but these, and return their new numbers, behind those of stdin, stdout and stderr.
+
+    The tool's lock and its files must not be held here. Numbers below 3 belong to /dev/null, wherever the tool was
+    started from, so that build.sh's own can be put there.
+    """
+    kept = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in descriptors]
     low = 0
     for descriptor in sorted(kept):
         os.closerange(low, descriptor)
         low = descriptor + 1
     os.closerange(low, os.sysconf("SC_OPEN_MAX"))
+    while os.open(os.devnull, os.O_RDWR) < 2:
+        pass
+    return kept
 
 
 class Keeper:

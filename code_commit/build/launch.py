@@ -6,13 +6,12 @@ import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from code_commit.build.namespace import enter_namespace
 
-INFO_DESCRIPTOR, BLOCK_DESCRIPTOR = 40, 41  # bwrap's --info-fd and --block-fd; numbers that nothing else has here
 EXEC_FAILED = 127
 
 _PLAIN_SIGNALS = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")  # those that subprocess restores too: Python ignores them itself
@@ -23,7 +22,7 @@ _ASKING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
 class Launch:
     """What shall be started. `output` is the descriptor for stdout and stderr, `folder` the working directory.
 
-    With `boxed` the words begin a bwrap that finds its pipes under the numbers above; `keeps_monitor` says that its own
+    `boxed` says that the first word is bwrap; `keeps_monitor` that its own
     process must stay until the end (it carries a process namespace); `namespace` is the user namespace to enter before.
     """
 
@@ -78,9 +77,10 @@ def _launch_boxed(order: Launch, ignored: Sequence[int]) -> Started | str:
     block_end, block = os.pipe()
     monitor = os.fork()
     if monitor == 0:
-        os.dup2(info_end, INFO_DESCRIPTOR)
-        os.dup2(block_end, BLOCK_DESCRIPTOR)
-        _execute(order, ignored, complain)
+        os.set_inheritable(info_end, True)
+        os.set_inheritable(block_end, True)
+        held = ("--info-fd", str(info_end), "--block-fd", str(block_end))
+        _execute(replace(order, argv=(order.argv[0], *held, *order.argv[1:])), ignored, complain)
     for descriptor in (complain, info_end, block_end):
         os.close(descriptor)
     number = _read_all(complaint)
@@ -89,7 +89,7 @@ def _launch_boxed(order: Launch, ignored: Sequence[int]) -> Started | str:
         os.waitpid(monitor, 0)
         return f"failed {int(number)}" if number else "unboxed"
     started = Started(monitor, int(child[1]), monitor, int(child[1]) if order.keeps_monitor else None)
-    if not order.keeps_monitor and _is_set_up(monitor):
+    if not order.keeps_monitor and _is_set_up(monitor, block_end):
         os.kill(monitor, signal.SIGKILL)
         os.waitpid(monitor, 0)
         started = Started(int(child[1]), int(child[1]))
@@ -98,14 +98,14 @@ def _launch_boxed(order: Launch, ignored: Sequence[int]) -> Started | str:
     return started
 
 
-def _is_set_up(monitor: int) -> bool:
+def _is_set_up(monitor: int, block_end: int) -> bool:
     """Wait until bwrap's own process has nothing more to do: then it has closed its copy of the block descriptor.
 
     False where it ended or cannot be looked at (an installation with the set-user-ID bit).
     """
     for _ in range(5000):
         try:
-            if str(BLOCK_DESCRIPTOR) not in {entry.name for entry in Path(f"/proc/{monitor}/fd").iterdir()}:
+            if str(block_end) not in {entry.name for entry in Path(f"/proc/{monitor}/fd").iterdir()}:
                 return True
         except OSError:
             return False

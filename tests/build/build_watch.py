@@ -69,13 +69,13 @@ def as_user(uid: int, work: Callable[[], T]) -> T:
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)
             answer = pickle.dumps(work())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised again on the other side
             answer = pickle.dumps(error)
-        with open(there, "wb") as pipe:
+        with os.fdopen(there, "wb") as pipe:
             pipe.write(answer)
         os._exit(0)
     os.close(there)
-    with open(here, "rb") as pipe:
+    with os.fdopen(here, "rb") as pipe:
         result = pickle.loads(pipe.read())
     os.waitpid(pid, 0)
     if isinstance(result, BaseException):

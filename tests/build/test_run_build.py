@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -238,3 +240,37 @@ def test_the_result_tells_how_long_it_took(build):
     begun = time.monotonic()
     built = build("#!/bin/sh\nsleep 0.3\n")
     assert 0.3 <= built.result.seconds <= time.monotonic() - begun
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("taken", [0, 1, 30, 36, 60])
+def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, taken):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(taken)]
+    built = build("#!/bin/sh\necho out; ls /proc/self/fd | wc -l\n", mode=mode, timeout=10)
+    for descriptor in held:
+        os.close(descriptor)
+    assert built.output == "out\n4\n"
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(
+    project_folder, tmp_path, request, mode, closing
+):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho out; echo err >&2\n")
+    code = (
+        "import os, pathlib, sys; from code_commit.build import *; from code_commit.config import Settings;"
+        "from code_commit.project import find_project; project = find_project(pathlib.Path(sys.argv[1])); pieces = [];"
+        "sandbox, _ = choose_sandbox(sys.argv[2], project, Settings());"
+        "result = run_build(project, pieces.append, timeout=10, environment=dict(os.environ), sandbox=sandbox);"
+        "pathlib.Path(sys.argv[3]).write_bytes(b''.join(pieces) + b'%d' % result.exit_code)"
+    )
+    shell = f'exec "$0" -c "$@" {closing}'
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = ["sh", "-c", shell, sys.executable, code, project_folder, mode, tmp_path / "came"]
+    subprocess.run(words, env=environment, check=False, timeout=30)
+    assert (tmp_path / "came").read_text() == "out\nerr\n0"

@@ -4,8 +4,10 @@ An attempt is a line of bash that succeeds when it got what it wanted. The colum
 where it fails there too, nobody or nothing but the sandbox stands in its way, or it needs a sandbox to mean anything.
 """
 
+import contextlib
 import ctypes  # noqa: F401 - imported here for the child that cannot read where it is installed
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,8 +18,7 @@ import pytest
 from build_watch import as_user
 
 from code_commit.build import build_environment, choose_sandbox, harden_process, run_build
-from code_commit.config import Settings
-from code_commit.errors import BuildError
+from code_commit.config import ApiKey, Settings
 from code_commit.project import find_project
 
 NOBODY = 65534
@@ -27,10 +28,11 @@ KEY = "sk-test-0123456789abcdef"
 READ_KEY = "grep -qs 'sk-tes[t]' {}/agent-config/gemini-key.txt"
 CONNECT = "perl -MSocket -e 'socket(S,AF_UNIX,SOCK_STREAM,0)||exit 3; connect(S,pack_sockaddr_un({}))||exit 1'"
 PTRACE_SEIZE = "perl -e 'exit(syscall(101,0x4206,0+$ENV{{{}}},0,0)==0?0:1)'"  # of x86-64
-BY_HANDLE = (
-    'perl -e \'$h=pack("Ii",120,0).("\\0"x120);$m=pack("i",0);syscall(303,-100,".gitignore",$h,$m,0)==0||exit 3;'
-    'open(D,".");exit(syscall(304,fileno(D),$h,0)>=0?0:1)\''
-)
+BY_HANDLE = """perl -e '
+$name = ".gitignore"; $handle = pack("Ii", 120, 0) . ("\0" x 120); $mount = pack("i", 0);
+syscall(303, -100, $name, $handle, $mount, 0) == 0 || exit 3;
+open(FOLDER, "."); exit(syscall(304, fileno(FOLDER), $handle, 0) >= 0 ? 0 : 1)'
+"""
 ALONE = "unshare --user --map-root-user --mount sh -c '{}'"
 
 # name: (attempt, verdicts); verdicts: two letters each for off, guard, strict, of root and of another user;
@@ -67,7 +69,7 @@ PROBES = {
     "rename agent-config": ("mv agent-config a", "oo ss ss"),
     "remove agent-config": ("rm -r agent-config", "oo ss ss"),
     "read the key by the root of a process": (READ_KEY.format("/proc/[0-9]*/root/$PWD"), "oo ss ss"),
-    "read the key by the root of its parent": (READ_KEY.format("/proc/$PPID/root/$PWD"), "os ss ss"),
+    "read the key by the root of its parent": (READ_KEY.format("/proc/$KEEPER/root/$PWD"), "os ss ss"),
     "read the key by the folder of a process": (READ_KEY.format("/proc/$VICTIM/cwd"), "oo ss ss"),
     "read the key by a descriptor of a process": ("grep -qs 'sk-tes[t]' /proc/$VICTIM/fd/0", "oo ss ss"),
     "read the key as another user": (
@@ -86,9 +88,9 @@ PROBES = {
     "umount agent-config": ("umount -l agent-config", "-- ss ss"),
     "remount .gitignore": ("mount -o remount,bind,rw .gitignore", "-- ss ss"),
     "remount the system": ("mount -o remount,bind,rw /", "os ss ss"),
-    "mount something": ("mkdir m && mount -t tmpfs x m && umount m", "os ss ss"),
+    "mount something": ("m=m$$; mkdir $m && mount -t tmpfs x $m && umount $m", "os ss ss"),
     "look below by a bind": (
-        "mkdir m && mount --bind . m && " + READ_KEY.format("m") + "; r=$?; umount m; exit $r",
+        "m=m$$; mkdir $m && mount --bind . $m && " + READ_KEY.format("$m") + "; r=$?; umount $m; exit $r",
         "os ss ss",
     ),
     "umount in a new namespace": (
@@ -96,11 +98,13 @@ PROBES = {
         "-- ss ss",
     ),
     "bind in a new namespace": (
-        ALONE.format("mkdir m; mount --bind . m; " + READ_KEY.format("m").replace("'", '"')),
+        ALONE.format("m=m$$; mkdir $m; mount --bind . $m; " + READ_KEY.format("$m").replace("'", '"')),
         "-- ss ss",
     ),
     "uncover in a new namespace": (
-        ALONE.format("mkdir m; mount --rbind . m; umount -l m/agent-config; " + READ_KEY.format("m").replace("'", '"')),
+        ALONE.format(
+            "m=m$$; mkdir $m; mount --rbind . $m; umount -l $m/agent-config; " + READ_KEY.format("$m").replace("'", '"')
+        ),
         "-- ss ss",
     ),
     "remount in a new namespace": (ALONE.format("mount -o remount,bind,rw .gitignore; : >> .gitignore"), "-- ss ss"),
@@ -120,8 +124,8 @@ PROBES = {
     "a socket in /tmp": (CONNECT.format('"$ENV{OUTSIDE}/socket"'), "oo oo ss"),
     "write to /tmp": (": > $OUTSIDE/x", "oo oo ss"),
     "see what is in /tmp": ("[ -e $OUTSIDE ]", "oo oo ss"),
-    "see what is in /run": ('[ -n "$(ls -A /run)" ]', "oo oo ss"),
-    "write to the home folder": (": > $HOME/x", "oo oo ss"),
+    "see what is in /run": ("[ -e /run/$RUN_ENTRY ]", "oo oo ss"),
+    "write to the home folder": (": > $HOME/x && [ -e $HOME/plain ]", "oo oo ss"),
     "write to /usr": (": > /usr/.probe && rm /usr/.probe", "os os ss"),
     "read ~/.ssh": ("grep -q secret $HOME/.ssh/id", "oo oo ss"),
     "read ~/.netrc": ("grep -q secret $HOME/.netrc", "oo oo ss"),
@@ -129,164 +133,181 @@ PROBES = {
     # what every build may do
     "write a source file": ("mkdir -p src && echo x > src/a", "oo oo oo"),
     "write Cargo.lock and target": ("echo x > Cargo.lock && mkdir target && echo x > target/a", "oo oo oo"),
-    "delete a file": ("rm ok.txt", "oo oo oo"),
+    "delete a file": ("rm more.txt", "oo oo oo"),
     "git status": ("git status --short", "oo oo oo"),
     "git add": ("git add ok.txt", "oo oo ss"),
     "write to /dev/null, read /dev/urandom": ("head -c 9 /dev/urandom > /dev/null", "oo oo oo"),
     "shared memory": (": > /dev/shm/probe$$ && rm /dev/shm/probe$$", "oo oo oo"),
     "a temporary file": ("mktemp", "oo oo oo"),
-    "a file of another user's": (": >> others.txt", "os os os"),
+    "a file of another user's": (": >> others.txt", "o- os os"),
     "give a file away": ("chown 1000:1000 ok.txt", "os os os"),
-    "become another user": ("setpriv --reuid 1000 --regid 1000 --clear-groups true", "os os os"),
+    "become another user": ("perl -e '$< = $> = 1000; exit($> == 1000 ? 0 : 1)'", "os os os"),
 }
 
 MODES = ("off", "guard", "strict")
 USERS = {"root": 0, "another user": NOBODY}
 
 
-@pytest.fixture
-def world(request):
+@pytest.fixture(scope="module")
+def world():
     """Make a folder in /tmp with a project, a home and more, all of one user's; (folder, environment for the build)."""
-    folders = []
+    with contextlib.ExitStack() as at_the_end:
+        yield lambda uid: make_world(uid, at_the_end)
+
+
+def make_world(uid, at_the_end):
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="probe-")))
+    at_the_end.callback(shutil.rmtree, folder)
+    folder.chmod(0o755)
+    make_files(folder, uid)
     servers = []
-    victims = []
-
-    def make(uid):
-        folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="probe-")))
-        folders.append(folder)
-        root = folder / "project"
-        for name in ("project/docs", "project/agent-config/logs", "home/.ssh", "home/.config/gh", "outside"):
-            (folder / name).mkdir(parents=True)
-        for name in (
-            ".gitignore",
-            "codeRollup.sh",
-            "LLMInstructions.md",
-            "UserSpecification.md",
-            "docs/UserSpecification.md",
-            "ok.txt",
-        ):
-            (root / name).write_text("/agent-config\n" if name == ".gitignore" else "x\n")
-        for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml"):
-            (folder / "home" / name).write_text("secret\n")
-        (root / "agent-config" / "gemini-key.txt").write_text(KEY + "\n")
-        subprocess.run(["git", "init", "-q", "--template="], cwd=root, check=True)
-        (root / ".git" / "hooks").mkdir()
-        (root / ".git" / "info").mkdir()
-        (root / ".git" / "info" / "exclude").touch()
-        subprocess.run(["git", "add", "-A"], cwd=root, check=True)
-        subprocess.run(["chown", "-R", f"{uid}:{uid}", folder], check=True)
-        (root / "others.txt").touch(mode=0o600)
-        os.chown(root / "others.txt", 1000, 1000)
-        folder.chmod(0o755)
-        for family, address in (
-            (socket.AF_INET, ("127.0.0.1", 0)),
-            (socket.AF_UNIX, f"\0{folder}"),
-            (socket.AF_UNIX, f"{folder}/outside/socket"),
-        ):
-            servers.append(socket.socket(family))
-            servers[-1].bind(address)
-            servers[-1].listen(64)
-        (folder / "outside" / "socket").chmod(0o777)
-        for user in (uid, STRANGER):
-            as_victim = [
-                "setpriv",
-                f"--reuid={user}",
-                f"--regid={user}",
-                "--clear-groups",
-                "--bounding-set=-all",
-                "--inh-caps=-all",
-            ]
-            with (root / "agent-config" / "gemini-key.txt").open() as key:
-                victims.append(subprocess.Popen([*as_victim, "sleep", "100"], cwd=root, stdin=key))
-        return folder, {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder / "home"),
-            "FOO": KEY,
-            "GEMINI_API_KEY": KEY,
-            "OUTSIDE": str(folder / "outside"),
-            "ABSTRACT": str(folder),
-            "PORT": str(servers[0].getsockname()[1]),
-            "VICTIM": str(victims[-2].pid),
-            "STRANGER": str(victims[-1].pid),
-        }
-
-    yield make
-    for victim in victims:
-        victim.kill()
-        victim.wait()
-    for server in servers:
-        server.close()
-    for folder in folders:
-        shutil.rmtree(folder)
+    addresses = (("127.0.0.1", 0), f"\0{folder}", f"{folder}/outside/socket")
+    for family, address in zip((socket.AF_INET, socket.AF_UNIX, socket.AF_UNIX), addresses, strict=True):
+        servers.append(at_the_end.enter_context(socket.socket(family)))
+        servers[-1].bind(address)
+        servers[-1].listen(64)
+    (folder / "outside" / "socket").chmod(0o777)
+    victims = [start_victim(folder / "project", user, at_the_end) for user in (uid, STRANGER)]
+    return folder, {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder / "home"),
+        "FOO": KEY,
+        "GEMINI_API_KEY": KEY,
+        "OUTSIDE": str(folder / "outside"),
+        "ABSTRACT": str(folder),
+        "PORT": str(servers[0].getsockname()[1]),
+        "RUN_ENTRY": min(entry.name for entry in Path("/run").iterdir()),
+        "VICTIM": str(victims[0]),
+        "STRANGER": str(victims[1]),
+    }
 
 
-def attempt(folder, environment, mode, script, settings=None):
-    """Run the attempt as build.sh, as the tool would, and return what it printed."""
-    os.environ["HOME"] = environment["HOME"]
-    harden_process()
+def make_files(folder, uid):
     root = folder / "project"
-    quoted = script.replace("'", "'\\''")
-    (root / "build.sh").write_text(
-        f"#!/bin/bash\nbash -c '{quoted}' > /dev/null 2>&1\nr=$?\necho $r > ran\necho verdict $r\n"
-    )
-    (root / "build.sh").chmod(0o755)
-    project = find_project(root)
-    sandbox, _ = choose_sandbox(mode, project, settings or Settings())
-    from code_commit.config import ApiKey
+    for name in (
+        "project/docs",
+        "project/agent-config/logs",
+        "home/.ssh",
+        "home/.config/gh",
+        "home/cache",
+        "home/other",
+        "outside",
+    ):
+        (folder / name).mkdir(parents=True)
+    for name in (
+        "codeRollup.sh",
+        "LLMInstructions.md",
+        "UserSpecification.md",
+        "docs/UserSpecification.md",
+        "ok.txt",
+        "more.txt",
+    ):
+        (root / name).write_text("x\n")
+    (root / ".gitignore").write_text("/agent-config\n")
+    for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml", "plain"):
+        (folder / "home" / name).write_text("secret\n")
+    (root / "agent-config" / "gemini-key.txt").write_text(KEY + "\n")
+    subprocess.run(["git", "init", "-q", "--template="], cwd=root, check=True)
+    (root / ".git" / "hooks").mkdir()
+    (root / ".git" / "info").mkdir()
+    (root / ".git" / "info" / "exclude").touch()
+    subprocess.run(["git", "add", "-A"], cwd=root, check=True)
+    subprocess.run(["chown", "-R", f"{uid}:{uid}", *folder.iterdir()], check=True)
+    os.chown(folder, uid, uid)
+    (root / "others.txt").touch(mode=0o600)
+    os.chown(root / "others.txt", 1000, 1000)
 
-    cleaned = build_environment(environment, [ApiKey("gemini", KEY, "file")], 1, "run") | {"TOOL": str(os.getpid())}
-    output = []
-    try:
-        run_build(project, output.append, timeout=30, environment=cleaned, sandbox=sandbox)
-    except BuildError as error:  # where nothing stood in the way, the fingerprints noticed
-        output.append(f"\n{error}".encode())
-    return b"".join(output).decode()
+
+def start_victim(root, user, at_the_end):
+    """Start a process outside of any sandbox that stands in the project, has the key open, and no capability."""
+    identity = [f"--reuid={user}", f"--regid={user}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+    with (root / "agent-config" / "gemini-key.txt").open() as key:
+        victim = subprocess.Popen(["setpriv", *identity, "sleep", "300"], cwd=root, stdin=key)
+    at_the_end.callback(victim.wait)
+    at_the_end.callback(victim.kill)
+    return victim.pid
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def attempt(world, uid, mode, scripts, settings=None):
+    """Run the attempts in one build, as the user's tool would run it; {name: exit code}.
+
+    Without a sandbox each has a copy of the project to itself, since it succeeds.
+    """
+    folder, environment = world
+    lines = ["#!/bin/bash", "export KEEPER=$PPID", "cp -a . ../copy 2> /dev/null" if mode == "off" else ""]
+    for number, script in enumerate(scripts.values()):
+        begin = f"cp -a ../copy ../copy{number}; cd ../copy{number}; " if mode == "off" else ""
+        lines.append(f"({begin}exec timeout 10 bash -c {shlex.quote(script)}) > /dev/null 2>&1; echo {number} $?")
+    (folder / "project" / "build.sh").write_text("\n".join(lines) + "\n")
+    (folder / "project" / "build.sh").chmod(0o755)
+
+    def build():
+        os.environ["HOME"] = environment["HOME"]
+        harden_process()
+        project = find_project(folder / "project")
+        sandbox, _ = choose_sandbox(mode, project, settings or Settings())
+        cleaned = build_environment(environment, [ApiKey("gemini", KEY, "file")], 1, "run") | {"TOOL": str(os.getpid())}
+        output = []
+        run_build(project, output.append, timeout=100, environment=cleaned, sandbox=sandbox)
+        return b"".join(output).decode()
+
+    output = as_user(uid, build)
+    codes = [int(line.split()[1]) for line in output.splitlines()]
+    assert len(codes) == len(scripts), output
+    return dict(zip(scripts, codes, strict=True))
+
+
+@pytest.fixture(scope="module")
+def verdicts(world):
+    """Return a function that tells how each probe of a user ended in a mode; each set of them is run once."""
+    ended = {}
+
+    def ask(user, mode):
+        if (user, mode) not in ended:
+            ended[user, mode] = {}  # where the build itself fails it does so once
+            scripts = {name: script for name, (script, _) in PROBES.items()}
+            ended[user, mode] = attempt(world(USERS[user]), USERS[user], mode, scripts)
+        return ended[user, mode]
+
+    return ask
+
+
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+@only_root
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", PROBES)
-def test_a_probe_gets_what_it_should_and_no_more(needs_bwrap, world, name, user):
-    script, verdicts = PROBES[name]
-    for mode, letters in zip(MODES, verdicts.split(), strict=True):
+def test_a_probe_gets_what_it_should_and_no_more(needs_bwrap, verdicts, name, user):
+    for mode, letters in zip(MODES, PROBES[name][1].split(), strict=True):
         expected = letters[list(USERS).index(user)]
         if expected == "-":
             continue
-        folder, environment = world(USERS[user])
-        output = as_user(USERS[user], lambda f=folder, e=environment, m=mode: attempt(f, e, m, script))
-        assert output.startswith("verdict "), (mode, output)
-        code = int(output.split()[1])
-        assert code not in (3, 126, 127), f"the probe cannot run: {mode} {output}"
-        assert ("o" if code == 0 else "s") == expected, (mode, output)
+        code = verdicts(user, mode)[name]
+        assert code not in (3, 124, 126, 127), f"the probe cannot run: {mode} {code}"
+        assert ("o" if code == 0 else "s") == expected, (mode, code)
 
 
 def test_the_table_is_as_large_as_it_claims():
-    assert len(PROBES) >= 60
+    assert len(PROBES) >= 70
     assert all(len(verdicts) == 8 for _, verdicts in PROBES.values())
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@only_root
 @pytest.mark.parametrize("user", USERS)
 def test_strict_has_a_network_when_it_is_asked_for(needs_bwrap, world, user):
-    folder, environment = world(USERS[user])
-    script = "exec 3<> /dev/tcp/127.0.0.1/$PORT"
-    output = as_user(
-        USERS[user], lambda: attempt(folder, environment, "strict", script, Settings(sandbox_network=True))
-    )
-    assert output == "verdict 0\n"
+    scripts = {"connect": "exec 3<> /dev/tcp/127.0.0.1/$PORT"}
+    assert attempt(world(USERS[user]), USERS[user], "strict", scripts, Settings(sandbox_network=True)) == {"connect": 0}
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@only_root
 @pytest.mark.parametrize("user", USERS)
 def test_strict_lets_named_caches_be_written_and_no_other_folder(needs_bwrap, world, user):
     folder, environment = world(USERS[user])
-    for name in ("cache", "other"):
-        (folder / "home" / name).mkdir()
-        os.chown(folder / "home" / name, USERS[user], USERS[user])
-    script = ": > $HOME/cache/x; a=$?; : > $HOME/other/x; [ $a = 0 ] && [ $? != 0 ]"
-    output = as_user(
-        USERS[user],
-        lambda: attempt(folder, environment, "strict", script, Settings(sandbox_caches=("~/cache", "~/none"))),
-    )
-    assert output == "verdict 0\n"
+    scripts = {"cache": ": > $HOME/cache/x", "other": ": > $HOME/other/x"}
+    home = environment["HOME"]
+    settings = Settings(sandbox_caches=(f"{home}/cache", f"{home}/none"))
+    codes = attempt((folder, environment), USERS[user], "strict", scripts, settings)
+    assert codes["cache"] == 0
+    assert codes["other"] != 0
     assert (folder / "home" / "cache" / "x").exists()
