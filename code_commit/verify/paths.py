@@ -93,13 +93,12 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
 
 
 def _string_fault(path: str) -> Fault | None:
-    if not path.isascii():
-        fault = _unicode_fault(path)
-        if fault:
-            return fault
-    elif not path.isprintable():
+    fault = next(((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path)), None)
+    if fault is None and not path.isascii():
+        return _unicode_fault(path)
+    if fault is None and not path.isprintable():
         return "unclear-path", "holds control characters: use printable ones"
-    return next(((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path)), None)
+    return fault
 
 
 def _unicode_fault(path: str) -> Fault | None:

@@ -17,6 +17,7 @@ OUTSIDE = (
         "../project/x",
     ),
     *("./..", "./../x", "a/./../b", "a//../b", "..//x", ".../../x"),
+    *("\u65e5\u672c/../x", "../\u00e9", "a/\u200b/../x", "/\u65e5"),
     *("C:\\x", "C:/x", "c:/Windows/x", "C:x", "z:secret.txt", "C:", "c:.gitignore", "a:b.txt", "x::$DATA"),
     *(
         "file:/x",

@@ -1,6 +1,7 @@
 """The string rules: every path of the table, and arbitrary text."""
 
 import os
+import time
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
@@ -36,6 +37,13 @@ def test_a_path_is_rejected_by_its_rule(path, rule):
 @pytest.mark.parametrize("path", ACCEPTED, ids=lambda value: ascii(value)[:40])
 def test_a_name_that_real_projects_use_passes(path):
     assert broken_rule(path) is None
+
+
+@pytest.mark.parametrize("piece", ["x", ".", "a/", ". ", "\u200b", "[", "~1", "../", "a.", "\u65e5", "'", "con"])
+def test_a_path_of_a_million_characters_is_refused_in_no_time(piece):
+    start = time.process_time()
+    assert find_path_fault(piece * (1_000_000 // len(piece)), LIMITS) is not None
+    assert time.process_time() - start < 5
 
 
 def test_the_table_is_as_large_as_the_documentation_says(capsys):
