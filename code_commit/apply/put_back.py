@@ -6,7 +6,7 @@ neither the old one nor the new one was edited by somebody: then nothing is touc
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -34,9 +34,12 @@ def put_back(staging: Staging, record: Record, positions: Iterable[int]) -> int:
 
     Raises EditedSinceError or DamagedRecordError before anything is touched, OSError on the way.
     """
-    work = [
-        _Work(position, record.files[position], _find(staging.tree, record.files[position])) for position in positions
-    ]
+    staging.tree.forget()
+    folders = {folder.path for folder in (*record.made, *record.removed)}
+    work = []
+    for position in positions:
+        step = record.files[position]
+        work.append(_Work(position, step, _find(staging.tree, step, folders)))
     edited = [item.step.path for item in work if item.found == "edited"]
     if edited:
         raise EditedSinceError(edited)
@@ -61,9 +64,11 @@ def put_back(staging: Staging, record: Record, positions: Iterable[int]) -> int:
     return len(todo)
 
 
-def _find(tree: Tree, step: FileStep) -> Found:
+def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Found:
     if tree.look(step.path) is None:
         return "absent"
+    if step.path in folders and tree.is_folder(step.path):
+        return "absent"  # it takes a folder's place, or gives way to one
     file = tree.open_file(step.path)
     if file is None:
         return "edited"

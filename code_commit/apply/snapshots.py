@@ -32,7 +32,7 @@ def load_layers(snapshot: Path) -> list[Record]:
         raise ApplyError(f"the snapshot {snapshot} cannot be read: {error.strerror}") from error
     numbers = sorted(int(match[1]) for name in names if (match := LAYER_NAME.fullmatch(name)))
     if numbers != list(range(1, len(numbers) + 1)):
-        raise ApplyError(f"the snapshot {snapshot} is not whole: a changes-N.json is missing, nothing was restored")
+        raise ApplyError(f"the snapshot {snapshot} is not whole: a changes-N.json is missing, nothing was changed")
     return [_load(snapshot, number) for number in numbers]
 
 
@@ -44,7 +44,7 @@ def _load(snapshot: Path, number: int) -> Record:
     except OSError as error:
         raise ApplyError(f"the snapshot's {name} cannot be read: {error.strerror} ({snapshot})") from error
     except DamagedRecordError as error:
-        raise ApplyError(f"the snapshot's {name} is damaged, nothing was restored: {error} ({snapshot})") from error
+        raise ApplyError(f"the snapshot's {name} is damaged, nothing was changed: {error} ({snapshot})") from error
 
 
 def layer_name(number: int) -> str:
@@ -80,12 +80,10 @@ def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
         with _opened(snapshot / ORIGINALS) as folder:
             content = _content(folder, state.sha256)
     except OSError as error:
-        message = (
-            f"the snapshot has no readable original of {path}, nothing was restored: {error.strerror} ({snapshot})"
-        )
+        message = f"the snapshot has no readable original of {path}, nothing was changed: {error.strerror} ({snapshot})"
         raise ApplyError(message) from error
     if sha256(content).hexdigest() != state.sha256:
-        raise ApplyError(f"the snapshot's original of {path} is damaged, nothing was restored ({snapshot})")
+        raise ApplyError(f"the snapshot's original of {path} is damaged, nothing was changed ({snapshot})")
     return content
 
 

@@ -174,6 +174,33 @@ def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees:
     say(f"killed at {outcomes.total()} of {len(points)} calls of an undo: {dict(outcomes)}, 0 torn trees")
 
 
+def test_killed_while_files_and_folders_take_each_others_place(fast_path: Path, driver: Driver, whole, say) -> None:
+    done = fast_path / "done"
+    project = fresh(done)
+    old = read_tree(done)
+    for wanted in (
+        {"run.sh": None, "half/stays.txt": None, "half/goes.txt": None, "gone/two/three.txt": None},
+        {"run.sh/is/a folder": b"now\n", "half": b"is a file now\n", "gone/two": b"too\n"},
+    ):
+        apply_changes(verified(done, wanted), project, done / SNAPSHOT)
+    new = read_tree(done)
+    root = fast_path / "tree"
+    subprocess.run(["cp", "-a", done, root], check=True)
+    points = changing(driver.trace(fast_path / "trace", "restore", root))
+    outcomes: Counter[str] = Counter()
+    for call in sample(points, 30, whole=whole):
+        shutil.rmtree(root)
+        subprocess.run(["cp", "-a", done, root], check=True)
+        kill(driver, call, "restore", root)
+        recover(Project(root))
+        tree = read_tree(root)
+        assert tree in (old, new), call
+        outcomes["undone" if tree == old else "not undone"] += 1
+    say(
+        f"killed at {outcomes.total()} of {len(points)} calls while files became folders: {dict(outcomes)}, 0 torn trees"
+    )
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_at_every_call_leave_the_old_tree_or_the_new_one(
     name: str, fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say
