@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from code_commit.changes import FileReplacement
@@ -73,7 +74,7 @@ def shared_prefix(first: bytes, second: bytes) -> int:
 
 def repeated_share(prompts: Sequence[bytes]) -> float:
     """Return the share of all prompt bytes that are an exact prefix of the call before."""
-    repeated = sum(shared_prefix(before, after) for before, after in zip(prompts, prompts[1:], strict=False))
+    repeated = sum(shared_prefix(before, after) for before, after in pairwise(prompts))
     return repeated / sum(map(len, prompts))
 
 
