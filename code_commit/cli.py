@@ -203,6 +203,17 @@ def _add_resume_arguments(parser: argparse.ArgumentParser) -> None:
     _add_settings(parser, ["max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox", *_PRINTING])
 
 
+def _add_rollup_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("pathspecs", nargs="*", metavar="PATHSPEC", help="only these, as `git ls-files` takes them")
+    parser.add_argument(
+        "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
+    )
+    parser.add_argument(
+        "--lock-file-limit", type=int, metavar="BYTES", help="leave larger lock files out (default 65536)"
+    )
+    _add_settings(parser, ("model", *_PRINTING))
+
+
 def _add_undo_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="undo this run; the beginning of its name is enough")
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
@@ -262,6 +273,15 @@ def _resume(options: dict[str, Any]) -> int:
     return report_resume(project, run, options, progress)
 
 
+def _rollup(options: dict[str, Any]) -> int:
+    from code_commit.commands.rollup import Selection, report_rollup
+    from code_commit.project import find_project
+
+    names = ("pathspecs", "exclude", "lock_file_limit")
+    selection = Selection(**{name: options.pop(name) for name in names if name in options})
+    return report_rollup(find_project(), selection, options)
+
+
 def _undo(options: dict[str, Any]) -> int:
     from code_commit.commands.undo import report_undo
 
@@ -312,6 +332,7 @@ def _demo(_options: dict[str, Any]) -> int:
 _COMMANDS: tuple[tuple[str, Callable[[dict[str, Any]], int], str, Callable[[argparse.ArgumentParser], None]], ...] = (
     ("run", _run, "the main job, the same as no command", _add_settings),
     ("init", _init, "write what is missing: agent-config/, build.sh, the .gitignore line", _add_nothing),
+    ("rollup", _rollup, "write agent-config/codeRollup.txt from the files git tracks", _add_rollup_arguments),
     ("check", _check, "make every preflight check; no network, nothing written", _add_settings),
     ("prompt", _prompt, "print the initial prompt, to paste into any chat", _add_prompt_arguments),
     ("apply", _apply, "verify and apply a saved response; no LLM", _add_apply_arguments),

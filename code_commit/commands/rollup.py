@@ -1,0 +1,174 @@
+"""`code-commit rollup`: write agent-config/codeRollup.txt from the files that git tracks or would track.
+
+It takes no lock: a run has read the rollup before it changes a file, and the new one takes its place at once.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from code_commit.changes import shown
+from code_commit.config import Settings, choose_model, find_secrets, load_keys, load_settings
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.git import find_git
+from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
+from code_commit.progress import Progress
+from code_commit.project import AGENT_CONFIG, Project
+from code_commit.redaction import Redactor
+from code_commit.rollup import (
+    CHANGED,
+    EXCLUDED,
+    LOCK_FILE_LIMIT,
+    REVEALS_KEY,
+    UNREADABLE,
+    Listing,
+    Rollup,
+    fit_names,
+    list_files,
+    match_plainly,
+    walk_files,
+    write_rollup,
+)
+
+_WARNED = (REVEALS_KEY, CHANGED, UNREADABLE)
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files are asked for: git's pathspecs (none: all), less those that .gitignore patterns match."""
+
+    pathspecs: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    lock_file_limit: int = LOCK_FILE_LIMIT
+
+
+def report_rollup(project: Project, selection: Selection, options: Mapping[str, Any]) -> int:
+    """Write the rollup, say on stderr what became of each file, and return the exit code. Raises NotSetUpError."""
+    settings = load_settings(project, options)
+    redactor = Redactor(find_secrets(project))
+    progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
+    _repair_interrupted_apply(project, progress)
+    rollup, warnings = roll_up(project, selection, redactor)
+    tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
+    warnings += _window_warnings(project, settings, tokens)
+    for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):
+        progress.say(line)
+    if settings.json:
+        sys.stdout.buffer.write(redactor.redact_json(_as_json(rollup, tokens, warnings)))
+        sys.stdout.flush()
+    return EXIT_SUCCESS
+
+
+def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple[Rollup, list[str]]:
+    """Write the rollup; return what it holds and what is to be warned of. Raises NotSetUpError."""
+    listing = _list(project, selection.pathspecs)
+    rollup = Rollup()
+    names = fit_names(listing.paths, redactor, rollup)
+    if selection.exclude:
+        excluded = _match(selection.exclude, names)
+        for name in excluded:
+            rollup.leave_out(EXCLUDED, name)
+        names = [name for name in names if name not in excluded]
+    write_rollup(project, names, redactor, rollup, selection.lock_file_limit)
+    return rollup, [*listing.warnings, *_file_warnings(rollup)]
+
+
+def _list(project: Project, pathspecs: Sequence[str]) -> Listing:
+    if project.git is not None:
+        return list_files(project.root, pathspecs)
+    if find_git() is not None:
+        from code_commit.verify.ignored import empty_repository
+
+        with empty_repository() as repository:
+            return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
+    from code_commit.verify import ignored_paths
+
+    listing = walk_files(project.root, lambda paths: ignored_paths(project, paths))
+    return Listing(match_plainly(listing.paths, pathspecs), listing.warnings)
+
+
+def _match(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    from code_commit.verify.ignore_files import UnansweredError
+    from code_commit.verify.ignored import match_patterns
+
+    try:
+        return match_patterns(patterns, names, any_case=False)
+    except UnansweredError as error:
+        raise NotSetUpError(f"--exclude cannot be answered: {error}") from error
+
+
+def _repair_interrupted_apply(project: Project, progress: Progress) -> None:
+    from code_commit.apply import needs_recovery
+
+    if needs_recovery(project):
+        from code_commit.commands.run import repair_interrupted_apply
+
+        repair_interrupted_apply(project, progress)
+
+
+def _file_warnings(rollup: Rollup) -> Iterator[str]:
+    for reason in _WARNED:
+        if files := rollup.left_out.get(reason):
+            names = [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
+            more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+            yield f"left out: {reason}: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
+def _window_warnings(project: Project, settings: Settings, tokens: int) -> Iterator[str]:
+    """Yield a warning if the prompt will not fit the model that a run would ask now; nothing where that is unknown."""
+    try:
+        choice = choose_model(settings.model, load_keys(project))
+        window = context_window(choice, settings)
+        if window is None or tokens <= window // 2:
+            return
+        around = _tokens_around(project, settings)
+    except NotSetUpError:
+        return  # `check` says it
+    if tokens + around > window:
+        yield (
+            f"the rollup does not fit {choice}: about {tokens:,} tokens and {around:,} around it, it reads {window:,}: "
+            "name PATHSPECs or --exclude"
+        )
+
+
+def _tokens_around(project: Project, settings: Settings) -> int:
+    """Return about how many tokens a prompt has beside the codebase."""
+    from code_commit.prompts import Task, initial_prompt, load_system_prompts
+
+    query = project.query_file.read_text("utf-8", "replace") if project.query_file.is_file() else ""
+    prompts = load_system_prompts(project.system_prompts)
+    return estimate_tokens(initial_prompt(Task(prompts, query, "", settings.prompt_layout)).text)
+
+
+def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: bool) -> Iterator[str]:
+    yield from (f"warning: {warning}" for warning in warnings)
+    files = f"{rollup.files:,} file{'' if rollup.files == 1 else 's'}"
+    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {tokens:,} tokens"
+    if rollup.left_out:
+        yield rollup.left_out_line()
+    if not verbose:
+        return
+    for reason, files_left_out in sorted(rollup.left_out.items()):
+        for name, detail in files_left_out.items():
+            yield f"  {reason}: {shown(name)}{f' ({detail})' if detail else ''}"
+    yield "largest files, in bytes:"
+    yield from (f"  {size:>12,}  {shown(name)}" for size, name in rollup.largest)
+
+
+def _as_json(rollup: Rollup, tokens: int, warnings: Sequence[str]) -> dict[str, Any]:
+    return {
+        "path": f"{AGENT_CONFIG}/codeRollup.txt",
+        "files": rollup.files,
+        "bytes": rollup.bytes,
+        "tokens": tokens,
+        "largest": [{"path": name, "bytes": size} for size, name in rollup.largest],
+        "left_out": [
+            {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}
+            for reason, files in sorted(rollup.left_out.items())
+            for name, detail in files.items()
+        ],
+        "warnings": list(warnings),
+    }
