@@ -79,7 +79,7 @@ class RuleSet:
 
 def random_rule_set(random: Random, kind: str) -> RuleSet:
     paths = _random_paths(random, kind)
-    folders = sorted({folder for path in paths for folder in _parents(path)})
+    folders = sorted({folder for path in paths for folder in parents(path)})
     nested = [folder for folder in folders if folder and random.random() < 0.3]
     return RuleSet({folder: random_ignore_file(random, kind) for folder in ["", *nested[:3]]}, paths)
 
@@ -95,14 +95,15 @@ def without_clashes(paths: Iterable[str]) -> tuple[str, ...]:
     files: set[str] = set()
     folders: set[str] = set()
     for path in paths:
-        parents = set(_parents(path)) - {""}
-        if path not in folders and not parents & files:
+        above = set(parents(path)) - {""}
+        if path not in folders and not above & files:
             files.add(path)
-            folders |= parents
+            folders |= above
     return tuple(sorted(files))
 
 
-def _parents(path: str) -> list[str]:
+def parents(path: str) -> list[str]:
+    """Return the folders that the path lies in, the top "" first."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
 

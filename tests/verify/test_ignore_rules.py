@@ -72,8 +72,10 @@ class Batch:
         rules = random_rule_set(self.random, self.kind)
         if not self.lower:
             return rules
+        paths = without_clashes(path.lower() for path in rules.paths)
+        folders = {folder for path in paths for folder in parents(path)} | {""}
         ignore_files = {folder.lower(): content.lower() for folder, content in rules.ignore_files.items()}
-        return RuleSet(ignore_files, without_clashes(path.lower() for path in rules.paths))
+        return RuleSet({folder: ignore_files[folder] for folder in folders & ignore_files.keys()}, paths)
 
     def _ignore_file(self) -> bytes:
         content = random_ignore_file(self.random, self.kind)
@@ -109,8 +111,16 @@ def sweep_folder() -> Iterator[Path]:
 def batches(tmp_path: Path, seed: int, *, whole: bool) -> list[tuple[str, Batch]]:
     count = 170 if whole else 2
     return [
-        (kind, (tmp_path / f"{kind}{number}", Random(f"{seed} {kind} {number}"), kind, PLACES[number % len(PLACES)]))
-        for kind in KINDS
+        (
+            kind,
+            (
+                tmp_path / f"{kind}{number}",
+                Random(f"{seed} {kind} {number}"),
+                kind,
+                PLACES[(number + turn) % len(PLACES)],
+            ),
+        )
+        for turn, kind in enumerate(KINDS)
         for number in range(count)
     ]
 
