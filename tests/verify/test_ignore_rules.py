@@ -16,6 +16,7 @@ from rule_sets import (
     RuleSet,
     git_lists_as_ignored,
     lay_out,
+    parents,
     random_ignore_file,
     random_rule_set,
     without_clashes,
