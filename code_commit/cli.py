@@ -50,9 +50,13 @@ a first run:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if arguments == ["--version"]:
+        print(f"code-commit {__version__}")
+        return EXIT_SUCCESS
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    options = vars(_parser().parse_args(argv))
+    options = vars(_parser().parse_args(arguments))
     command: Callable[[dict[str, Any]], int] = options.pop("command", _run)
     try:
         _install_signal_handlers()

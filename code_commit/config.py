@@ -4,11 +4,9 @@
 """
 
 import dataclasses
-import difflib
 import math
 import os
 import re
-import tomllib
 import typing
 from collections.abc import Mapping
 from contextlib import suppress
@@ -130,6 +128,8 @@ def load_settings(
 
 def read_config_file(path: Path) -> dict[str, Any]:
     """Return the settings that config.toml names, {} where there is none. Raises NotSetUpError."""
+    import tomllib
+
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:
         table = tomllib.loads(path.read_text("utf-8"))
@@ -155,6 +155,8 @@ def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
     name = ".".join(map(str, location))
     if kind != "unexpected_keyword_argument":
         return f"{name + ': ' if name else ''}{message.removeprefix('Value error, ')}"
+    import difflib
+
     close = difflib.get_close_matches(name, [field.name for field in dataclasses.fields(Settings)], n=1)
     return f"there is no setting '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
 

@@ -1,26 +1,32 @@
 """Ask git, never tell it: read-only questions with an environment that nothing outside can bend."""
 
 import os
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
 NOT_A_REPOSITORY = 128
 
 
 def find_git() -> str | None:
     """Return the path of the git program, None where there is none."""
+    import shutil
+
     return shutil.which("git")
 
 
-def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> "CompletedProcess[bytes]":
     """Run one read-only git command in `cwd` and return it, whatever its exit code.
 
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
     repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
     Raises FileNotFoundError where git is not installed.
     """
+    import subprocess
+
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     return subprocess.run(
