@@ -22,8 +22,8 @@ _ASKING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT,
 class Launch:
     """What shall be started. `output` is the descriptor for stdout and stderr, `folder` the working directory.
 
-    `boxed` says that the first word is bwrap; `keeps_monitor` that its own
-    process must stay until the end (it carries a process namespace); `namespace` is the user namespace to enter before.
+    `boxed` says that the first word is bwrap, `keeps_monitor` that bwrap's own process must stay until the end (it
+    carries a process namespace); `namespace` is the user namespace to enter before.
     """
 
     argv: tuple[str, ...]

@@ -5,6 +5,7 @@ outside: /proc/PID/root of a process of another user, or of one of root's withou
 mount, and cannot be entered from another user namespace (ptrace_may_access of the kernel).
 """
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -38,7 +39,8 @@ def _make(*, nestable: bool) -> int | None:
                 Path(f"/proc/{holder.pid}/{table}").write_text(_identity(table), "ascii")
             if not nestable:
                 _forbid_nesting(holder.pid)
-            return os.open(f"/proc/{holder.pid}/ns/user", os.O_RDONLY)
+            with open(f"/proc/{holder.pid}/ns/user", "rb") as namespace:  # noqa: PTH123 - a number beyond stderr's is wanted
+                return fcntl.fcntl(namespace, fcntl.F_DUPFD_CLOEXEC, 3)
         finally:
             holder.kill()
 

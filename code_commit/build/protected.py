@@ -22,8 +22,7 @@ def protected_paths(project: Project) -> list[Path]:
     """
     paths = [project.root / name for name in ROOT_FILES]
     if project.git is not None:
-        tracked = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], project.root).stdout
-        paths += [project.root / os.fsdecode(name) for name in tracked.split(b"\0") if name]
+        paths += _tracked_specifications(project.root)
         link_to_git_dir = project.git.work_tree / ".git"
         if not link_to_git_dir.is_dir():
             paths.append(link_to_git_dir)
@@ -32,3 +31,11 @@ def protected_paths(project: Project) -> list[Path]:
         if not project.root.is_relative_to(project.git.hooks_dir):
             paths.append(project.git.hooks_dir)
     return list(dict.fromkeys(paths))
+
+
+def _tracked_specifications(root: Path) -> list[Path]:
+    try:
+        answer = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], root)
+    except OSError:  # git has gone since the project was found
+        return []
+    return [root / os.fsdecode(name) for name in answer.stdout.split(b"\0") if name]

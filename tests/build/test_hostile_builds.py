@@ -46,13 +46,26 @@ HOSTILE = {
     "exits 0 on SIGTERM": ("trap 'exit 0' TERM; sleep 60 & wait", 0, None, 0.3),
 }
 
+SAMPLE = (
+    ("guard", "a daemon that forked twice holds the pipe"),
+    ("guard", "stopped the process that watches it"),
+    ("guard", "forked twice before the timeout"),
+    ("guard", "forks without end"),
+    ("strict", "output through a tee that ends later"),
+    ("strict", "endless output of a session behind the end"),
+    ("strict", "forks without end"),
+    ("off", "a deaf session"),
+)
+
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_build_ends_in_time(build, request, mark, mode, name):
+def test_a_hostile_build_ends_in_time(build, request, mark, whole, mode, name):
+    script, own_time, exit_code, timeout = HOSTILE[name]
+    if not whole and (mode, name) not in SAMPLE and (mode != "off" or own_time == 5):
+        pytest.skip("part of the long sweep")
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
-    script, own_time, exit_code, timeout = HOSTILE[name]
     built = build(
         f"#!/bin/bash\necho early\n{script}\n", mode=mode, timeout=timeout, environment={**os.environ, "MARK": mark}
     )
@@ -183,7 +196,8 @@ def test_a_killed_tool_leaves_nothing_running(request, tool, mark, mode):
 
 
 def test_signals_at_any_moment_end_in_one_report(tool, mark, project_folder, whole):
-    delays = [number / (100 if whole else 25) * 0.3 for number in range(100 if whole else 25)]
+    steps = 100 if whole else 8
+    delays = [number / steps * 0.3 for number in range(steps)]
     for delay in delays:
         (project_folder / "ready").unlink(missing_ok=True)
         process = tool("touch ready; sleep 0.1")
