@@ -1,3 +1,22 @@
-"""code-commit: ask an LLM once, apply its answer whole or not at all, build, and repair up to three times."""
+"""code-commit: ask an LLM once, apply its answer whole or not at all, build, and repair up to three times.
 
-__version__ = "0.1.0"
+From Python: `from code_commit import run`; see `code_commit.api`. It is imported when it is asked for, because the
+command line imports this package before it knows what to do.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from code_commit.version import __version__
+
+if TYPE_CHECKING:
+    from code_commit.api import run
+
+__all__ = ["__version__", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "run":
+        from code_commit.api import run
+
+        return run
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

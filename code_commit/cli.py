@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from code_commit import __version__
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
+from code_commit.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

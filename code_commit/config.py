@@ -120,6 +120,8 @@ def load_settings(
 ) -> Settings:
     """Merge the options given on the command line with the environment and config.toml. Raises NotSetUpError."""
     values = read_config_file(project.config_file) | read_environment(environment) | dict(options)
+    for name in values.keys() - {field.name for field in dataclasses.fields(Settings)}:
+        raise NotSetUpError(_explain((name,), _UNKNOWN, ""))
     try:
         return Settings(**values)
     except ValueError as error:
@@ -151,9 +153,12 @@ def read_config_file(path: Path) -> dict[str, Any]:
     return {name: getattr(settings, name) for name in table}
 
 
+_UNKNOWN = "unexpected_keyword_argument"
+
+
 def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
     name = ".".join(map(str, location))
-    if kind != "unexpected_keyword_argument":
+    if kind != _UNKNOWN:
         return f"{name + ': ' if name else ''}{message.removeprefix('Value error, ')}"
     import difflib
 

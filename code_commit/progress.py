@@ -33,6 +33,7 @@ class Progress:
         self.quiet = quiet
         self.verbose = verbose
         self.record: RunRecord | None = None
+        self.on_step: Callable[[RunRecord, Event], object] | None = None
         self._stream = stream or sys.stderr
         self._live: Live | None = None
         self._phase = ""
@@ -58,6 +59,8 @@ class Progress:
         self._begin_phase(f"attempt {len(record.attempts)} of {_most_attempts(record)}: {phase}" if phase else "")
         for line in _step_lines(record, event, verbose=self.verbose):
             self.say(line)
+        if self.on_step:
+            self.on_step(record, event)
 
     def live(self, state: str) -> None:
         """Show the state inside a step on the live line."""

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from code_commit import __version__
 from code_commit.changes import VerifiedChanges, Violation
 from code_commit.config import Settings
 from code_commit.diff import FileEdit, applied_change, edits_of, unified_diff
@@ -33,6 +32,7 @@ from code_commit.run_record import (
     sum_attempts,
     utc_timestamp,
 )
+from code_commit.version import __version__
 
 
 class RunLog:

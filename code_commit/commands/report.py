@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from code_commit import __version__
 from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
 from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_record import Command, RunRecord, utc_timestamp
+from code_commit.version import __version__
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from code_commit import __version__
 from code_commit.config import ApiKey, ModelChoice, Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, Response
@@ -19,6 +18,7 @@ from code_commit.llm.prices import cost_of
 from code_commit.llm.refusals import Subject
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.version import __version__
 
 
 class NetworkLLM:

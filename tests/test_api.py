@@ -1,0 +1,48 @@
+from pathlib import Path
+
+import pytest
+
+import code_commit
+from code_commit import run
+from code_commit.errors import NotSetUpError
+
+
+def record_answers(root: Path, *answers: str) -> str:
+    (root / "agent-config" / "recorded").mkdir()
+    for number, answer in enumerate(answers, start=1):
+        (root / "agent-config" / "recorded" / f"{number}-response.txt").write_text(answer)
+    return "replay:agent-config/recorded"
+
+
+def test_a_run_as_a_call(project_folder: Path, capfd):
+    events = []
+    model = record_answers(project_folder, "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n")
+    record = run(
+        project_folder, model=model, on_step=lambda record, event: events.append((len(record.attempts), event))
+    )
+    assert (record.status, record.exit_code) == ("success", 0)
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+    assert [event for event in events if event[1] == "built"] == [(1, "built"), (2, "built")]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "code"),
+    [(["^^^ok.txt\nno\n^^^end\n"], "build_failed", 1), (["no block"], "rejected", 4), ([], "llm_error", 3)],
+)
+def test_a_run_that_fails_returns_its_record_too(answers, status, code, project_folder: Path):
+    record = run(project_folder, model=record_answers(project_folder, *answers), max_repairs=0)
+    assert (record.status, record.exit_code) == (status, code)
+
+
+def test_a_run_that_cannot_begin_raises(project_folder: Path):
+    with pytest.raises(NotSetUpError, match="no folder nowhere"):
+        run(project_folder, model="replay:nowhere")
+    with pytest.raises(NotSetUpError, match="did you mean 'max_repairs'"):
+        run(project_folder, max_repair=1)
+
+
+def test_the_package_has_nothing_else():
+    assert code_commit.__version__
+    with pytest.raises(AttributeError, match="walk"):
+        code_commit.walk  # noqa: B018 - the access is the test
