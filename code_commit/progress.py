@@ -7,7 +7,7 @@ name nor a build's output can give orders to the terminal.
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
