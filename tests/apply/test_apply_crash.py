@@ -24,6 +24,8 @@ from code_commit.apply import apply_changes, is_locked, needs_recovery, recover,
 from code_commit.apply.snapshots import load_layers
 from code_commit.project import Project
 
+pytest_plugins = ["apply_fixtures"]
+
 pytestmark = needs_strace
 
 KILL = "signal=SIGKILL"

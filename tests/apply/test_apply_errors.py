@@ -12,6 +12,8 @@ from code_commit.apply import needs_recovery, recover
 from code_commit.apply.snapshots import load_layers
 from code_commit.project import Project
 
+pytest_plugins = ["apply_fixtures"]
+
 pytestmark = needs_strace
 
 WORDS = {

@@ -12,6 +12,8 @@ import pytest
 from apply_driver import MANY_FILES, make_tree
 from kill_points import Call, Driver, changing, driver_environment, needs_strace
 
+pytest_plugins = ["apply_fixtures"]
+
 pytestmark = needs_strace
 
 HANDLE = r"(?:AT_FDCWD|\d+)<([^>]*)>"

@@ -14,12 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from apply_driver import Tree, make_tree, read_tree, verified
-from conftest import MEMORY
+from apply_fixtures import MEMORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from code_commit.apply import apply_changes, needs_recovery, recover, restore
 from code_commit.project import Project
+
+pytest_plugins = ["apply_fixtures"]
 
 EVENTS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.chmod", "os.chown", "os.truncate", "open"}
 NAMES = st.sampled_from(["a", "b", "c", "ü d"])
