@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from code_commit.changes import shown
 from code_commit.git import ask_git
 from code_commit.project import Project
 
@@ -19,8 +20,8 @@ class UnansweredError(Exception):
     """A question about the ignore rules has no answer; `str()` says why. Whoever asked must not assume one."""
 
     def __init__(self, question: str, answer: CompletedProcess[bytes] | None = None) -> None:
-        complaint = answer.stderr.decode("utf-8", "replace").strip() if answer else ""
-        super().__init__(f"{question} failed: {complaint}" if answer else question)
+        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
+        super().__init__(shown(" ".join((question + complaint).split())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def find_work_tree(project: Project, *, has_git: bool) -> WorkTree:
     elif not has_git:
         top = next((folder for folder in (top, *top.parents) if os.path.lexists(folder / ".git")), top)
     if not project.root.is_relative_to(top):
-        raise UnansweredError(f"the project lies outside of git's work tree {top}; it")
+        raise UnansweredError(f"the project lies outside of git's work tree {top}")
     relative = project.root.relative_to(top)
     return WorkTree(top, b"" if relative == Path() else os.fsencode(relative))
 
@@ -94,7 +95,7 @@ def _read(path: bytes | None, flags: int) -> bytes | None:
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - by descriptor
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
-            raise UnansweredError(f"{os.fsdecode(path)} is no regular file, git would wait on it for ever; reading it")
+            raise UnansweredError(f"{os.fsdecode(path)} is no regular file, git would wait on it for ever: remove it")
         return file.readall() if stat.S_ISREG(mode) else None
 
 

@@ -321,8 +321,9 @@ def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, p
     os.mkfifo(project_folder / place)
     with pytest.raises(NotSetUpError, match="no regular file"):
         ignored_paths(project, ["src/a"])
-    with pytest.raises(RejectedResponseError, match="no regular file"):
+    with pytest.raises(RejectedResponseError, match="no regular file") as caught:
         verify_changes([FileReplacement("src/a", "x\n", 1)], project, rules)
+    assert str(caught.value).isprintable()
 
 
 def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp_path, monkeypatch):
