@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The loop that a supervisor writes: roll up the code, run, review, then commit or undo.
+#
+#   bash agent-config/supervisor.sh 'what is to be done'     (or write agent-config/query.txt, and give nothing)
+#
+# The answer to the question at the end is read from standard input. The exit code is that of code-commit.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ $# -gt 0 ]; then
+    printf '%s\n' "$*" >agent-config/query.txt
+fi
+
+code-commit rollup
+code=0
+code-commit --require-clean || code=$?
+
+case $code in
+    0) echo "The build passes." ;;
+    1) echo "The build still fails: code-commit log shows what was tried." ;;
+    *) exit "$code" ;; # nothing of the last response was written; the message is above
+esac
+
+git status --short
+git --no-pager diff
+printf 'Commit it (c), undo it (u), or leave it (anything else)? '
+read -r answer || answer=
+case $answer in
+    c) git add --all && git commit --quiet --message "$(head -n 1 agent-config/query.txt)" ;;
+    u) code-commit undo ;;
+esac
+exit "$code"

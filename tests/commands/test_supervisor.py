@@ -1,0 +1,65 @@
+"""The example of a supervisor's loop, run as it stands."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import git
+
+SCRIPT = Path(__file__).parents[2] / "agent-config.example" / "supervisor.sh"
+
+
+@pytest.fixture
+def root(project_folder: Path, tmp_path: Path) -> Path:
+    shutil.copy(SCRIPT, project_folder / "agent-config")
+    (project_folder / "agent-config" / "codeRollup.txt").unlink()
+    (project_folder / "agent-config" / "recorded").mkdir()
+    (project_folder / "agent-config" / "config.toml").write_text(
+        'model = "replay:agent-config/recorded"\nmax_repairs = 0\n'
+    )
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "code-commit").write_text(f'#!/bin/sh\nexec {sys.executable} -m code_commit "$@"\n')
+    (tmp_path / "bin" / "code-commit").chmod(0o755)
+    return project_folder
+
+
+def supervise(root: Path, answer: str, *task: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{root.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "agent-config/supervisor.sh", *task]
+    return subprocess.run(command, cwd=root, env=environment, input=answer, capture_output=True, text=True, check=False)
+
+
+def answer_with(root: Path, content: str) -> None:
+    (root / "agent-config" / "recorded" / "1-response.txt").write_text(f"^^^ok.txt\n{content}\n^^^end\n")
+
+
+def test_what_builds_can_be_committed(root: Path):
+    answer_with(root, "ok")
+    done = supervise(root, "c\n", "Make ok.txt say ok.")
+    assert done.returncode == 0, done.stderr
+    assert "+ok" in done.stdout
+    assert git(root, "log", "-1", "--format=%s") == "Make ok.txt say ok.\n"
+    assert git(root, "status", "--porcelain") == ""
+    assert "--- ok.txt ---\nnot yet\n" in (root / "agent-config" / "codeRollup.txt").read_text()
+
+
+def test_what_does_not_build_can_be_undone(root: Path):
+    answer_with(root, "wrong")
+    done = supervise(root, "u\n")
+    assert done.returncode == 1, done.stderr
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_without_an_answer_all_stays(root: Path):
+    answer_with(root, "ok")
+    assert supervise(root, "").returncode == 0
+    assert git(root, "status", "--porcelain") == " M ok.txt\n"
+
+
+def test_another_exit_code_is_handed_on(root: Path):
+    answer_with(root, "ok")
+    (root / "ok.txt").write_text("edited\n")
+    assert supervise(root, "").returncode == 2
