@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 _LONGEST_LINE = 160
@@ -82,17 +82,20 @@ def _placeholders(path: str, text: str, *, is_new: bool, shorter: bool) -> Itera
     is_prose = path.lower().endswith(_PROSE)
     number, counted_to = 0, 0
     for start, line in _candidates(lowered):
-        words, wrapping = _unwrap(" ".join(line.split()))
-        if is_prose:
-            counts = _is_placeholder_in_prose(words, wrapping)
-        else:
-            counts = _is_unmistakable(words, wrapping) or (
-                not is_new and (_is_likely(words, wrapping) or (shorter and _is_bare(words, wrapping)))
-            )
-        if counts:
+        if _is_placeholder(line, is_prose=is_prose, is_new=is_new, shorter=shorter):
             number += lowered.count("\n", counted_to, start)
             counted_to = start
             yield number, line.strip()
+
+
+@lru_cache(maxsize=256)
+def _is_placeholder(line: str, *, is_prose: bool, is_new: bool, shorter: bool) -> bool:
+    words, wrapping = _unwrap(" ".join(line.split()))
+    if is_prose:
+        return _is_placeholder_in_prose(words, wrapping)
+    if _is_unmistakable(words, wrapping):
+        return True
+    return not is_new and (_is_likely(words, wrapping) or (shorter and _is_bare(words, wrapping)))
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:

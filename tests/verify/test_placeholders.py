@@ -220,6 +220,6 @@ def test_the_line_of_the_placeholder_is_told():
     ids=["dots", "words", "lines of dots", "one long line", "near misses", "plain", "articles"],
 )
 def test_the_time_is_linear_in_the_size(text):
-    start = time.perf_counter()
+    start = time.process_time()
     find_placeholder("a.rs", text, "old")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
