@@ -265,3 +265,13 @@ def test_the_snapshot_is_for_nobody_else(project: Project) -> None:
     assert len(files) > 10
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     assert stat.S_IMODE(snapshot.stat().st_mode) == 0o700
+
+
+def test_a_run_is_rolled_back_into_its_own_snapshot(project: Project) -> None:
+    before = read_tree(project.root)
+    apply(project, NEW_FILES)
+    apply(project, {"src/a.py": b"a = 3\n", "gone/one.txt": b"again\n", "made/x.txt": None})
+    undo(project, "one", to="one")
+    assert read_tree(project.root) == before
+    assert undo(project, "one") == []
+    assert read_tree(project.root) == before
