@@ -189,11 +189,19 @@ class _Value:
 
 def _add_log_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="show this run; the beginning of its name is enough")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
+    forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
+    forms.add_argument("--markdown", action="store_true", help="print a CI summary of the run, the latest by default")
+    forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
+    parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
 
 
 def _add_prompt_arguments(parser: argparse.ArgumentParser) -> None:
     _add_settings(parser, ["prompt_layout"])
+
+
+_LOG_FORMS = {"json", "markdown", "html", "open"}
 
 
 def _add_apply_arguments(parser: argparse.ArgumentParser) -> None:
@@ -317,6 +325,11 @@ def _log(options: dict[str, Any]) -> int:
     from code_commit.commands.log import log_command
     from code_commit.project import find_project
 
+    if _LOG_FORMS & options.keys():
+        from code_commit.commands.page.export import export_log
+
+        sys.stdout.buffer.write(export_log(find_project(), options))
+        return EXIT_SUCCESS
     print(log_command(find_project(), options.get("run"), schema=options.get("schema", False)))
     return EXIT_SUCCESS
 

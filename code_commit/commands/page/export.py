@@ -1,0 +1,66 @@
+"""`code-commit log` in the forms that are handed on: JSON, Markdown, a page."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from code_commit.changes import shown
+from code_commit.commands.log import find_run, list_runs, status_of
+from code_commit.commands.page import render_page, write_page
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.step_summary import markdown_summary
+from code_commit.config import find_secrets
+from code_commit.errors import NotSetUpError
+from code_commit.project import Project, log_folders
+from code_commit.redaction import Redactor
+
+PAGE = "page.html"
+"""What the page is named in the run's log folder, where no other file was asked for."""
+
+
+def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
+    """Return what `log` with `--json`, `--markdown`, `--html` or `--open` prints; the latter two write a file too.
+
+    Raises NotSetUpError where there is no such run, the file cannot be written, or no browser started.
+    """
+    redactor = Redactor(find_secrets(project))
+    run = options.get("run") or ""
+    if options.get("json") and not run:
+        return redactor.redact_json([asdict(record) for record in list_runs(project)])
+    logged = _find(project, run, redactor)
+    if options.get("json"):
+        return redactor.redact_json(asdict(logged.record))
+    if options.get("markdown"):
+        return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
+    return _page(logged, options)
+
+
+def _find(project: Project, name: str, redactor: Redactor) -> LoggedRun:
+    """Return the latest run whose name begins with `name`."""
+    record = find_run(project, name)
+    folders = [folder for folder in log_folders(project) if folder.name == record.run]
+    if not folders:
+        raise NotSetUpError(f"the log folder of {shown(record.run)} has another name than its run.json says")
+    return LoggedRun(folders[-1], project.root, record, status_of(record), redactor)
+
+
+def _page(logged: LoggedRun, options: Mapping[str, Any]) -> bytes:
+    target = options.get("html") or str(logged.folder / PAGE)
+    if target == "-":
+        if options.get("open"):
+            raise NotSetUpError("--open needs a file: name one with --html FILE instead of -")
+        return render_page(logged, Path.cwd())
+    start = Path(os.path.realpath(target)).parent
+    path = write_page(Path(target), render_page(logged, start))
+    if options.get("open"):
+        _open(path)
+    return shown(str(path)).encode("utf-8", "replace") + b"\n"
+
+
+def _open(path: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(path.as_uri()):
+        raise NotSetUpError(f"no browser could be started: open {path} yourself")

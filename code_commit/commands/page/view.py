@@ -1,0 +1,217 @@
+"""What the page shows, as values: everything the template needs, computed."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from code_commit.commands.page.build_output import BuildView, build_view
+from code_commit.commands.page.diff_markup import DiffMarkup, DiffView
+from code_commit.commands.page.excerpt import read_excerpt
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.outcome import Headline, headline_of, outcome_of, summary_of
+from code_commit.commands.page.result import read_result
+from code_commit.commands.page.terminal import TerminalMarkup
+from code_commit.commands.page.timeline import Bar, TokenBars, time_line, token_bars
+from code_commit.commands.page.unified import parse_diff
+from code_commit.diff import unified_diff
+from code_commit.run_record import Attempt, RunRecord
+
+RESULT_ROOM = 2_500_000
+DIFFS_ROOM = 3_000_000
+BUILDS_ROOM = 2_000_000
+"""Characters of markup for the result, for the diffs of all attempts, for their builds: the page stays under 10 MB."""
+MOST_ATTEMPTS = 100
+MOST_DIFF = 16_000_000
+"""Bytes of a diff that are read."""
+MOST_LINES = 200
+MOST_CHARACTERS = 2_000
+"""Reasons, warnings, lines of a message that are shown of each, and characters of one."""
+MOST_SOURCE = 300
+MOST_QUERY = 20_000
+MOST_PROMPT = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A file of the log: its name and its address from the page."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RejectionView:
+    """One reason of a rejection, with the line of the response that it is about, where it is about one."""
+
+    line: int
+    path: str
+    message: str
+    rule: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """One attempt; `outcome` is one of applied, passed, failed, rejected, proposed, unanswered."""
+
+    attempt: Attempt
+    outcome: str
+    summary: str
+    bars: Sequence[Bar]
+    tokens: TokenBars
+    retries: Sequence[str]
+    rejections: Sequence[RejectionView]
+    diff: DiffView | None
+    build: BuildView | None
+    links: Sequence[FileLink]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """What the run changed in all, or `reason`: why there is nothing to show."""
+
+    diff: DiffView | None
+    reason: str
+    unknown: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """The whole page."""
+
+    record: RunRecord
+    headline: Headline
+    message: Sequence[str]
+    warnings: Sequence[str]
+    query: Sequence[str]
+    attempts: Sequence[AttemptView]
+    more_attempts: int
+    result: ResultView
+    span: float
+    links: Sequence[FileLink]
+    terminal: TerminalMarkup
+
+
+def run_view(run: LoggedRun, start: Path) -> RunView:
+    """Read a run's log for the page; its links begin at the folder `start`."""
+    record = run.record
+    attempts = record.attempts[:MOST_ATTEMPTS]
+    terminal, diffs = TerminalMarkup(), DiffMarkup()
+    result = _result(run, diffs)
+    bars, span = time_line(attempts, record.totals.seconds)
+    tokens = token_bars(attempts)
+    views = [
+        AttemptView(
+            attempt,
+            outcome_of(attempt),
+            summary_of(attempt),
+            bars[index],
+            tokens[index],
+            shortened(attempt.retries),
+            _rejections(run, attempt),
+            _attempt_diff(run, attempt, DIFFS_ROOM // len(attempts), diffs),
+            build_view(run, f"{attempt.number}-build.txt", BUILDS_ROOM // len(attempts), terminal),
+            log_links(run.folder, start, f"{attempt.number}-"),
+        )
+        for index, attempt in enumerate(attempts)
+    ]
+    return RunView(
+        record,
+        headline_of(record, run.status),
+        shortened((record.message or "").split("\n")) if record.message else (),
+        shortened(record.warnings),
+        _query(run),
+        views,
+        len(record.attempts) - len(attempts),
+        result,
+        span,
+        [link for name in ("run.json", "traceback.txt") for link in log_links(run.folder, start, name)],
+        terminal,
+    )
+
+
+def log_links(folder: Path, start: Path, prefix: str) -> list[FileLink]:
+    """Return the files of a log folder whose names begin with `prefix`, in the order of an attempt."""
+    address = quote(os.fsencode(os.path.relpath(folder, start)))
+    found = [name for name in _LOG_FILES if (folder / f"{prefix}{name}").is_file()]
+    return [FileLink(f"{prefix}{name}", f"./{address}/{quote(prefix + name)}") for name in found]
+
+
+_LOG_FILES = ("", "query.txt", "query.json", "response.txt", "response.json", "changes.diff", "build.txt")
+
+
+def _rejections(run: LoggedRun, attempt: Attempt) -> list[RejectionView]:
+    shown = attempt.rejections[:MOST_LINES]
+    source: list[bytes] = []
+    if any(rejection.line for rejection in shown):
+        with suppress(OSError):
+            excerpt = read_excerpt(run.folder / f"{attempt.number}-response.txt", MOST_DIFF, 0)
+            source = run.redactor.redact(excerpt.head).split(b"\n")
+    views = [
+        RejectionView(
+            rejection.line,
+            rejection.path[:MOST_CHARACTERS],
+            rejection.message[:MOST_CHARACTERS],
+            rejection.rule,
+            _line(source, rejection.line),
+        )
+        for rejection in shown
+    ]
+    if len(attempt.rejections) > len(shown):
+        more = f"{len(attempt.rejections) - len(shown):,} more reasons are in run.json"
+        views.append(RejectionView(0, "", more, "", ""))
+    return views
+
+
+def _line(source: Sequence[bytes], number: int) -> str:
+    if not 0 < number <= len(source):
+        return ""
+    text = source[number - 1].decode("utf-8", "replace")
+    return text if len(text) <= MOST_SOURCE else text[:MOST_SOURCE] + " …"
+
+
+def _attempt_diff(run: LoggedRun, attempt: Attempt, room: int, diffs: DiffMarkup) -> DiffView | None:
+    name = f"{attempt.number}-changes.diff"
+    try:
+        excerpt = read_excerpt(run.folder / name, MOST_DIFF, 0)
+    except OSError:
+        return None
+    counts = {change.path: (change.lines_added, change.lines_removed) for change in attempt.changes}
+    files = parse_diff(run.redactor.redact(excerpt.head))
+    return diffs.view(files, f"attempt-{attempt.number}-file", name, room, counts)
+
+
+def _result(run: LoggedRun, diffs: DiffMarkup) -> ResultView:
+    if run.record.rolled_back:
+        return ResultView(None, "The run was rolled back: every file is as it was before.", ())
+    if not any(attempt.verdict == "applied" for attempt in run.record.attempts):
+        return ResultView(None, "The run changed no file.", ())
+    result = read_result(run)
+    if isinstance(result, str):
+        return ResultView(None, f"What the run changed in all cannot be shown: {run.redactor.redact_text(result)}.", ())
+    files = parse_diff(run.redactor.redact(unified_diff(result.edits)))
+    diff = diffs.view(files, "result-file", "N-changes.diff of each attempt", RESULT_ROOM, {})
+    reason = "" if files or result.unknown else "In the end no file is different from what it was before."
+    return ResultView(diff, reason, [run.redactor.redact_text(path) for path in result.unknown])
+
+
+def shortened(lines: Sequence[str]) -> list[str]:
+    """Return the first lines of a list that may be of any length."""
+    first = [line if len(line) <= MOST_CHARACTERS else line[:MOST_CHARACTERS] + " …" for line in lines[:MOST_LINES]]
+    return [*first, f"{len(lines) - MOST_LINES:,} more are in run.json"] if len(lines) > MOST_LINES else first
+
+
+def _query(run: LoggedRun) -> list[str]:
+    """Return the task where agent-config/query.txt still is the one that the run's first prompt holds."""
+    try:
+        query = read_excerpt(run.root / "agent-config" / "query.txt", MOST_QUERY, 0)
+        prompt = read_excerpt(run.folder / "1-query.txt", MOST_PROMPT, 0).head
+    except OSError:
+        return []
+    text = run.redactor.redact(query.head).strip()
+    if not text or query.left_out or b"[query]\n" + text not in prompt.replace(b"[query]\n\n", b"[query]\n"):
+        return []
+    return text.decode("utf-8", "replace").split("\n")
