@@ -4,13 +4,14 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from code_commit.commands.build_scripts import build_script_for
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 
 NEXT_STEPS = f"""\
 Next:
   1. Write the task into {AGENT_CONFIG}/query.txt.
-  2. Write the codebase into {AGENT_CONFIG}/codeRollup.txt, with your codeRollup.sh.
+  2. Roll the codebase up into {AGENT_CONFIG}/codeRollup.txt: code-commit rollup
   3. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or anthropic-key.txt
      (chmod 600), see that {BUILD_SCRIPT} builds and tests the project, then run: code-commit check"""
 
@@ -18,7 +19,7 @@ Next:
 def init_command(project: Project) -> list[str]:
     """Write what is missing and return a line for each thing that was written. Raises NotSetUpError."""
     try:
-        return [*_write_agent_config(project), *_write_build_script(project), *_write_ignore_line(project)]
+        return [*_write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
     except OSError as error:
         raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
 
@@ -45,13 +46,20 @@ def _write_agent_config(project: Project) -> list[str]:
 def _write_build_script(project: Project) -> list[str]:
     if project.build_script.exists() or project.build_script.is_symlink():
         return []
-    project.build_script.write_bytes(_example("build.sh.example").read_bytes())
+    found = build_script_for(project.root)
+    script = found[0].encode() if found else _example("build.sh.example").read_bytes()
+    with project.build_script.open("xb") as file:
+        file.write(script)
     project.build_script.chmod(0o755)
+    if found:
+        return [f"wrote {BUILD_SCRIPT} for {', '.join(found[1])}: read it and run it once"]
     return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
 
 
 def _write_ignore_line(project: Project) -> list[str]:
     path = project.root / ".gitignore"
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise NotSetUpError(".gitignore is no regular file, git does not read it: put a file in its place")
     existing = path.read_bytes() if path.exists() else b""
     lines = {line.rstrip() for line in existing.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
     line = f"/{AGENT_CONFIG}".encode()
