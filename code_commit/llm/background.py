@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from code_commit.errors import LLMError
 from code_commit.llm.call import Call
-from code_commit.llm.connection import PassingFailure, Reply
+from code_commit.llm.connection import FailureKind, PassingFailure, Reply
 from code_commit.llm.json_values import member, text_of
 from code_commit.llm.waiting import asked_delay
 
@@ -64,7 +64,7 @@ def fetch_job(call: Call, paths: JobPaths, job_id: str) -> Reply:
 
     Raises LLMError at the deadline, and where the job is not known any more.
     """
-    reply = call.retried(partial(_fetch, call, paths.job(job_id), was_seen=True), longest_wait=call.pace.longest_poll)
+    reply = call.retried(partial(_fetch, call, paths.job(job_id), "gone"), longest_wait=call.pace.longest_poll)
     return reply if is_final(reply) else _follow(call, paths, job_id, reply)
 
 
@@ -94,32 +94,33 @@ def _has_answer(body: Any) -> bool:
 
 
 def _poll(call: Call, path: str, reply: Reply) -> Reply:
-    pause, was_seen = call.pace.first_poll, False
+    pause = call.pace.first_poll
+    missing: FailureKind = "early"
     while True:
         call.progressed(text_of(reply.body, "status") or "waiting", always=True)
         _pause(call, _asked_pause(call, reply) or pause)
         pause = min(pause * call.pace.poll_growth, call.pace.longest_poll)
-        reply = call.retried(partial(_fetch, call, path, was_seen=was_seen), longest_wait=call.pace.longest_poll)
-        was_seen = True
+        reply = call.retried(partial(_fetch, call, path, missing), longest_wait=call.pace.longest_poll)
+        missing = "gone"
         if is_final(reply):
             return reply
 
 
-def _fetch(call: Call, path: str, *, was_seen: bool) -> Reply:
-    """Ask once for the state of the job."""
+def _fetch(call: Call, path: str, missing: FailureKind) -> Reply:
+    """Ask once for the state of the job; `missing` is what it means when it is not found.
+
+    Asking again is free, so whatever comes in place of the state can pass: a lost connection, a captive portal's page.
+    """
     try:
         reply = call.connection.send("GET", path, None, call.pace.read)
+        if reply.status != 404:
+            _check_job(call, reply)
+            return reply
     except PassingFailure as failure:
-        if failure.kind == "lost":
-            failure.kind = "busy"  # asking for a job's state again is free, whatever became of the question
+        if failure.kind in ("lost", "garbage"):
+            failure.kind = "busy"
         raise
-    if reply.status == 404 and not was_seen:
-        raise PassingFailure(f"{call.connection.host} does not find the job that it has created", "early", None, reply)
-    if reply.status == 404:
-        call.replied(reply)
-        raise LLMError(f"{call.connection.host} no longer knows the job: it has expired or was deleted; run again")
-    _check_job(call, reply)
-    return reply
+    raise PassingFailure(f"{call.connection.host} does not find the job", missing, None, reply)
 
 
 def _check_job(call: Call, answer: Reply) -> None:

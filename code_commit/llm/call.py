@@ -15,13 +15,14 @@ T = TypeVar("T")
 
 _PROGRESS_INTERVAL = 0.1
 
-MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 4, "early": 5}
+MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 4, "early": 5, "gone": 2}
 """Retries of what may have been paid for already, or of what is no LLM's API; the others end with the deadline."""
 
 _GIVE_UP_WORDS: Mapping[FailureKind, str] = {
     "lost": "each of the requests may have started an answer that is paid for",
     "broken": "each of the broken answers may be paid for",
     "garbage": "check --base-url",
+    "gone": "it has expired or was deleted; run again",
     "early": "this server may not support background jobs; try its Chat Completions with --model chat:NAME",
 }
 

@@ -21,7 +21,7 @@ from code_commit.llm.json_values import parse_json
 from code_commit.llm.pace import Pace
 from code_commit.llm.wire import Deadline, Wire
 
-FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early"]
+FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early", "gone"]
 
 
 class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
@@ -29,7 +29,7 @@ class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it 
 
     `kind`: `busy` the API said so; `unsent` nothing reached it; `lost` it may have begun to work unseen; `broken` a
     stream ended early; `garbage` what came is no API's reply; `early` a new job is not found, as its record may
-    not be everywhere yet. `delay` is what the API asked for, in seconds.
+    not be everywhere yet; `gone` an older one is not found. `delay` is what the API asked for, in seconds.
     """
 
     def __init__(

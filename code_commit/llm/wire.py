@@ -179,15 +179,17 @@ def _unused_context() -> ssl.SSLContext:
 def make_ssl_context() -> ssl.SSLContext:
     """Return a context with the authorities of SSL_CERT_FILE and SSL_CERT_DIR, else the system's, else certifi's.
 
-    The system's folder of hashed names is read only as far as it is needed. Raises NotSetUpError.
+    A folder of hashed names is preferred to a file: it is read only as far as it is needed. Raises NotSetUpError.
     """
     file, folder = (os.environ.get(variable) or None for variable in _CERTIFICATE_VARIABLES)
     try:
         if file or folder:
             return ssl.create_default_context(cafile=file, capath=folder)
-        hashed_folder = ssl.get_default_verify_paths().openssl_capath
-        if any(Path(hashed_folder).glob("*.0")):
-            return ssl.create_default_context(capath=hashed_folder)
+        system = ssl.get_default_verify_paths()
+        if any(Path(system.openssl_capath).glob("*.0")):
+            return ssl.create_default_context(capath=system.openssl_capath)
+        if Path(system.openssl_cafile).exists():
+            return ssl.create_default_context(cafile=system.openssl_cafile)
         import certifi
 
         return ssl.create_default_context(cafile=certifi.where())

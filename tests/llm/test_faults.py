@@ -198,6 +198,7 @@ POLL_FAULTS = {
             )
         ),
         ("dropped twenty times", Case((Fault("drop", times=20),)), {}),
+        ("web pages twenty times", Case((Fault("html", times=20),)), {}),
         ("404 at first", Case(status(404, times=5)), {}),
         ("404 for ever", Case(status(404, times=99)), {"error": "may not support background"}),
         ("401", CALL_FAULTS["401"], {"error": "is refused", "retried": False}),
@@ -214,7 +215,9 @@ JOB_ENDINGS = {
     "the job stays queued": Case((), "has not finished.*cancelled", False, (Answer(TEXT, "stays_queued"),), JOBS),
     "the job fails, the next does not": Case((), None, True, (Answer("", "failed"), Answer(TEXT)), JOBS),
     "the job fails for good": Case((), "refused|ended as 'failed'", False, (Answer("", "failed_for_good"),), JOBS),
-    "the job expires": Case((), "no longer knows the job", False, (Answer(TEXT, "expires"),), JOBS),
+    "the job expires": Case(
+        (), "does not find the job; given up after 2 retries: it has expired", True, (Answer(TEXT, "expires"),), JOBS
+    ),
 }
 
 FAULTS = CALL_FAULTS | STREAM_FAULTS | POLL_FAULTS | JOB_ENDINGS

@@ -300,3 +300,25 @@ def test_the_connection_is_closed_at_the_end():
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
             ask(CHAT, server)
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
+
+
+@pytest.mark.parametrize("name", ["messages", "chat", "generate"])
+def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
+    """A gateway that finds a prompt too large answers at once and reads no further."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse():
+            client, _ = listener.accept()
+            with client:
+                client.recv(1000)
+                client.sendall(b"HTTP/1.1 413 Too Large\r\ncontent-length: 5\r\n\r\nlarge")
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(1_000_000):
+                    pass
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        with open_way(WAYS[name], f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Pace(), timeout=20) as llm:
+            with pytest.raises(LLMError, match="answered 413: large; the prompt is too long"):
+                llm.complete(Prompt("", "", "x" * 3_000_000), Listener())
+        thread.join()
