@@ -243,7 +243,7 @@ def test_the_result_tells_how_long_it_took(build):
 
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize("taken", [0, 1, 30, 36, 60])
+@pytest.mark.parametrize("taken", [1, 30, 60])
 def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, taken):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
@@ -255,7 +255,7 @@ def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, tak
 
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize("closing", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closing", ["<&-", "<&- >&- 2>&-"])
 def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(
     project_folder, tmp_path, request, mode, closing
 ):
