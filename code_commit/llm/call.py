@@ -125,8 +125,9 @@ class Call:
     def event(self, data: str) -> Any:
         """Return the parsed data of an event. Raises PassingFailure: a piece that cannot be read is a piece lost."""
         try:
+            data.encode()
             return parse_json(data)
-        except ValueError:
+        except ValueError:  # UnicodeEncodeError too: the bytes were no UTF-8
             raise PassingFailure(f"the stream of {self.connection.host} is damaged", "broken") from None
 
     def broken(self, missing: str) -> PassingFailure:

@@ -29,8 +29,11 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def read_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a stream, which end with CR LF, LF or CR, as soon as their end has come."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    """Yield the lines of a stream, which end with CR LF, LF or CR, as soon as their end has come.
+
+    Bytes that are no UTF-8 come out as lone surrogates, so that whoever needs the line sees the damage.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
     unfinished: list[str] = []
     after_return = False
     for piece in pieces:

@@ -57,7 +57,7 @@ class Clock:
 
     def pace(self, **more: Any) -> Pace:
         """A pace on this clock, whose jitter is always its upper end."""
-        times: dict[str, Any] = {"read": 0.25, "stream_read": 0.25, "connect": 2.0, "write": 2.0, "cancel": 1.0}
+        times: dict[str, Any] = {"read": 10.0, "stream_read": 10.0, "connect": 2.0, "write": 2.0, "cancel": 1.0}
         return Pace(now=self.now, sleep=self.sleep, random=lambda: 1.0, **(times | more))
 
 

@@ -194,6 +194,32 @@ def test_a_job_that_is_finished_at_once_is_not_polled():
     assert not listener.jobs
 
 
+STREAMS = {
+    "messages": lambda answer: fake_apis.named_events(fake_apis.messages_events("m", answer)),
+    "chat": lambda answer: fake_apis.data_events(fake_apis.chat_chunks("m", answer), done=True),
+    "generate": lambda answer: fake_apis.data_events(fake_apis.generate_content_chunks("m", answer), done=False),
+}
+EVENT_STREAM = {"content-type": "text/event-stream"}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_that_is_cut_anywhere_is_never_taken_for_the_whole(name, whole):
+    stream = b"".join(STREAMS[name](Answer(TEXT, pieces=4)))
+    clock = Clock()
+    for end in range(0, len(stream), 1 if whole else 23):
+        with FakeServer([TEXT], [Fault("status", body=stream[:end], headers=EVENT_STREAM)]) as server:
+            assert ask(WAYS[name], server, clock=clock)[0].complete_text() == TEXT
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_bytes_that_are_no_text_break_a_stream(name):
+    stream = b"".join(STREAMS[name](Answer("abcdefgh"))).replace(b"def", b"d\xfff")
+    with FakeServer(["second"], [Fault("status", body=stream, headers=EVENT_STREAM)]) as server:
+        response, listener = ask(WAYS[name], server)
+    assert response.text == "second"
+    assert "is damaged" in listener.retries[0][0]
+
+
 HOSTILE = [None, 1, "text", [], {}, [[]], {"a": 1}, True, [None], -5, 1e400]
 
 

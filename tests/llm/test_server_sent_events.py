@@ -25,7 +25,7 @@ EVENTS = [
     (b"data: a\n", [("", "a")]),
     (b"", []),
     ("data: 日本\u2028語\x85\n\n".encode(), [("", "日本\u2028語\x85")]),
-    (b"data: \xff\n\n", [("", "\ufffd")]),
+    (b"data: \xff\n\n", [("", "\udcff")]),
 ]
 
 

@@ -298,7 +298,7 @@ def test_the_connection_is_closed_at_the_end():
     before = len(list(OPEN_FILES.iterdir()))
     for _ in range(5):
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
-            ask(CHAT, server)
+            ask(CHAT, server, pace=Clock().pace(stream_read=0.25))
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 
 
