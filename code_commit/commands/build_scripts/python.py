@@ -11,7 +11,7 @@ from code_commit.commands.build_scripts.kind import Kind, first_file, members, r
 _EVIDENCE = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile", "pytest.ini", "tox.ini")
 _TOOLS = (("uv.lock", "uv run"), ("poetry.lock", "poetry run"), ("pdm.lock", "pdm run"), ("Pipfile", "pipenv run"))
 _TEST_FOLDERS = ("tests", "test")
-_SPEAKS_OF_PYTEST = re.compile(r"\bpytest\b")
+_FOR_PYTEST = re.compile(r"(?m)\bpytest\b|^(?:async )?def test")  # unittest would pass over bare functions
 _CHOOSE_PYTHON = (
     "# The Python of the virtual environment, where there is one.",
     "python=python3",
@@ -57,9 +57,9 @@ def _uses_pytest(folder: Path, tests: str | None) -> bool:
         return True
     named = ["pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "Pipfile"]
     files = [*(folder / name for name in named), *sorted(folder.glob("requirements*.txt"))]
-    if tests:
-        files += [folder / tests / "conftest.py", *sorted((folder / tests).glob("test_*.py"))[:20]]
-    return any(_SPEAKS_OF_PYTEST.search(read_text(path)) for path in files)
+    for place in [folder, folder / tests] if tests else [folder]:
+        files += [path for pattern in ("test*.py", "*_test.py", "conftest.py") for path in sorted(place.glob(pattern))]
+    return any(_FOR_PYTEST.search(read_text(path)) for path in files)
 
 
 def _sets_path(folder: Path) -> bool:

@@ -1,0 +1,319 @@
+"""`init`: what it writes into which project, that it touches nothing, and that its build.sh builds and fails truly."""
+
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Run, git
+
+from code_commit.commands.build_scripts import build_script_for
+
+NEXT = ["query.txt", "code-commit rollup", "code-commit check"]
+
+
+def lay(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root
+
+
+def build(root: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["./build.sh"],
+        cwd=root,
+        env=os.environ | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def assert_valid(script: str) -> None:
+    done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+PACKAGE = '{"scripts": {"build": "tsc", "test": "jest"}, "devDependencies": {"jest": "*"}}'
+
+# Files of a project, then commands of its script in their order; "!" before one that must not be there.
+KINDS = {
+    "pytest by its settings": ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, ['"$python" -m pytest -q']),
+    "pytest by bare functions": ({"setup.py": "", "tests/test_a.py": "def test_a(): pass\n"}, ["-m pytest -q"]),
+    "pytest below src": (
+        {"pyproject.toml": "", "src/a.py": "", "tests/conftest.py": "", "tests/test_a.py": "import pytest\n"},
+        ['PYTHONPATH=src "$python" -m pytest -q'],
+    ),
+    "pytest that knows the path": (
+        {"pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['src']\n", "src/a.py": ""},
+        ['"$python" -m pytest -q', "!PYTHONPATH"],
+    ),
+    "pytest in requirements": ({"requirements-dev.txt": "pytest>=8\n", "setup.cfg": ""}, ["-m pytest"]),
+    "unittest": (
+        {"setup.py": "", "tests/test_a.py": "import unittest\n"},
+        ["-m unittest discover -s tests", "!pytest"],
+    ),
+    "unittest in a package": (
+        {"setup.py": "", "tests/__init__.py": "", "tests/test_a.py": ""},
+        ["discover -s tests -t ."],
+    ),
+    "uv": ({"pyproject.toml": "pytest", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
+    "poetry": ({"pyproject.toml": "pytest", "poetry.lock": ""}, ["poetry run python -m pytest -q"]),
+    "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test"]),
+    "Python without tests": ({"requirements.txt": ""}, ["-m compileall"]),
+    "Python files alone": ({"tool.py": ""}, ["-m compileall"]),
+    "Rust with a Python tool": ({"Cargo.toml": "", "tool.py": ""}, ["cargo test --workspace", "!python"]),
+    "npm": (
+        {"package.json": PACKAGE, "package-lock.json": "{}"},
+        ["then npm ci;", "npm run build", "CI=true npm run test"],
+    ),
+    "npm without a lock file": ({"package.json": PACKAGE}, ["npm install --no-package-lock"]),
+    "pnpm": (
+        {"package.json": PACKAGE, "pnpm-lock.yaml": ""},
+        ["pnpm install --frozen-lockfile", "pnpm run build", "pnpm run test"],
+    ),
+    "pnpm by name": ({"package.json": PACKAGE.replace("{", '{"packageManager": "pnpm@9.1.0",', 1)}, ["pnpm run test"]),
+    "yarn": ({"package.json": PACKAGE, "yarn.lock": ""}, ["yarn install --frozen-lockfile", "yarn run test"]),
+    "modern yarn": ({"package.json": PACKAGE, "yarn.lock": "", ".yarnrc.yml": ""}, ["yarn install --immutable"]),
+    "bun": ({"package.json": PACKAGE, "bun.lock": ""}, ["bun install --frozen-lockfile", "bun run test"]),
+    "npm init's test script": (
+        {"package.json": '{"scripts": {"build": "x", "test": "echo \\"Error: no test specified\\" && exit 1"}}'},
+        ["npm run build", "!run test"],
+    ),
+    "Node's own tests": ({"package.json": "{}", "a.test.js": ""}, ["node --test"]),
+    "workspaces": ({"package.json": '{"workspaces": ["a"]}'}, ["npm run build --workspaces --if-present"]),
+    "broken package.json beside Go": (
+        {"package.json": "{", "go.mod": ""},
+        ["# JavaScript (package.json): nothing", "go test ./..."],
+    ),
+    "package.json of odd types": (
+        {"package.json": '{"scripts": [], "packageManager": 3, "workspaces": 1}', "go.mod": ""},
+        ["npm run build"],
+    ),
+    "Deno": ({"deno.json": "{}"}, ["deno test"]),
+    "Go": ({"go.mod": ""}, ["go build ./...", "go test ./..."]),
+    "Go workspace": ({"go.work": "", "go.mod": ""}, ["xargs go build", "xargs go test"]),
+    "Maven": ({"pom.xml": ""}, ["mvn --batch-mode --no-transfer-progress verify"]),
+    "Maven wrapper": ({"pom.xml": "", "mvnw": ""}, ["sh ./mvnw "]),
+    "Gradle": ({"build.gradle.kts": "", "gradlew": ""}, ["sh ./gradlew --no-daemon"]),
+    ".NET solution": ({"My App.sln": "", "b.csproj": ""}, ["dotnet test './My App.sln'", "!b.csproj"]),
+    ".NET project": ({"a.csproj": ""}, ["dotnet test ./a.csproj"]),
+    "Elixir": ({"mix.exs": ""}, ["mix deps.get", "mix test"]),
+    "RSpec": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["bundle install", "bundle exec rspec"]),
+    "Rake": ({"Rakefile": "Rake::TestTask.new"}, ["rake test", "!bundle"]),
+    "Rake's default": ({"Rakefile": "task :x"}, ["rake\n"]),
+    "Composer script": ({"composer.json": '{"scripts": {"test": "x"}}'}, ["composer run-script test"]),
+    "PHPUnit": ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["vendor/bin/phpunit"]),
+    "CMake": (
+        {"CMakeLists.txt": "enable_testing()\n"},
+        ["cmake -S . -B build", "cmake --build build", "(cd build && ctest --output-on-failure)"],
+    ),
+    "CMake's own Makefile": ({"CMakeLists.txt": "", "Makefile": "CMAKE_SOURCE_DIR = /x\n"}, ["!make all"]),
+    "make": ({"Makefile": "all: a\na b: c\ntest: a\n"}, ["make all", "make test"]),
+    "make check": ({"makefile": "x := test:\nbuild:\ncheck test:\n"}, ["make build", "make check"]),
+    "make's default": ({"Makefile": "install:\n\techo all: x\n"}, ["default", "make\n"]),
+    "autotools": ({"configure.ac": "", "Makefile": "all:\n"}, ["autoreconf", "./configure", "make check"]),
+    "just": ({"justfile": "set shell := ['sh']\ntest arg='1': x\n"}, ["just test"]),
+    "a make beside Rust": (
+        {"Cargo.toml": "", "Makefile": "test:\n"},
+        ["cargo test", "# make (Makefile)", "# make test"],
+    ),
+    "several at once": (
+        {"pyproject.toml": "pytest", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
+        ["cargo test", "-m pytest", "npm run test", "go test"],
+    ),
+    "in folders": (
+        {"web app/package.json": PACKAGE, "api/go.mod": "", "node_modules/x/package.json": PACKAGE, ".x/go.mod": ""},
+        ["cd ./api\ngo build", "cd './web app'", "npm run test", "!node_modules/x", "!.x"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), KINDS.values(), ids=KINDS.keys())
+def test_the_script_fits_the_project(files, expected, tmp_path: Path):
+    found = build_script_for(lay(tmp_path, files))
+    assert found is not None
+    script = found[0]
+    assert_valid(script)
+    assert script.startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail\n" in script
+    position = 0
+    for command in expected:
+        if command.startswith("!"):
+            assert command[1:] not in script
+        else:
+            assert command in script[position:], script
+            position = script.index(command, position)
+
+
+@pytest.mark.parametrize("files", [{}, {"notes.txt": "x"}, {"package.json": "{}"}, {".hidden/go.mod": ""}])
+def test_nothing_recognised_gives_the_example(files, tmp_path: Path, run_code_commit: Run):
+    assert build_script_for(lay(tmp_path, files)) is None
+    done = run_code_commit(tmp_path, "init")
+    assert done.returncode == 0
+    assert "put your build and test commands into it" in done.stdout
+    assert build(tmp_path).returncode == 1, "a build that builds nothing must not pass"
+    assert_valid((tmp_path / "build.sh").read_text())
+
+
+def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
+    names = ["a\ntouch HACKED\n", "$(touch HACKED)", "`touch HACKED`", "'; touch HACKED; '", "-rf", "\x1b[2J"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        lay(tmp_path / name, {"Makefile": "test:\n\ttrue\n"})
+    found = build_script_for(tmp_path)
+    assert found is not None
+    lay(tmp_path, {"build.sh": found[0]})
+    assert subprocess.run(["bash", "build.sh"], cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert not list(tmp_path.rglob("HACKED"))
+    assert "\x1b" not in found[0]
+    (tmp_path / "two").mkdir()
+    lay(
+        tmp_path / "two",
+        {"$(touch HACKED).csproj": "", "x'; touch HACKED; '.csproj": "", "n\ntouch HACKED\n.csproj": ""},
+    )
+    assert_valid(build_script_for(tmp_path / "two")[0])
+    fake = lay(tmp_path / "bin", {"dotnet": "#!/bin/sh\nexit 0\n"})
+    (fake / "dotnet").chmod(0o755)
+    lay(tmp_path / "two", {"build.sh": build_script_for(tmp_path / "two")[0]})
+    environment = os.environ | {"PATH": f"{fake}:{os.environ['PATH']}"}
+    assert subprocess.run(["bash", "build.sh"], cwd=tmp_path / "two", env=environment, check=False).returncode == 0
+    assert not list(tmp_path.rglob("HACKED"))
+
+
+def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
+    os.mkfifo(tmp_path / "package.json")
+    (tmp_path / "go.mod").mkdir()
+    (tmp_path / "pyproject.toml").symlink_to("nowhere")
+    (tmp_path / "Makefile").write_bytes(b"\xff\x00" * 1000 + b"\ntest:\n" + b"a" * 3_000_000)
+    found = build_script_for(tmp_path)
+    assert found is not None
+    assert "make test" in found[0]
+
+
+def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
+    long = "a" * 1_000_000
+    lay(
+        tmp_path,
+        {"justfile": long, "Makefile": long, "CMakeLists.txt": "\n" * 1_000_000, "pubspec.yaml": "\n \n" * 300_000},
+    )
+    lay(
+        tmp_path,
+        {"Rakefile": "task" + " " * 1_000_000, "package.json": "[" * 1_000_000, "pyproject.toml": "a.b=" * 250_000},
+    )
+    assert build_script_for(tmp_path) is not None
+
+
+def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"Cargo.toml": "", ".gitignore": "/target"})
+    git(tmp_path, "init", "-q")
+    done = run_code_commit(tmp_path, "init")
+    assert done.returncode == 0, done.stderr
+    assert "wrote build.sh for Rust (Cargo.toml)" in done.stdout
+    places = [done.stdout.index(word, done.stdout.index("Next:")) for word in NEXT]
+    assert places == sorted(places)
+    assert (tmp_path / ".gitignore").read_text() == "/target\n/agent-config\n"
+    assert stat.S_IMODE((tmp_path / "agent-config").stat().st_mode) == 0o700
+    assert os.access(tmp_path / "build.sh", os.X_OK)
+    assert "agent-config" not in git(tmp_path, "status", "--porcelain")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and ".git/" not in str(path)}
+    again = run_code_commit(tmp_path, "init")
+    assert "nothing was written" in again.stdout
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_init_touches_nothing_that_exists(tmp_path: Path, run_code_commit: Run):
+    mine = {
+        ".gitignore": "/agent-config/\r\n",
+        "build.sh": "mine\n",
+        "agent-config/query.txt": "my task\n",
+        "go.mod": "",
+    }
+    lay(tmp_path, mine)
+    (tmp_path / "build.sh").chmod(0o640)
+    (tmp_path / "agent-config").chmod(0o755)
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    assert {name: (tmp_path / name).read_bytes().decode() for name in mine} == mine
+    assert stat.S_IMODE((tmp_path / "build.sh").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "agent-config").stat().st_mode) == 0o755
+
+
+def test_init_follows_no_link_out_of_the_project(tmp_path: Path, run_code_commit: Run):
+    root, outside = tmp_path / "project", tmp_path / "outside"
+    root.mkdir()
+    outside.write_text("outside\n")
+    (root / "build.sh").symlink_to("../not-there")
+    assert run_code_commit(root, "init").returncode == 0
+    assert not (tmp_path / "not-there").exists()
+    (root / ".gitignore").unlink()
+    (root / ".gitignore").symlink_to("../outside")
+    done = run_code_commit(root, "init")
+    assert (done.returncode, outside.read_text()) == (2, "outside\n")
+    assert ".gitignore is no regular file" in done.stderr
+
+
+PASSING = {
+    "pytest": {"pyproject.toml": "[tool.pytest.ini_options]\n", "test_a.py": "def test_a():\n    assert 1 + 1 == 2\n"},
+    "unittest": {
+        "setup.py": "",
+        "src/counting.py": "two = 2\n",
+        "tests/test_a.py": (
+            "import unittest, counting\n\n"
+            "class Counts(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1 + 1, counting.two)\n"
+        ),
+    },
+    "python files": {"a.py": "assert True\n"},
+    "npm": {
+        "package.json": '{"name": "a", "scripts": {"build": "node --check a.js", "test": "node a.js"}}',
+        "a.js": "if (1 + 1 !== 2) process.exit(1)\n",
+    },
+    "node": {
+        "package.json": '{"name": "a", "version": "1.0.0"}',
+        "a.test.js": "require('node:test')('counts', () => require('node:assert').equal(1 + 1, 2))\n",
+    },
+    "cargo": {
+        "Cargo.toml": '[package]\nname = "a"\nversion = "0.1.0"\nedition = "2021"\n',
+        "src/lib.rs": "#[test]\nfn counts() {\n    assert_eq!(1 + 1, 2);\n}\n",
+    },
+    "make": {
+        "Makefile": "CC ?= cc\nall: a\na: a.c\n\t$(CC) -o a a.c\ntest: a\n\t./a\n",
+        "a.c": "int main(void) { return 1 + 1 != 2; }\n",
+    },
+    "make below": {"one/Makefile": "test:\n\ttest 2 = 2\n", "two/Makefile": "test:\n\ttest $$((1 + 1)) = 2\n"},
+}
+NEEDS = {"npm": "npm", "node": "node", "cargo": "cargo", "make": "cc", "make below": "make", "pytest": "pytest"}
+FAILING = {
+    "pytest": ("test_a.py", "== 2", "== 3"),
+    "unittest": ("src/counting.py", "2", "3"),
+    "python files": ("a.py", "assert", "assert assert"),
+    "npm": ("a.js", "!== 2", "!== 3"),
+    "node": ("a.test.js", "1, 2", "1, 3"),
+    "cargo": ("src/lib.rs", "1, 2", "1, 3"),
+    "make": ("a.c", "!= 2", "!= 3"),
+    "make below": ("one/Makefile", "2 = 2", "2 = 3"),
+}
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_the_script_builds_the_project_and_fails_with_its_test(kind, tmp_path: Path, run_code_commit: Run):
+    if kind in NEEDS and shutil.which(NEEDS[kind]) is None:
+        pytest.skip(f"{NEEDS[kind]} is not installed")
+    lay(tmp_path, PASSING[kind])
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    home = pwd.getpwuid(os.getuid()).pw_dir  # rustup keeps its toolchains there
+    environment = {"RUSTUP_HOME": f"{home}/.rustup", "CARGO_HOME": f"{home}/.cargo"} | dict(os.environ)
+    passed = build(tmp_path, **environment)
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+    name, right, wrong = FAILING[kind]
+    text = (tmp_path / name).read_text()
+    assert right in text
+    (tmp_path / name).write_text(text.replace(right, wrong))
+    os.utime(tmp_path / name, (2**31, 2**31))  # make goes by the second on some file systems
+    failed = build(tmp_path, **environment)
+    assert failed.returncode != 0, failed.stdout + failed.stderr
