@@ -36,6 +36,8 @@ from code_commit.build.descendants import (
 from code_commit.build.launch import Launch, Started, launch
 
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+SETTLING = 0.05  # seconds in which a fresh `nohup` gets to ignore SIGHUP
+MOST_SETTLING = 0.5  # seconds for what a shell has forked to become the program that it was forked for
 LOOK_PAUSE = 0.05  # seconds between two looks at what is left after SIGTERM
 
 TERMINATE, KILL, HANG_UP = b"T", b"K", b"H"
@@ -142,6 +144,7 @@ class Keeper:
             if started.first:
                 os.kill(started.first, signal.SIGKILL)
             else:
+                _let_settle(started)
                 os.killpg(started.group, signal.SIGHUP)
                 os.killpg(started.group, signal.SIGCONT)
         reap([started.build])
@@ -159,10 +162,9 @@ class Keeper:
 
     def _report_end(self, started: Started) -> bool:
         """Tell the tool once that build.sh has ended. It stays a zombie, which keeps its group's number from others."""
-        ending = os.waitid(os.P_PID, started.build, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ending is None:
+        code = _exit_code(started.build)
+        if code is None:
             return False
-        code = ending.si_status if ending.si_code == os.CLD_EXITED else -ending.si_status
         self._answer(f"ended {code}")
         return True
 
@@ -182,3 +184,47 @@ class Keeper:
     def _answer(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the tool has gone: its control pipe says so too
             os.write(self._answers, line.encode() + b"\n")
+
+
+def _let_settle(started: Started) -> None:
+    """Give what the build started last the time to say that it wants to live on.
+
+    A shell that ends right behind `nohup server &` leaves a copy of itself that has yet to become nohup.
+    """
+    begun = time.monotonic()
+    quiet_since = begun
+    name = _name_of(started.build) or b"?"
+    while members := [pid for pid in find_descendants(os.getpid()) if _group_of(pid) == started.group]:
+        now = time.monotonic()
+        if any(_name_of(pid) == name for pid in members):
+            quiet_since = now
+        if now - quiet_since >= SETTLING or now - begun >= MOST_SETTLING:
+            return
+        time.sleep(KILL_PAUSE)
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
+def _name_of(pid: int) -> bytes:
+    """Return the name of a process's program; it has one where there is /proc, and keeps it as a zombie."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:  # noqa: PTH123 - many of them, and quickly
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _exit_code(pid: int) -> int | None:
+    """Return how a child ended, as subprocess numbers it, and leave it a zombie where that is possible."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+    ending = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ending is None:
+        return None
+    return ending.si_status if ending.si_code == os.CLD_EXITED else -ending.si_status

@@ -62,7 +62,7 @@ def mark(request: pytest.FixtureRequest) -> Iterator[str]:
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def needs_bwrap(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skip where no sandbox can be set up, and say why."""
     if shutil.which("bwrap") is None:

@@ -104,6 +104,17 @@ LEFT_BEHIND = {
 }
 
 
+@pytest.mark.parametrize("mode", ["off", "guard"])
+def test_a_nohup_in_the_last_line_has_time_to_become_one(build, request, mark, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    script = "#!/bin/bash\n" + "nohup sleep 60 > /dev/null 2>&1 &\n" * 20
+    built = build(script, mode=mode, environment={**os.environ, "MARK": mark})
+    assert built.result.passed
+    assert built.seconds < PAST_THE_END
+    assert len(alive(mark)) == 20
+
+
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 @pytest.mark.parametrize("name", LEFT_BEHIND)
 def test_what_a_build_leaves_behind_lives_on_only_if_it_was_meant_to(build, request, mark, mode, name):
