@@ -1,0 +1,451 @@
+"""`rollup`: which files it holds and how, what it leaves out and says of it, and that nothing can harm or stop it."""
+
+import base64
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import CODE_COMMIT, Run, git
+
+KEY = "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab"
+ROLLUP = "agent-config/codeRollup.txt"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    (folder / ".gitignore").write_text("/agent-config\n*.log\nhidden/\n")
+    git(folder, "add", "-A")
+    return folder
+
+
+@pytest.fixture
+def without_git(tmp_path: Path) -> dict[str, str]:
+    """An environment in which git is not installed."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    return {"PATH": str(programs)}
+
+
+def lay(folder: Path, files: dict[str, str | bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    lines = (folder / ROLLUP).read_bytes().split(b"\n")
+    return [line[4:-4].decode() for line in lines if line.startswith(b"--- ") and line.endswith(b" ---")]
+
+
+def rolled_up(run: Run, folder: Path, *arguments: str, **options) -> dict:
+    done = run(folder, "rollup", "--json", *arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def reasons(result: dict) -> dict[str, str]:
+    return {file["path"]: file["reason"] for file in result["left_out"]}
+
+
+def test_the_rollup_byte_for_byte(root: Path, run_code_commit: Run):
+    files = {
+        "b.txt": "two\n",
+        "a/z.txt": "no line end",
+        "a.txt": "",
+        "a/b/c.txt": "\ufeffBOM\r\nCRLF\r\n",
+        "é x.txt": "\n\n",
+        "tabs.txt": "\t\x0b\x0c\x1b[31m\u2028\n",
+    }
+    lay(root, files)
+    git(root, "add", "a.txt", "b.txt", ".gitignore")
+    done = run_code_commit(root, "rollup")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (root / ROLLUP).read_bytes() == (
+        b"--- .gitignore ---\n/agent-config\n*.log\nhidden/\n\n"
+        b"--- a.txt ---\n\n"
+        b"--- a/b/c.txt ---\n\xef\xbb\xbfBOM\r\nCRLF\r\n\n"
+        b"--- a/z.txt ---\nno line end\n\n"
+        b"--- b.txt ---\ntwo\n\n"
+        b"--- tabs.txt ---\n\t\x0b\x0c\x1b[31m\xe2\x80\xa8\n\n"
+        b"--- \xc3\xa9 x.txt ---\n\n\n\n"
+    )
+    assert stat.S_IMODE((root / ROLLUP).stat().st_mode) == 0o600
+    assert stat.S_IMODE((root / "agent-config").stat().st_mode) == 0o700
+    assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+    size = (root / ROLLUP).stat().st_size
+    assert f"{ROLLUP}: 7 files, {size:,} bytes, about " in done.stderr
+
+
+@pytest.mark.parametrize("repository", ["git", "no repository", "no git"])
+def test_ignored_files_stay_out_with_and_without_git(repository, root: Path, run_code_commit: Run, without_git):
+    lay(root, {"x.log": "no", "keep.txt": "yes", "hidden/x": "no", "sub/.gitignore": "*.tmp\n!important.log\n"})
+    lay(root, {"sub/a.tmp": "no", "sub/important.log": "yes", "sub/deep/a.log": "no", "nested/.git/config": "no"})
+    lay(root, {"nested/inside.txt": "another repository's", "agent-config/query.txt": "no", "sub/deep/ok": "yes"})
+    if repository == "git":
+        git(root, "add", "-f", "hidden/x")
+        git(root / "nested", "init", "-q")
+    else:
+        shutil.rmtree(root / ".git")
+        git(root / "nested", "init", "-q")
+    environment = without_git if repository == "no git" else {}
+    result = rolled_up(run_code_commit, root, env=environment)
+    expected = [".gitignore", "keep.txt", "sub/.gitignore", "sub/deep/ok", "sub/important.log"]
+    assert names(root) == sorted([*expected, "hidden/x"] if repository == "git" else expected)
+    assert reasons(result) == {"nested/": "submodule or other repository"}
+
+
+def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
+    other = root.parent / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    git(other, "commit", "-q", "--allow-empty", "-m", "x")
+    git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "module")
+    lay(root, {"bin": b"text\0", "latin.txt": b"caf\xe9\n", "cut.txt": b"x\xe2\x82", "utf16.txt": "x".encode("utf-16")})
+    lay(root, {"Cargo.lock": "x" * 70_000, "sub/uv.lock": "x" * 65_536, "gone.txt": "x", "openai-key.txt": "sk-other"})
+    lay(root, {"id": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "id.pub": "ssh-ed25519 x\n", "AGENT-CONFIG/a": "x"})
+    lay(root, {"was_folder/f": "secret", "was_file": "x"})
+    lay(root.parent, {"elsewhere/f": "from elsewhere"})
+    (root / "link").symlink_to("bin")
+    (root / "outward").symlink_to("../elsewhere")
+    git(root, "add", "-A")
+    lay(root, {"sub/.GIT/x": "x"})
+    (root / "gone.txt").unlink()
+    shutil.rmtree(root / "was_folder")
+    (root / "was_folder").symlink_to("../elsewhere")
+    (root / "was_file").unlink()
+    os.mkfifo(root / "was_file")
+    result = rolled_up(run_code_commit, root)
+    assert names(root) == [".gitignore", ".gitmodules", "id.pub", "sub/uv.lock"]
+    assert reasons(result) == {
+        "bin": "binary",
+        "latin.txt": "not UTF-8",
+        "cut.txt": "not UTF-8",
+        "utf16.txt": "binary",
+        "Cargo.lock": "large lock file",
+        "gone.txt": "deleted",
+        "openai-key.txt": "key file",
+        "id": "key file",
+        "link": "link",
+        "outward": "link",
+        "was_folder": "link",
+        "was_folder/f": "link",
+        "was_file": "no regular file",
+        "module": "submodule or other repository",
+    }
+    assert "from elsewhere" not in (root / ROLLUP).read_text()
+
+
+def test_the_limit_for_lock_files_can_be_set(root: Path, run_code_commit: Run):
+    lay(root, {"Cargo.lock": "x" * 70_000, "go.sum": "x" * 20, "a": "x"})
+    rolled_up(run_code_commit, root, "--lock-file-limit", "100000")
+    assert "Cargo.lock" in names(root)
+    assert reasons(rolled_up(run_code_commit, root, "--lock-file-limit", "10")) == {
+        "Cargo.lock": "large lock file",
+        "go.sum": "large lock file",
+    }
+
+
+SPELLINGS = {
+    "plain": KEY,
+    "upper case": KEY.upper(),
+    "base64": base64.b64encode(b"ab" + KEY.encode()).decode(),
+    "hex": KEY.encode().hex(),
+    "URL": "".join(f"%{code:02X}" for code in KEY.encode()),
+    "in two strings": KEY[:9] + '" \\\n  "' + KEY[9:],
+    "at the end of a large file": "x = 1\n" * 200_000 + KEY,
+    "over a chunk's border": "y" * (512 * 1024 - 20) + KEY + "\n" + "z" * 600_000,
+}
+
+
+@pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS.keys())
+def test_a_file_that_holds_a_key_stays_out_and_is_named(text, root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "before\n", "src/holds.py": f"key = '{text}'\n", "z.txt": "behind\n"})
+    lay(root, {"agent-config/gemini-key.txt": KEY + "\n"})
+    (root / "agent-config/gemini-key.txt").chmod(0o600)
+    (root / "agent-config").chmod(0o700)
+    done = run_code_commit(root, "rollup")
+    assert done.returncode == 0
+    assert names(root) == [".gitignore", "a.txt", "z.txt"]
+    assert (root / ROLLUP).read_bytes().endswith(b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n")
+    assert "warning: left out: holds an API key: src/holds.py" in done.stderr
+    assert KEY not in done.stderr
+
+
+def test_a_key_in_a_name_is_not_repeated(root: Path, run_code_commit: Run):
+    lay(root, {f"src/{KEY}.txt": "x", "a.txt": "x"})
+    done = run_code_commit(root, "rollup", "--verbose", "--json", env={"GEMINI_API_KEY": KEY})
+    assert done.returncode == 0
+    assert names(root) == [".gitignore", "a.txt"]
+    assert KEY not in done.stderr + done.stdout + (root / ROLLUP).read_text()
+    assert f"{'*' * (len(KEY) - 2)}ab" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["src"], ["src/a.py", "src/b.js", "src/gen/c.py"]),
+        (["*.py"], ["d.py", "src/a.py", "src/gen/c.py"]),
+        (["src/*.py", "d.py"], ["d.py", "src/a.py", "src/gen/c.py"]),
+        (["./src/a.py"], ["src/a.py"]),
+        (["."], [".gitignore", "d.py", "src/a.py", "src/b.js", "src/gen/c.py"]),
+        ([":!src"], [".gitignore", "d.py"]),
+        (["--exclude", "gen/", "--exclude", "*.js"], [".gitignore", "d.py", "src/a.py"]),
+        (["--exclude", "*.py", "--exclude", "!d.py", "src", "d.py"], ["d.py", "src/b.js"]),
+        (["--exclude", "/a.py"], [".gitignore", "d.py", "src/a.py", "src/b.js", "src/gen/c.py"]),
+    ],
+)
+@pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
+def test_pathspecs_and_patterns_narrow_it(arguments, expected, has_git, root: Path, run_code_commit: Run, without_git):
+    lay(root, {"src/a.py": "", "src/b.js": "", "src/gen/c.py": "", "d.py": ""})
+    if has_git:
+        git(root, "add", "src/a.py", "d.py")
+        rolled_up(run_code_commit, root, *arguments)
+    elif arguments[0].startswith(":"):
+        done = run_code_commit(root, "rollup", *arguments, env=without_git)
+        assert done.returncode == 2
+        assert "without git a PATHSPEC" in done.stderr
+        return
+    else:
+        rolled_up(run_code_commit, root, *arguments, env=without_git)
+    assert names(root) == expected
+
+
+def test_a_rollup_of_nothing_is_refused_and_the_old_one_stays(root: Path, run_code_commit: Run):
+    lay(root, {"bin": b"\0"})
+    rolled_up(run_code_commit, root)
+    before = (root / ROLLUP).read_bytes()
+    for arguments in (["not-there"], ["bin"], ["../outside"], [":(nonsense)x"], ["--exclude", "*"]):
+        done = run_code_commit(root, "rollup", *arguments)
+        assert done.returncode == 2, arguments
+        assert done.stderr.startswith("code-commit: "), done.stderr
+        assert (root / ROLLUP).read_bytes() == before
+        assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+    assert "binary 1" in run_code_commit(root, "rollup", "bin").stderr
+
+
+def test_a_folder_of_a_larger_repository_is_rolled_up_alone(root: Path, run_code_commit: Run):
+    lay(root, {"part/a": "x", "part/.gitignore": "agent-config\nb\n", "part/b": "x", "beside": "x", "part/c.log": "x"})
+    result = rolled_up(run_code_commit, root / "part", ":/", ".")
+    assert names(root / "part") == [".gitignore", "a"]
+    assert reasons(result)["../beside"] == "outside of this folder"
+
+
+def test_names_that_could_forge_a_line_or_a_terminal_stay_out(root: Path, run_code_commit: Run):
+    odd = [b"a\n--- b ---", b"\x1b[2J", b"latin-\xe9", "right\u202eleft".encode(), b"tab\t"]
+    for name in odd:
+        (Path(os.fsdecode(os.fsencode(root) + b"/" + name))).write_text("x")
+    lay(root, {"ok ": "x", "-rf": "x", "日本語": "x", "*": "x"})
+    done = run_code_commit(root, "rollup", "--verbose")
+    assert done.returncode == 0
+    assert names(root) == ["*", "-rf", ".gitignore", "ok ", "日本語"]
+    assert "\x1b" not in done.stderr
+    assert "unprintable name 5" in done.stderr
+    assert rolled_up(run_code_commit, root)["files"] == 5
+
+
+def test_fifos_sockets_and_devices_are_not_waited_for(root: Path, run_code_commit: Run, without_git):
+    shutil.rmtree(root / ".git")
+    lay(root, {"a": "x"})
+    os.mkfifo(root / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(root / "s"))
+        if os.geteuid() == 0:
+            os.mknod(root / "device", stat.S_IFCHR | 0o600, os.makedev(1, 5))
+        result = rolled_up(run_code_commit, root, env=without_git, timeout=20)
+    assert names(root) == [".gitignore", "a"]
+    assert set(reasons(result).values()) == {"no regular file"}
+
+
+def test_a_writer_that_waits_at_a_fifo_is_not_disturbed(root: Path, run_code_commit: Run):
+    lay(root, {"pipe": "x", "a": "x"})
+    git(root, "add", "-A")
+    (root / "pipe").unlink()
+    os.mkfifo(root / "pipe")
+    writer = subprocess.Popen(["sh", "-c", "echo written > pipe"], cwd=root)
+    time.sleep(0.2)
+    rolled_up(run_code_commit, root, timeout=20)
+    assert writer.poll() is None, "somebody opened the other end"
+    assert (root / "pipe").read_text() == "written\n"
+    assert writer.wait(10) == 0
+
+
+def test_what_cannot_be_read_is_named(root: Path, run_code_commit: Run):
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything")
+    lay(root, {"locked": "x", "folder/f": "x", "a": "x"})
+    git(root, "add", "locked", "folder")
+    (root / "locked").chmod(0)
+    (root / "folder").chmod(0)
+    try:
+        done = run_code_commit(root, "rollup")
+    finally:
+        (root / "folder").chmod(0o700)
+    assert done.returncode == 0
+    assert "unreadable: folder/f (Permission denied), locked (Permission denied)" in done.stderr
+
+
+def test_a_file_that_changes_while_it_is_read_is_left_out_or_whole(root: Path, run_code_commit: Run):
+    lay(root, {"moving.txt": "a" * 4_000_000, "a": "x"})
+    stop = threading.Event()
+
+    def change() -> None:
+        letter = 0
+        while not stop.is_set():
+            letter = (letter + 1) % 26
+            with (root / "moving.txt").open("r+b") as file:
+                file.write(bytes([97 + letter]) * 4_000_000)
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(3):
+            result = rolled_up(run_code_commit, root)
+            content = (root / ROLLUP).read_bytes()
+            assert content.startswith(b"--- .gitignore ---\n")
+            assert b"--- a ---\nx\n\n" in content
+            if "moving.txt" in reasons(result):
+                assert result["warnings"] == ["left out: changed while being read: moving.txt"]
+                assert len(content) < 1000
+    finally:
+        stop.set()
+        changer.join()
+
+
+def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
+    lay(root, {"a": "x" * 100})
+    rolled_up(run_code_commit, root)
+    before = (root / ROLLUP).read_bytes()
+    lay(root, {"b": "y" * 3_000_000})
+    done = subprocess.run(
+        [*CODE_COMMIT, "rollup"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)),
+    )
+    assert done.returncode == 2
+    assert "cannot be written, it is as it was: File too large" in done.stderr
+    assert (root / ROLLUP).read_bytes() == before
+    assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_at_any_time_the_rollup_is_the_old_or_the_new(signal_number, root: Path, run_code_commit: Run, whole):
+    lay(root, {f"{number}.txt": f"{number}\n" * 40_000 for number in range(40)})
+    lay(root, {ROLLUP: "old"})
+    rounds = 40 if whole else 6
+    seen = set()
+    for number in range(rounds):
+        (root / ROLLUP).write_text("old")
+        started = subprocess.Popen([*CODE_COMMIT, "rollup"], cwd=root, stderr=subprocess.DEVNULL)
+        time.sleep(0.15 + 0.6 * number / rounds)
+        started.send_signal(signal_number)
+        seen.add(started.wait())
+        content = (root / ROLLUP).read_bytes()
+        assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"9\n\n"))
+        if signal_number != signal.SIGKILL:
+            assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+    rolled_up(run_code_commit, root)
+    assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+
+
+def test_what_a_killed_rollup_left_goes_and_nothing_else(root: Path, run_code_commit: Run):
+    others = [".codeRollup.txt.swp", ".rollup-notes.new", "x.rollup-0123456789ab.new"]
+    lay(root / "agent-config", dict.fromkeys([*others, ".rollup-0123456789ab.new"], "x"))
+    rolled_up(run_code_commit, root)
+    assert sorted(path.name for path in (root / "agent-config").iterdir()) == sorted([*others, "codeRollup.txt"])
+
+
+def test_two_rollups_at_once_both_come_through(root: Path):
+    lay(root, {f"{number}.txt": f"{number}\n" * 5000 for number in range(50)})
+    both = [subprocess.Popen([*CODE_COMMIT, "rollup", "--quiet"], cwd=root) for _ in range(2)]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert len(names(root)) == 51
+    assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+
+
+def test_a_link_in_its_place_is_replaced_not_followed(root: Path, run_code_commit: Run):
+    (root / "agent-config").mkdir()
+    (root / "precious").write_text("mine")
+    (root / ROLLUP).symlink_to("../precious")
+    rolled_up(run_code_commit, root)
+    assert (root / "precious").read_text() == "mine"
+    assert not (root / ROLLUP).is_symlink()
+
+
+def test_what_it_says(root: Path, run_code_commit: Run):
+    lay(root, {f"{number:02}.txt": "x" * number for number in range(20)} | {"bin": b"\0", "b2": b"\0"})
+    done = run_code_commit(root, "rollup", "--verbose")
+    lines = done.stderr.splitlines()
+    assert lines[1] == "left out: binary 2"
+    assert lines[2:4] == ["  binary: b2", "  binary: bin"]
+    assert lines[4] == "largest files, in bytes:"
+    assert [line.split() for line in lines[5:]] == [["28", ".gitignore"]] + [
+        [str(n), f"{n}.txt"] for n in range(19, 10, -1)
+    ]
+    assert run_code_commit(root, "rollup", "--quiet").stderr == ""
+    result = rolled_up(run_code_commit, root)
+    assert (result["files"], result["bytes"]) == (21, (root / ROLLUP).stat().st_size)
+    assert result["largest"][1] == {"path": "19.txt", "bytes": 19}
+
+
+@pytest.mark.parametrize("number", [400, 100_000])
+def test_a_rollup_beyond_the_window_is_warned_of(number, root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "word " * number, "agent-config/config.toml": "context_window = 9000\n"})
+    done = run_code_commit(root, "rollup", env={"OPENAI_API_KEY": "sk-some-key-0123456789"})
+    assert done.returncode == 0
+    assert ("does not fit openai:" in done.stderr) == (number > 1000)
+    assert "does not fit" not in run_code_commit(root, "rollup").stderr
+
+
+def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
+    lay(root, {"a": "x", "agent-config/.transaction/stray": "x"})
+    from code_commit.apply.recovery import TRANSACTION_FOLDER
+
+    (root / "agent-config/.transaction").rename(root / "agent-config" / TRANSACTION_FOLDER)
+    run_code_commit(root, "rollup")
+    assert not (root / "agent-config" / TRANSACTION_FOLDER).exists()
+
+
+def test_what_check_sees_is_what_rollup_wrote(root: Path, run_code_commit: Run):
+    lay(root, {"a": "x"})
+    assert "codeRollup.txt is missing" in run_code_commit(root, "check").stdout
+    rolled_up(run_code_commit, root)
+    assert "codeRollup.txt is missing" not in run_code_commit(root, "check").stdout
+
+
+MEASURE = """
+import os, resource, sys
+done = os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-m", "code_commit", *sys.argv[1:]])
+print(done, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
+def test_memory_does_not_grow_with_the_tree_or_a_file(root: Path):
+    def most_megabytes(*arguments: str) -> int:
+        done = subprocess.run([sys.executable, "-c", MEASURE, *arguments], cwd=root, capture_output=True, check=True)
+        exit_code, megabytes = done.stdout.split()[-2:]
+        assert int(exit_code) == 0
+        return int(megabytes)
+
+    least = most_megabytes("rollup")
+    lay(root, {f"{number}.txt": "é" * 100_000 for number in range(100)} | {"large.txt": "é" * 20_000_000})
+    assert most_megabytes("rollup") < least + 15
+    assert (root / ROLLUP).stat().st_size > 60_000_000
