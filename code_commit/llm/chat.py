@@ -12,7 +12,7 @@ from code_commit.llm.answers import Answer, cut_off, reply_id
 from code_commit.llm.call import Call
 from code_commit.llm.connection import OpenReply, PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, member, text_of
-from code_commit.llm.models import estimate_tokens
+from code_commit.llm.models import estimate_tokens, takes_cache_options
 from code_commit.llm.server_sent_events import read_events
 from code_commit.llm.streams import counted_pieces, json_instead
 
@@ -33,6 +33,7 @@ class ChatAPI:
         host = urlsplit(base_url).hostname or ""
         is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", host) is not None
         self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
+        self._writes_cache = is_openai and takes_cache_options(choice.name)
 
     def request_body(self, prompt: Prompt) -> dict[str, Any]:
         """The text of a message is one string: not every server takes a list of blocks."""
@@ -47,6 +48,8 @@ class ChatAPI:
             body[self._limit_name] = self._settings.max_output_tokens
         if self._settings.reasoning_effort:
             body["reasoning_effort"] = self._settings.reasoning_effort
+        if self._writes_cache and not prompt.stable:
+            body["prompt_cache_options"] = {"mode": "explicit"}  # without a breakpoint: nothing is written and paid for
         return body
 
     def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:

@@ -11,7 +11,7 @@ from code_commit.llm.background import JobPaths, fetch_job, run_job
 from code_commit.llm.call import Call
 from code_commit.llm.connection import PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, member, text_of
-from code_commit.llm.refusals import error_message
+from code_commit.llm.refusals import error_message, explain_failure
 
 _RETRIED_CODES = frozenset(
     {"rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"}
@@ -74,7 +74,8 @@ class InteractionsAPI:
         if status == "failed" and any("safety" in code or "prohibited" in code for code in error_codes(final)):
             return f"filtered by the provider ({_complaint(final)})"
         call.replied(reply)
-        raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {_complaint(final)}".rstrip(": "))
+        complaint = "; ".join(filter(None, (explain_failure(error, call.subject) for error in _errors(final))))
+        raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {complaint}".rstrip(": "))
 
 
 def output_text(final: Any) -> str:

@@ -12,9 +12,9 @@ from code_commit.llm.answers import Answer, cut_off, reply_id
 from code_commit.llm.background import JobPaths, fetch_job, run_job
 from code_commit.llm.call import Call
 from code_commit.llm.connection import PassingFailure, Reply
-from code_commit.llm.json_values import count_of, list_of, text_of
+from code_commit.llm.json_values import count_of, list_of, member, text_of
 from code_commit.llm.models import takes_cache_options
-from code_commit.llm.refusals import error_message
+from code_commit.llm.refusals import error_message, explain_failure
 
 _CACHE_LIFE = "30m"
 _RETRIED_CODES = frozenset({"server_error", "rate_limit_exceeded"})
@@ -96,9 +96,8 @@ class ResponsesAPI:
         if status == "failed" and code in _REFUSAL_CODES:
             return f"refused ({code}: {error_message(final)})"
         call.replied(reply)
-        raise LLMError(
-            f"the job ended as '{status}' at {call.connection.host}: {code} {error_message(final)}".rstrip(": ")
-        )
+        complaint = explain_failure(member(final, "error"), call.subject)
+        raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {code} {complaint}".rstrip(": "))
 
 
 def output_text(final: Any) -> str:

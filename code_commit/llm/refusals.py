@@ -112,6 +112,14 @@ def refusal_of(reply: Reply, subject: Subject, pace: Pace) -> LLMError | Passing
     return failure
 
 
+def explain_failure(error: Any, subject: Subject) -> str:
+    """Return what a failed job's error says, with advice where repeating does not change it."""
+    body = {"error": error}
+    codes, message = set(_codes(body)), error_message(body)
+    advice = _lasting_advice(_embedded_status(body, codes), codes, message, body, subject)
+    return "; ".join(filter(None, (message, advice)))
+
+
 def unwrapped(body: Any) -> Any:
     """Return the error object that some Google replies put into a list of one."""
     return body[0] if isinstance(body, list) and len(body) == 1 else body

@@ -185,3 +185,26 @@ def test_a_server_that_wants_a_key_says_so():
             LLMError, match=r"answered 401: No key.; it wants a key: write one into agent-config/chat-key.txt"
         ):
             ask(WAYS["chat"], server, key=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        (
+            "responses",
+            {"error": {"code": "context_length_exceeded", "message": "Your input exceeds the context window."}},
+        ),
+        (
+            "interactions",
+            {"errors": [{"code": "invalid_request", "message": "The input token count (9) exceeds the maximum"}]},
+        ),
+    ],
+)
+def test_a_job_that_fails_over_its_length_says_what_to_do(name, body):
+    fault = Fault("status", "poll", body={"id": "resp_1", "status": "failed"} | body)
+    with FakeServer(["x"], [fault]) as server:
+        with pytest.raises(
+            LLMError, match=r"the job ended as 'failed' at 127.0.0.1: .*codeRollup.txt smaller"
+        ) as caught:
+            ask(WAYS[name], server)
+    assert str(caught.value).count("exceeds") == 1

@@ -215,3 +215,16 @@ def test_the_output_limit_of_chat_has_two_names():
     assert limit("https://api.openai.com/v1") == {"max_completion_tokens"}
     assert limit("http://127.0.0.1:11434/v1") == {"max_tokens"}
     assert limit("https://notopenai.com/v1") == {"max_tokens"}
+
+
+def test_chat_at_openai_pays_for_no_cache_either():
+    def body(base_url, model, prompt):
+        with open_way(type(WAYS["chat"])("chat", model), base_url) as llm:
+            return llm._api.request_body(prompt)
+
+    at_openai = body("https://api.openai.com/v1", "gpt-6.2-sol", PROMPT)
+    check(CompletionCreateParamsStreaming, at_openai)
+    assert at_openai["prompt_cache_options"] == {"mode": "explicit"}
+    assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-6.2-sol", CACHED_PROMPT)
+    assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-4.1", PROMPT)
+    assert "prompt_cache_options" not in body("https://openrouter.ai/api/v1", "openai/gpt-6.2-sol", PROMPT)
