@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 from apply_driver import NEW_FILES, SNAPSHOT, Tree, make_tree, read_tree, verified
-from kill_points import Driver
+from kill_points import MEMORY, Driver
 
 from code_commit.apply import apply_changes
-
-MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ needs_strace = pytest.mark.skipif(STRACE is None, reason="strace is not installe
 
 DRIVER = Path(__file__).with_name("apply_driver.py")
 SOURCE = Path(__file__).parents[2]
+MEMORY = Path("/dev/shm")
 
 CHANGING = [
     "write",

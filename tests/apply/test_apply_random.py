@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from apply_driver import Tree, make_tree, read_tree, verified
-from apply_fixtures import MEMORY
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kill_points import MEMORY
 
 from code_commit.apply import apply_changes, needs_recovery, recover, restore
 from code_commit.project import Project
