@@ -9,7 +9,6 @@ import errno
 import os
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -143,6 +142,8 @@ def _open_itself(path: str, flags: int) -> int:
 
 
 def _unnamed_file(folder: Path) -> BinaryIO:
+    import tempfile
+
     try:
         return tempfile.TemporaryFile(dir=folder)
     except OSError:
