@@ -4,6 +4,8 @@ One gate for everything that is printed: keys are censored and control character
 name nor a build's output can give orders to the terminal.
 """
 
+from __future__ import annotations  # a command that runs nothing prints without loading the run's record
+
 import os
 import sys
 import time
@@ -13,11 +15,12 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.changes import shown
 from code_commit.redaction import Redactor
-from code_commit.run_record import Attempt, Event, RunRecord, Totals
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
+
+    from code_commit.run_record import Attempt, Event, RunRecord, Totals
 
 FILES_SHOWN = 3
 """Names of changed files on a step's line; the log and `--verbose` have all of them."""
@@ -87,7 +90,7 @@ class Progress:
     def _begin_phase(self, phase: str) -> None:
         self._phase, self._phase_started, self._state = phase, time.monotonic(), ""
 
-    def _render(self) -> "Text":
+    def _render(self) -> Text:
         from rich.text import Text
 
         if not self._phase:
@@ -105,7 +108,7 @@ def is_live_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")
 
 
-def _open_live(stream: TextIO, render: object) -> "Live":
+def _open_live(stream: TextIO, render: object) -> Live:
     from rich.console import Console
     from rich.live import Live
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from code_commit.changes import shown
 from code_commit.config import ModelChoice, Provider, Settings
@@ -45,6 +44,8 @@ def _checked(url: str, allow_http: bool) -> str:  # noqa: FBT001 - it is the set
         raise NotSetUpError(
             "--base-url holds a blank, a backslash or a character that no URL has: write it percent-encoded"
         )
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         host, port, secret = parts.hostname, parts.port, parts.username is not None or parts.password is not None

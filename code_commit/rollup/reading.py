@@ -171,7 +171,7 @@ class _TextChecks:
     def __init__(self, redactor: Redactor) -> None:
         self.characters = 0
         self._redactor = redactor
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._decoder: codecs.IncrementalDecoder | None = None
         self._tail = b""
 
     def take(self, chunk: bytes, *, is_last: bool) -> None:
@@ -187,9 +187,11 @@ class _TextChecks:
         self._tail = b"" if is_last else searched[-_OVERLAP:]
 
     def _count(self, chunk: bytes, *, is_last: bool) -> None:
-        if chunk.isascii() and not self._decoder.getstate()[0]:
-            self.characters += len(chunk)
-            return
+        if self._decoder is None:
+            if chunk.isascii():
+                self.characters += len(chunk)
+                return
+            self._decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             self.characters += len(self._decoder.decode(chunk, final=is_last))
         except UnicodeDecodeError as error:
