@@ -1,15 +1,30 @@
 """Reading JSON that may be anything: what is missing or of another type comes back empty, nothing is raised."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 
 def parse_json(data: bytes | str) -> Any:
     """Return the parsed JSON. Raises ValueError where it is none, or nested so deep that nobody means it."""
     try:
-        return json.loads(data)
+        value = json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level if isinstance(outer, dict | list) for inner in _inner(outer)]
+        if not level:
+            return value
+    raise ValueError("nested too deep")
+
+
+_DEEPEST = 100
+"""What walks through a reply later does so by recursion; no API nests a tenth of that."""
+
+
+def _inner(container: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def member(value: object, *names: str) -> Any:

@@ -16,6 +16,7 @@ from code_commit.llm.pace import Pace
 from code_commit.llm.waiting import asked_delay
 
 LONGEST_MESSAGE = 600
+_LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 
 _MONEY = frozenset(
     [
@@ -133,7 +134,7 @@ def has_error(body: Any) -> bool:
 def error_message(body: Any) -> str:
     """Return what the API says, on one line that a terminal can show: any of the spellings, a page's title for HTML."""
     if isinstance(body, str):
-        title = re.search(r"(?is)<title>(.*?)</title>", body[:100_000])
+        title = re.search(r"(?is)<title>(.*?)</title>", body[:_LONGEST_HEAD])
         text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
     else:
         error = member(body, "error")

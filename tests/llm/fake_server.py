@@ -34,8 +34,9 @@ class Fault:
     """One thing that goes wrong, at the next request of its stage; `times` says how often.
 
     stage: `call` (the request that asks for the answer), `poll`, `cancel`.
-    kind:  status drop reset drop_mid_body reset_after_headers dribble stall garbage html wrong_length short_length
-           split duplicate error_event early_end bad_json no_terminal
+    kind, in place of a reply: status (with `status`, `headers`, `body`) html drop reset garbage silence dribble_headers
+    kind, in the middle of it: drop_mid_body reset_after_headers stall dribble wrong_length short_length bad_json
+    kind, in a stream: split duplicate error_event early_end
     """
 
     kind: str

@@ -83,6 +83,9 @@ CALL_FAULTS = {
     ),
     "200 with JSON of another kind": Case((Fault("status", status=200, body=[1, 2]),)),
     "200 with JSON too deep": Case((Fault("status", status=200, body=b"[" * 200_000),)),
+    "200 with JSON of 300 levels": Case(
+        (Fault("status", status=200, body=b'{"id": ' + b"[" * 300 + b"]" * 300 + b"}"),)
+    ),
     "400": Case(status(400), "answered 400: This is a 400.; the request was not accepted", retried=False),
     "400 prompt too long": Case(
         status(400, {"error": {"message": "prompt is too long: 1520294 tokens > 1000000 maximum"}}),
