@@ -139,7 +139,8 @@ def _hide_credentials(home: Path) -> Iterator[str]:
 
 
 def _bind(kind: str, path: Path) -> tuple[str, str, str]:
-    return kind, str(path), str(path)
+    real = os.path.realpath(path)  # bwrap mounts on no path that leads through a link
+    return kind, real, real
 
 
 def _git_folders(project: Project) -> Iterator[Path]:

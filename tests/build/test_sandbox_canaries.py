@@ -5,6 +5,7 @@ import os
 import pwd
 import shlex
 import shutil
+import subprocess
 import sys
 import time
 import zipfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from build_watch import alive
 
-from code_commit.build import choose_sandbox
+from code_commit.build import choose_sandbox, run_build
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
@@ -178,3 +179,52 @@ def test_a_sandbox_that_stops_working_is_an_error_and_no_failed_build(
     built = build("#!/bin/sh\nexit 0\n", mode="guard")
     assert "the sandbox cannot be set up: bwrap: no more" in str(built.error)
     assert built.seconds < 2
+
+
+def link_git(root):
+    (root / ".git").rename(root.parent / "elsewhere")
+    (root / ".git").symlink_to(root.parent / "elsewhere")
+
+
+def git_file(root):
+    (root / ".git").rename(root.parent / "elsewhere")
+    (root / ".git").write_text("gitdir: ../elsewhere\n")
+
+
+def link_agent_config(root):
+    (root / "agent-config").rename(root.parent / "elsewhere")
+    (root / "agent-config").symlink_to(root.parent / "elsewhere")
+
+
+def hooks_path(value):
+    return lambda root: subprocess.run(["git", "config", "core.hooksPath", value], cwd=root, check=True)
+
+
+ODD = {
+    "a link for .git": link_git,
+    "a file for .git": git_file,
+    "a link for agent-config": link_agent_config,
+    "no hooks": hooks_path("/dev/null"),
+    "hooks that are not there": hooks_path("no/such/folder"),
+    "hooks in the project": hooks_path("docs"),
+    "hooks everywhere": hooks_path("."),
+    "no agent-config": lambda root: shutil.rmtree(root / "agent-config"),
+    "a name to quote": lambda root: root.rename(root.parent / 'odd "name"\n  日本 $x'),
+}
+
+
+@pytest.mark.parametrize("mode", ["guard", "strict"])
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_project_is_guarded_all_the_same(project_folder, needs_bwrap, mode, name):
+    script = "git status --short >&2 || exit 3; echo x > new; ls agent-config; (: >> .gitignore) 2>&- && exit 4; exit 0"
+    (project_folder / "build.sh").write_text(f"#!/bin/bash\n{script}\n")
+    ODD[name](project_folder)
+    root = next(path for path in project_folder.parent.iterdir() if (path / "build.sh").exists())
+    project = find_project(root)
+    sandbox, _ = choose_sandbox(mode, project, Settings())
+    pieces = []
+    result = run_build(project, pieces.append, timeout=20, environment=dict(os.environ), sandbox=sandbox)
+    assert result.exit_code == 0, pieces
+    assert b"query.txt" not in b"".join(pieces)
+    if sandbox.namespace is not None:
+        os.close(sandbox.namespace)
