@@ -322,3 +322,12 @@ def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
             with pytest.raises(LLMError, match="answered 413: large; the prompt is too long"):
                 llm.complete(Prompt("", "", "x" * 3_000_000), Listener())
         thread.join()
+
+
+def test_without_variables_the_systems_authorities_are_asked(monkeypatch, certificate):
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with tls_server(certificate) as server:
+        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().pace()) as llm:
+            with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted"):
+                llm.complete(PROMPT, Listener())

@@ -1,0 +1,75 @@
+"""Anthropic's stream: every way in which it can be out of order, and every word that it can end with."""
+
+import json
+
+import pytest
+from asking import WAYS, ask
+from fake_apis import Answer, messages_events, named_events
+from fake_server import FakeServer, Fault
+
+EVENTS = messages_events("m", Answer("one two three"))
+START, STOP = EVENTS[0], EVENTS[-1]
+TEXT_START, TEXT_DELTA, TEXT_STOP = EVENTS[5], EVENTS[6], EVENTS[-3]
+
+
+def ask_messages(events):
+    body = b"".join(named_events(events))
+    with FakeServer(["second"], [Fault("status", body=body, headers={"content-type": "text/event-stream"})]) as server:
+        return ask(WAYS["messages"], server)
+
+
+DISORDER = {
+    "a second start": [*EVENTS[:6], START, *EVENTS[6:]],
+    "a block that begins twice": [*EVENTS[:7], TEXT_START, *EVENTS[7:]],
+    "a piece behind the end of its block": [*EVENTS[:-2], TEXT_DELTA, *EVENTS[-2:]],
+    "a piece of a block that never began": [event for event in EVENTS if event is not TEXT_START],
+    "a block without its end": [event for event in EVENTS if event is not TEXT_STOP],
+    "no stop_reason": [*EVENTS[:-2], STOP],
+    "no message_stop": EVENTS[:-1],
+}
+
+
+@pytest.mark.parametrize("name", DISORDER)
+def test_a_stream_out_of_order_is_asked_for_again(name):
+    response, listener = ask_messages(DISORDER[name])
+    assert response.text == "second"
+    assert len(listener.retries) == 1
+
+
+def test_events_that_nobody_knows_yet_are_passed_over():
+    news = {"type": "something_new", "index": 1, "delta": {"type": "text_delta", "text": "X"}}
+    delta = {"type": "content_block_delta", "index": 1, "delta": {"type": "new_delta", "text": "X"}}
+    response, listener = ask_messages([*EVENTS[:7], news, delta, *EVENTS[7:]])
+    assert response.complete_text() == "one two three"
+    assert not listener.retries
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("stop_sequence", None),
+        ("model_context_window_exceeded", "cut off at the end of the model's context window"),
+        ("pause_turn", "not finished (stop_reason pause_turn)"),
+        ("tool_use", "not finished (stop_reason tool_use)"),
+        ("something_new", "not finished (stop_reason something_new)"),
+        ("refusal", "refused"),
+    ],
+)
+def test_every_stop_reason(reason, words):
+    ending = json.loads(json.dumps(EVENTS[-2]))
+    ending["delta"]["stop_reason"] = reason
+    response, _ = ask_messages([*EVENTS[:-2], ending, STOP])
+    assert response.finish_reason == reason
+    assert response.incomplete == words
+
+
+def test_a_message_that_was_not_streamed():
+    message = START["message"] | {"content": [{"type": "text", "text": "plain"}], "stop_reason": "end_turn"}
+    with FakeServer(faults=[Fault("status", body=message)]) as server:
+        assert ask(WAYS["messages"], server)[0].complete_text() == "plain"
+
+
+def test_text_in_the_start_of_a_block_counts():
+    start = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "zero "}}
+    response, _ = ask_messages([start if event is TEXT_START else event for event in EVENTS])
+    assert response.text == "zero one two three"
