@@ -30,7 +30,8 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
         hint = "; a PATHSPEC is a path or a pattern of this project" if answer.returncode == NOT_A_REPOSITORY else ""
         raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
     paths = sorted(set(answer.stdout.split(b"\0")))
-    return Listing(paths[1:] if paths[0] == b"" else paths, complaint.split("\n") if complaint else [])
+    warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
+    return Listing([path for path in paths if path], warnings)
 
 
 def walk_files(root: Path, ignored: Callable[[Sequence[str]], Collection[str]]) -> Listing:

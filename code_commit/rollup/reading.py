@@ -69,7 +69,7 @@ class FileReader:
         os.close(self._root)
 
     def copy(self, name: str, output: Output) -> tuple[int, int]:
-        """Append the file to the rollup and return its bytes and characters. Raises UnfitFileError: nothing is added.
+        """Append the file; return its bytes and the characters added. Raises UnfitFileError: nothing was added.
 
         An OSError of the output goes on to the caller.
         """
@@ -94,7 +94,8 @@ class FileReader:
     def _append(self, name: str, file: int, before: os.stat_result, output: Output) -> tuple[int, int]:
         checks = _TextChecks(self._redactor)
         size, chunk = 0, b"\n"
-        output.write(f"--- {name} ---\n".encode())
+        header = f"--- {name} ---\n"
+        output.write(header.encode())
         while size < before.st_size:
             try:
                 chunk = os.read(file, min(CHUNK, before.st_size - size))
@@ -107,8 +108,9 @@ class FileReader:
             output.write(chunk)
         if size != before.st_size or not _is_same(os.fstat(file), before):
             raise UnfitFileError(CHANGED)
-        output.write(b"\n" if chunk.endswith(b"\n") else b"\n\n")
-        return size, checks.characters
+        end = b"\n" if chunk.endswith(b"\n") else b"\n\n"
+        output.write(end)
+        return size, len(header) + checks.characters + len(end)
 
     def _enter(self, name: str) -> None:
         """Make the folder the current one, walking to it from the root."""

@@ -23,7 +23,7 @@ LARGEST = 10
 
 @dataclass(slots=True)
 class Rollup:
-    """The rollup in numbers. `bytes` is the size of the whole, `characters` that of its files' texts."""
+    """The rollup in numbers: `bytes` and `characters` are those of the whole."""
 
     files: int = 0
     bytes: int = 0

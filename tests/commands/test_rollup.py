@@ -401,6 +401,7 @@ def test_what_it_says(root: Path, run_code_commit: Run):
     ]
     assert run_code_commit(root, "rollup", "--quiet").stderr == ""
     result = rolled_up(run_code_commit, root)
+    assert result["tokens"] == round(len((root / ROLLUP).read_text()) / 3.2)
     assert (result["files"], result["bytes"]) == (21, (root / ROLLUP).stat().st_size)
     assert result["largest"][1] == {"path": "19.txt", "bytes": 19}
 
