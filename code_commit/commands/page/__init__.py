@@ -5,6 +5,7 @@ Everything from the log is foreign text: it is escaped by the template, or by th
 """
 
 import base64
+import math
 import os
 import tempfile
 from contextlib import suppress
@@ -77,7 +78,7 @@ def _template() -> Any:
     )
     environment.filters["count"] = "{:,}".format
     environment.filters["seconds"] = _seconds
-    environment.filters["dollars"] = lambda cost: "not known" if cost is None else f"${cost:.4f}"
+    environment.filters["dollars"] = _dollars
     return environment.from_string(_resource("page.html.j2"))
 
 
@@ -90,8 +91,14 @@ def _one_line(value: object) -> object:
     return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _dollars(cost: float | None) -> str:
+    if cost is None:
+        return "not known"
+    return f"${cost:.4f}" if cost else "$0"
+
+
 def _seconds(seconds: float | None) -> str:
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return "-"
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"

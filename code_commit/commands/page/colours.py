@@ -69,7 +69,7 @@ def contrast(one: RGB, other: RGB) -> float:
 
 def readable(colour: RGB, panel: RGB) -> RGB:
     """Return the colour, moved towards black or white until it can be read on the panel."""
-    goal = 0 if luminance(panel) > 0.2 else 255
+    goal = _black_or_white(panel)[0]
     for percent in range(0, 101, 5):
         red, green, blue = ((part * (100 - percent) + goal * percent) // 100 for part in colour)
         if contrast((red, green, blue), panel) >= LEAST_CONTRAST:

@@ -124,9 +124,12 @@ class _Lines:
 def _cell(side: Side | None, lines: _Lines) -> Markup:
     if side is None:
         return Markup("<td class=e>")
-    text = line_markup(lines.pieces[side.index], side.marks)
-    note = Markup("<i>no line end</i>") if side.index in lines.unended else ""
-    return Markup("<td data-n={}>{}{}").format(side.number, text, note)
+    cell = _CELL + str(side.number) + _CELL_END + line_markup(lines.pieces[side.index], side.marks)
+    return cell + _NO_LINE_END if side.index in lines.unended else cell
+
+
+_CELL, _CELL_END = Markup("<td data-n="), Markup(">")
+_NO_LINE_END = Markup("<i>no line end</i>")
 
 
 def _coloured(highlighter: Highlighter, path: str, lines: Sequence[DiffLine], *, crlf: bool) -> _Lines:

@@ -132,12 +132,16 @@ def line_markup(pieces: Sequence[Piece], marks: Sequence[tuple[int, int]] = ()) 
     for style, text in pieces:
         for start, end, marked in _cut(position, min(position + len(text), MOST_SHOWN), marks):
             part = visible(text[start - position : end - position])
-            part = Markup("<span class={}>{}</span>").format(style, part) if style else part
-            parts.append(Markup("<mark>{}</mark>").format(part) if marked else part)
+            part = _OPENING + style + _OPENED + part + _CLOSING if style else part
+            parts.append(_MARK + part + _MARK_END if marked else part)
         position += len(text)
     if position > MOST_SHOWN:
         parts.append(Markup("<i>… {:,} more characters</i>").format(position - MOST_SHOWN))
     return Markup("").join(parts)
+
+
+_OPENING, _OPENED, _CLOSING = Markup("<span class="), Markup(">"), Markup("</span>")
+_MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 
 
 def _cut(start: int, end: int, marks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:

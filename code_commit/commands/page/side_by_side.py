@@ -12,6 +12,8 @@ Marks = tuple[tuple[int, int], ...]
 
 MOST_PAIRS = 2_500
 """Old times new lines of one block up to which the best pairs are searched for; above it lines pair in order."""
+MOST_IN_ORDER = 1_000
+"""Lines of such a block that pair; those behind stand beside each other with nothing marked in them."""
 MOST_MARKED = 1_000
 """Characters of a line up to which the changes within it are marked."""
 LEAST_ALIKE = 0.4
@@ -99,14 +101,15 @@ def _beside(old: int, old_end: int, new: int, new_end: int) -> Iterator[_Pair]:
 def _alike(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int, int]]:
     """Return the pairs of lines that are versions of each other: those with the greatest likeness in all."""
     if len(removed) * len(added) > MOST_PAIRS:
-        return [(i, i) for i in range(min(len(removed), len(added))) if likeness(removed[i], added[i]) >= LEAST_ALIKE]
+        paired = range(min(len(removed), len(added), MOST_IN_ORDER))
+        return [(i, i) for i in paired if likeness(removed[i], added[i]) >= LEAST_ALIKE]
     rows, columns = len(removed), len(added)
     alike = [[likeness(old, new) for new in added] for old in removed]
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
-            paired = best[i + 1][j + 1] + alike[i][j] if alike[i][j] >= LEAST_ALIKE else 0.0
-            best[i][j] = max(best[i + 1][j], best[i][j + 1], paired)
+            together = best[i + 1][j + 1] + alike[i][j] if alike[i][j] >= LEAST_ALIKE else 0.0
+            best[i][j] = max(best[i + 1][j], best[i][j + 1], together)
     pairs = []
     i = j = 0
     while i < rows and j < columns:

@@ -1,5 +1,6 @@
 """The run's time and tokens as bars of a chart, to scale."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,13 +36,13 @@ def time_line(attempts: Sequence[Attempt], total: float) -> tuple[list[list[Bar]
     """Return the bars of each attempt (`llm`, `change`, `build`), one behind the other, and the seconds of the axis."""
     spent = [
         [
-            ("llm", attempt.seconds or 0.0),
-            ("change", attempt.change_seconds or 0.0),
-            ("build", attempt.build.seconds if attempt.build else 0.0),
+            ("llm", _amount(attempt.seconds)),
+            ("change", _amount(attempt.change_seconds)),
+            ("build", _amount(attempt.build.seconds if attempt.build else None)),
         ]
         for attempt in attempts
     ]
-    span = max(total, sum(seconds for parts in spent for _, seconds in parts), 0.001)
+    span = max(_amount(total), sum(seconds for parts in spent for _, seconds in parts), 0.001)
     now = 0.0
     lanes = []
     for parts in spent:
@@ -49,7 +50,7 @@ def time_line(attempts: Sequence[Attempt], total: float) -> tuple[list[list[Bar]
         for kind, seconds in parts:
             if seconds > 0:
                 lane.append(_bar(kind, now, seconds, span))
-            now += max(0.0, seconds)
+            now += seconds
         lanes.append(lane)
     return lanes, span
 
@@ -59,15 +60,20 @@ def token_bars(attempts: Sequence[Attempt]) -> list[TokenBars]:
     usages = [attempt.usage or Usage() for attempt in attempts]
     read = max((usage.input for usage in usages), default=0)
     written = max((usage.output for usage in usages), default=0)
-    cost = max((attempt.cost_usd or 0.0 for attempt in attempts), default=0.0)
+    cost = max((_amount(attempt.cost_usd) for attempt in attempts), default=0.0)
     return [
         TokenBars(
             _stacked(("cached", usage.cached_input), ("fresh", usage.input - usage.cached_input), scale=read),
             _stacked(("reasoning", usage.reasoning), ("text", usage.output - usage.reasoning), scale=written),
-            _stacked(("cost", attempt.cost_usd or 0.0), scale=cost),
+            _stacked(("cost", _amount(attempt.cost_usd)), scale=cost),
         )
         for usage, attempt in zip(usages, attempts, strict=True)
     ]
+
+
+def _amount(number: float | None) -> float:
+    """What can be drawn of a number that a damaged record may hold."""
+    return max(0.0, number) if number is not None and math.isfinite(number) else 0.0
 
 
 def _stacked(*parts: tuple[str, float], scale: float) -> list[Bar]:

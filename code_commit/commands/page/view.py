@@ -65,6 +65,7 @@ class AttemptView:
     retries: Sequence[str]
     rejections: Sequence[RejectionView]
     diff: DiffView | None
+    is_result: bool
     build: BuildView | None
     links: Sequence[FileLink]
 
@@ -101,6 +102,7 @@ def run_view(run: LoggedRun, start: Path) -> RunView:
     attempts = record.attempts[:MOST_ATTEMPTS]
     terminal, diffs = TerminalMarkup(), DiffMarkup()
     result = _result(run, diffs)
+    only = _only_change(record) if result.diff and not result.unknown else None
     bars, span = time_line(attempts, record.totals.seconds)
     tokens = token_bars(attempts)
     views = [
@@ -112,7 +114,8 @@ def run_view(run: LoggedRun, start: Path) -> RunView:
             tokens[index],
             shortened(attempt.retries),
             _rejections(run, attempt),
-            _attempt_diff(run, attempt, DIFFS_ROOM // len(attempts), diffs),
+            None if attempt.number == only else _attempt_diff(run, attempt, DIFFS_ROOM // len(attempts), diffs),
+            attempt.number == only,
             build_view(run, f"{attempt.number}-build.txt", BUILDS_ROOM // len(attempts), terminal),
             log_links(run.folder, start, f"{attempt.number}-"),
         )
@@ -135,9 +138,10 @@ def run_view(run: LoggedRun, start: Path) -> RunView:
 
 def log_links(folder: Path, start: Path, prefix: str) -> list[FileLink]:
     """Return the files of a log folder whose names begin with `prefix`, in the order of an attempt."""
-    address = quote(os.fsencode(os.path.relpath(folder, start)))
+    way = os.path.relpath(folder, start)
+    address = "." if way == "." else f"./{quote(os.fsencode(way))}"
     found = [name for name in _LOG_FILES if (folder / f"{prefix}{name}").is_file()]
-    return [FileLink(f"{prefix}{name}", f"./{address}/{quote(prefix + name)}") for name in found]
+    return [FileLink(f"{prefix}{name}", f"{address}/{quote(prefix + name)}") for name in found]
 
 
 _LOG_FILES = ("", "query.txt", "query.json", "response.txt", "response.json", "changes.diff", "build.txt")
@@ -153,7 +157,7 @@ def _rejections(run: LoggedRun, attempt: Attempt) -> list[RejectionView]:
     views = [
         RejectionView(
             rejection.line,
-            rejection.path[:MOST_CHARACTERS],
+            "" if rejection.message.startswith(rejection.path) else rejection.path[:MOST_CHARACTERS],
             rejection.message[:MOST_CHARACTERS],
             rejection.rule,
             _line(source, rejection.line),
@@ -171,6 +175,12 @@ def _line(source: Sequence[bytes], number: int) -> str:
         return ""
     text = source[number - 1].decode("utf-8", "replace")
     return text if len(text) <= MOST_SOURCE else text[:MOST_SOURCE] + " …"
+
+
+def _only_change(record: RunRecord) -> int | None:
+    """Return the number of the attempt that alone made the result; its diff would be the same."""
+    applied = [attempt.number for attempt in record.attempts if attempt.verdict == "applied"]
+    return applied[0] if len(applied) == 1 else None
 
 
 def _attempt_diff(run: LoggedRun, attempt: Attempt, room: int, diffs: DiffMarkup) -> DiffView | None:
