@@ -3,7 +3,7 @@
 Rules by name, each in the module that owns it: `outside unclear-path windows-name too-long` (paths), `protected`
 (protected), `link not-a-file other-file-system other-repository immutable unreadable` (tree), `hidden` (repositories),
 `same-file` (twins), `ignored` (ignored), `not-allowed protected-by-option` (below), `not-text placeholder missing
-holds-key` (content), `stale` (rollup).
+holds-key markdown` (content), `stale` (rollup).
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,7 @@
 """What a file will hold, byte for byte, and what would lose content. The rules:
 
+unclear-path  a comment stands behind the path of a new file
+markdown      the content is wrapped in a Markdown code fence, as in a chat
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
@@ -8,6 +10,7 @@ holds-key     the content holds an API key
 
 import codecs
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -30,7 +33,8 @@ def find_content_fault(
         old = None if original is None else decode_text(original.content)
     except ValueError as error:
         return ("not-text", f"the file {error}, no response can hold it: leave it as it is"), change.line
-    fault = _text_fault(change.content, redactor)
+    fault = _comment_fault(change.path, original) or _text_fault(change.content, redactor)
+    fault = fault or _markdown_fault(change.path, change.content, old)
     if fault:
         return fault, change.line
     placeholder = find_placeholder(change.path, change.content, old)
@@ -59,6 +63,26 @@ def decode_text(content: bytes) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8 text (byte {error.start})") from error
+
+
+_COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")
+_PROSE = frozenset({"", ".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".org", ".qmd", ".rmd", ".tex", ".ipynb"})
+
+
+def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
+    """Tell `src/a.py (new file)` from a name: an extension, a blank and a comment, and no extension at the end."""
+    match = _COMMENT.fullmatch(path)
+    if original is not None or match is None or Path(path).suffix[1:].isalnum():
+        return None
+    return "unclear-path", f"has a comment behind the path: write {shown(match['path'])} alone behind the fence"
+
+
+def _markdown_fault(path: str, content: str, old: str | None) -> Fault | None:
+    if not content.startswith("```") or Path(path).suffix.lower() in _PROSE or (old or "").startswith("```"):
+        return None
+    if content.rstrip().endswith("\n```"):
+        return "markdown", "the content is wrapped in a Markdown code fence (```): send the file's own lines alone"
+    return None
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:

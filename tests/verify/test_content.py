@@ -127,6 +127,25 @@ def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder)
     assert broken(project_folder, change) == [("a.rs", 12, "placeholder")]
 
 
+@pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx\n```", "```c++\nx\n```\n\n"])
+def test_content_in_a_markdown_fence_is_rejected_but_where_it_belongs(project_folder, content):
+    assert broken(project_folder, FileReplacement("a.py", content, 3)) == [("a.py", 3, "markdown")]
+    for name in ("README.md", "docs/notes.txt", "README"):
+        verify(project_folder, FileReplacement(name, content))
+    (project_folder / "odd.tmpl").write_text("```\nold\n```\n")
+    verify(project_folder, FileReplacement("odd.tmpl", content))
+    verify(project_folder, FileReplacement("a.py", "```python\nx = 1\n"))
+
+
+def test_a_comment_behind_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
+    for path in ("src/a.py (new file)", "a.rs # the parser", "a.c // new", "lib/a.js <- changed", "a.go -- rewritten"):
+        assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "unclear-path")]
+    for path in ("My file (1).txt", "notes (draft)", "a # b.txt", "Foo - bar.swift", "v1.2 release/a.txt"):
+        verify(project_folder, FileReplacement(path, "x\n"))
+    (project_folder / "old.v2 (final)").write_text("x\n")
+    verify(project_folder, FileReplacement("old.v2 (final)", "y\n"))
+
+
 def test_a_removal_of_what_is_not_there_is_rejected(project_folder):
     assert broken(project_folder, FileRemoval("gone/x", 3), FileRemoval("ok.txt", 5)) == [("gone/x", 3, "missing")]
 
