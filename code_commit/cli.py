@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    options = vars(_parser().parse_args(arguments))
+    options = vars(_parser(arguments).parse_args(arguments))
     command: Callable[[dict[str, Any]], int] = options.pop("command", _run)
     try:
         _install_signal_handlers()
@@ -122,7 +122,8 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(arguments, namespace)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of those commands that may be meant: all of them cost start-up time."""
     parser = _Parser(
         prog="code-commit",
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
@@ -145,7 +146,8 @@ def _parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
         )
-        add_arguments(command)
+        if name in arguments:
+            add_arguments(command)
         command.set_defaults(command=function)
     return parser
 

@@ -38,7 +38,10 @@ def _write_agent_config(project: Project) -> list[str]:
     for source in sorted(_example("agent-config.example").iterdir(), key=lambda entry: entry.name):
         target = project.agent_config / source.name
         if not target.exists() and not target.is_symlink():
-            target.write_bytes(source.read_bytes())
+            content = source.read_bytes()
+            target.write_bytes(content)
+            if content.startswith(b"#!"):
+                target.chmod(0o755)
             written.append(f"wrote {AGENT_CONFIG}/{source.name}")
     return written
 

@@ -220,7 +220,8 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
     assert places == sorted(places)
     assert (tmp_path / ".gitignore").read_text() == "/target\n/agent-config\n"
     assert stat.S_IMODE((tmp_path / "agent-config").stat().st_mode) == 0o700
-    assert os.access(tmp_path / "build.sh", os.X_OK)
+    for path in tmp_path.rglob("*.sh"):
+        assert os.access(path, os.X_OK), path
     assert "agent-config" not in git(tmp_path, "status", "--porcelain")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and ".git/" not in str(path)}
     again = run_code_commit(tmp_path, "init")
