@@ -1,1 +1,4 @@
-"""The packaged system prompts, one text file each; a file of the same name in agent-config/system-prompts replaces one."""
+"""The packaged system prompts, one text file each.
+
+A file of the same name in agent-config/system-prompts replaces one.
+"""
