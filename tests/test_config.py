@@ -117,7 +117,15 @@ def test_the_example_config_shows_every_setting_with_its_default():
     shown = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = |\[prices)", "", text))
     assert shown.pop("prices")["my-model"]["input"] == 2.0
     defaults = Settings()
-    unset = {"max_output_tokens", "max_cost", "reasoning_effort", "allow", "protect", "sandbox_caches", "context_window"}
+    unset = {
+        "max_output_tokens",
+        "max_cost",
+        "reasoning_effort",
+        "allow",
+        "protect",
+        "sandbox_caches",
+        "context_window",
+    }
     for name in fields - unset:
         if name in shown:
             assert shown[name] == getattr(defaults, name), name
