@@ -66,6 +66,7 @@ def replaced(folder: Path, name: str) -> Iterator[Output]:
     _clear(folder)
     new, file = _create(folder)
     try:
+        os.fchmod(file, 0o600)  # whatever the umask took away
         output = Output(file)
         yield output
         output.flush()
@@ -86,7 +87,6 @@ def _create(folder: Path) -> tuple[Path, int]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
-            os.fchmod(file, 0o600)  # whatever the umask took away
             return new, file
         os.close(file)  # `_clear` of another process came between
 

@@ -345,24 +345,66 @@ def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
     assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_killed_at_any_time_the_rollup_is_the_old_or_the_new(signal_number, root: Path, run_code_commit: Run, whole):
-    lay(root, {f"{number}.txt": f"{number}\n" * 40_000 for number in range(40)})
-    lay(root, {ROLLUP: "old"})
-    rounds = 40 if whole else 6
-    seen = set()
+@pytest.fixture
+def large(root: Path) -> Path:
+    """A project whose rollup takes several writes, and one step back: the binary file shows itself at its end."""
+    lay(root, {f"{number}.txt": f"{number}\n" * 100_000 for number in range(10, 20)})
+    return lay(root, {"12.bin": "1" * 1_500_000 + "\0", ROLLUP: "old"})
+
+
+def left(folder: Path) -> list[str]:
+    return [path.name for path in (folder / "agent-config").iterdir()]
+
+
+def injected(folder: Path, call: str, what: str, number: int) -> subprocess.CompletedProcess[str]:
+    inject = f"inject={call}:{what}:when={number}"
+    command = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, *CODE_COMMIT, "rollup"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+CALLS = ["mkdir", "flock", "fchmod", "writev", "ftruncate", "rename"]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("call", CALLS)
+def test_killed_at_any_call_the_rollup_is_the_old_or_the_new(call, large: Path, run_code_commit: Run):
+    for number in range(1, 100):
+        (large / ROLLUP).write_text("old")
+        done = injected(large, call, "signal=SIGKILL", number)
+        content = (large / ROLLUP).read_bytes()
+        assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"19\n\n"))
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+        rolled_up(run_code_commit, large)
+        assert left(large) == ["codeRollup.txt"]
+    assert number > 1, f"there is no {call} to be killed at"
+    assert content != b"old"
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("call", ["fchmod", "writev", "ftruncate", "rename"])
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+def test_an_error_at_any_call_leaves_the_old_rollup(call, error, large: Path):
+    for number in range(1, 100):
+        done = injected(large, call, f"error={error}", number)
+        assert left(large) == ["codeRollup.txt"]
+        if done.returncode == 0:
+            break
+        assert (done.returncode, (large / ROLLUP).read_text()) == (2, "old")
+        assert "cannot be written, it is as it was" in done.stderr
+    assert number > 1, f"there is no {call} to fail"
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_it_leaves_nothing(signal_number, large: Path, whole):
+    rounds = 30 if whole else 5
     for number in range(rounds):
-        (root / ROLLUP).write_text("old")
-        started = subprocess.Popen([*CODE_COMMIT, "rollup"], cwd=root, stderr=subprocess.DEVNULL)
-        time.sleep(0.15 + 0.6 * number / rounds)
+        started = subprocess.Popen([*CODE_COMMIT, "rollup"], cwd=large, stderr=subprocess.DEVNULL)
+        time.sleep(0.3 + 0.5 * number / rounds)
         started.send_signal(signal_number)
-        seen.add(started.wait())
-        content = (root / ROLLUP).read_bytes()
-        assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"9\n\n"))
-        if signal_number != signal.SIGKILL:
-            assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
-    rolled_up(run_code_commit, root)
-    assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
+        assert started.wait() in (0, -signal_number, 128 + signal_number)
+        assert left(large) == ["codeRollup.txt"]
 
 
 def test_what_a_killed_rollup_left_goes_and_nothing_else(root: Path, run_code_commit: Run):
