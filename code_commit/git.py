@@ -18,12 +18,14 @@ def find_git() -> str | None:
     return shutil.which("git")
 
 
-def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> "CompletedProcess[bytes]":
+def ask_git(
+    arguments: Sequence[str], cwd: Path, stdin: bytes = b"", timeout: float | None = None
+) -> "CompletedProcess[bytes]":
     """Run one read-only git command in `cwd` and return it, whatever its exit code.
 
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
     repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
-    Raises FileNotFoundError where git is not installed.
+    Raises FileNotFoundError where git is not installed, TimeoutExpired after `timeout` seconds.
     """
     import subprocess
 
@@ -36,4 +38,5 @@ def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> "Complet
         input=stdin,
         capture_output=True,
         check=False,
+        timeout=timeout,
     )

@@ -4,10 +4,14 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
 from code_commit.git import NOT_A_REPOSITORY, ask_git
+
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     The same answer as with `--deduplicate` (git 2.31), also by an older git.
     """
     arguments = [*options, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
-    answer = ask_git(arguments, root)
+    answer = _ask(arguments, root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
     if answer.returncode != 0:
         hint = "; a PATHSPEC is a path or a pattern of this project" if answer.returncode == NOT_A_REPOSITORY else ""
@@ -32,6 +36,33 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     paths = sorted(set(answer.stdout.split(b"\0")))
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
     return Listing([path for path in paths if path], warnings)
+
+
+_PATIENCE = 3.0
+"""Seconds that git may take before it is looked for what it may wait for."""
+
+
+def _ask(arguments: Sequence[str], root: Path) -> "CompletedProcess[bytes]":
+    from subprocess import TimeoutExpired
+
+    try:
+        return ask_git(arguments, root, timeout=_PATIENCE)
+    except TimeoutExpired as error:
+        blocking = _find_blocking(root)
+        if blocking is not None:
+            message = f"{shown(blocking)} is no regular file, git would wait for it for ever: remove it"
+            raise NotSetUpError(message) from error
+    return ask_git(arguments, root)
+
+
+def _find_blocking(root: Path) -> str | None:
+    """Return a .gitignore that can be waited for, a FIFO for instance."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != ".git"]
+        path = Path(folder, ".gitignore")
+        if path.name in names and not (path.is_symlink() or path.is_file()):
+            return str(path.relative_to(root))
+    return None
 
 
 def walk_files(root: Path, ignored: Callable[[Sequence[str]], Collection[str]]) -> Listing:

@@ -284,6 +284,15 @@ def test_a_writer_that_waits_at_a_fifo_is_not_disturbed(root: Path, run_code_com
     assert writer.wait(10) == 0
 
 
+@pytest.mark.parametrize("has_git", [True, False], ids=["git", "no git"])
+def test_an_ignore_file_that_git_would_wait_for_is_named(has_git, root: Path, run_code_commit: Run, without_git):
+    lay(root, {"sub/a": "x"})
+    os.mkfifo(root / "sub/.gitignore")
+    done = run_code_commit(root, "rollup", env={} if has_git else without_git, timeout=30)
+    assert done.returncode == 2
+    assert "sub/.gitignore is no regular file, git would wait" in done.stderr
+
+
 def test_what_cannot_be_read_is_named(root: Path, run_code_commit: Run):
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
