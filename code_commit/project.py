@@ -118,4 +118,4 @@ def read_query(project: Project) -> str:
 
 def read_codebase(project: Project) -> str:
     """Return the code rollup, unchanged. Raises NotSetUpError."""
-    return read_text(project.codebase_file, "write the codebase into it: code-commit rollup")
+    return read_text(project.codebase_file, "write the codebase into it, as code-commit rollup does")

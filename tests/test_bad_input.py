@@ -75,7 +75,7 @@ CASES: dict[str, Case] = {
     "everything missing": (
         lambda root: [shutil.rmtree(config(root)), (root / "build.sh").unlink(), (root / ".gitignore").unlink()],
         [],
-        [".gitignore is missing", "query.txt is missing", "codeRollup.txt is missing", "build.sh is missing"],
+        [".gitignore is missing", "query.txt is missing", "codeRollup.txt is missing", "build.sh is missing", "code-commit init writes"],
     ),
     "no ignore file": (lambda root: (root / ".gitignore").unlink(), [], [".gitignore is missing"]),
     "no ignore line": (lambda root: (root / ".gitignore").write_text("/target\n"), [], [".gitignore lacks the line /agent-config"]),

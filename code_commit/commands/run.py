@@ -38,7 +38,8 @@ def run_main_job(
     repair_interrupted_apply(project, progress)
     ready = check_project(project, options, environment)
     if ready.problems:
-        raise NotSetUpError("\n".join(ready.problems))
+        hint = [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
+        raise NotSetUpError("\n".join(ready.problems + hint))
     choice, task = ready.choice, ready.task
     assert choice is not None and task is not None  # noqa: S101, PT018 - no problem was found
     with begun(project, "run", ready, progress) as log:
