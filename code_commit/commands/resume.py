@@ -55,7 +55,8 @@ def resume_run(project: Project, run: str, options: Mapping[str, Any], progress:
         stack.enter_context(progress)
         llm = stack.enter_context(open_llm(choice, ready.key, settings, project, _earlier(record)))
         stack.enter_context(rolled_back(project, log, wanted=settings.rollback))
-        return run_workflow(job_of(project, ready, os.environ), task, _fetching_first(llm, log), log)
+        job = job_of(project, ready, os.environ, _answers(log))
+        return run_workflow(job, task, _fetching_first(llm, log), log)
 
 
 def _find_resumable(project: Project, run: str) -> tuple[Path, RunRecord]:
@@ -83,6 +84,11 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
     except ValidationError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
     return {name: getattr(settings, name) for name in record.options} | {"model": record.model}
+
+
+def _answers(log: RunLog) -> str:
+    applied = [attempt.number for attempt in log.record.attempts if attempt.verdict == "applied"]
+    return "".join((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)
 
 
 def _earlier(record: RunRecord) -> Earlier:

@@ -77,13 +77,16 @@ def begun(project: Project, command: Command, ready: Readiness, progress: Progre
         yield log
 
 
-def job_of(project: Project, ready: Readiness, environment: Mapping[str, str]) -> Job:
-    """Return the rules of a run that is ready, as they are before anything is changed."""
+def job_of(project: Project, ready: Readiness, environment: Mapping[str, str], answers: str = "") -> Job:
+    """Return the rules of a run that is ready, as they are before anything is changed.
+
+    `answers` are the LLM's own earlier responses in a run that is resumed: it knows what they hold.
+    """
     settings = ready.settings
     assert settings is not None  # noqa: S101 - no problem was found
     has_codebase = ready.task is None and project.codebase_file.exists()
     codebase = ready.task.codebase if ready.task else read_codebase(project) if has_codebase else None
-    rules = capture_rules(project, settings, codebase, ready.redactor)
+    rules = capture_rules(project, settings, codebase and codebase + answers, ready.redactor)
     return Job(project, settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
 
 

@@ -161,6 +161,18 @@ def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_c
     assert [attempt["verdict"] for attempt in record(root)["attempts"]] == ["applied", "applied"]
 
 
+def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commit: Run):
+    recorded = root / "agent-config" / "recorded"
+    recorded.mkdir()
+    (recorded / "1-response.txt").write_text("^^^ok.txt\nwrong\n^^^end\n")
+    arguments = ["--model", "replay:agent-config/recorded", "--strict"]
+    assert run_code_commit(root, *arguments).returncode == 3  # there is no second response yet
+    (recorded / "2-response.txt").write_text(RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert len(record(root)["attempts"]) == 2
+
+
 def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     recorded = root / "agent-config" / "recorded"
     recorded.mkdir()

@@ -13,8 +13,9 @@ from code_commit.commands.page.unified import DiffLine, FileDiff, Hunk
 MOST_FILES = 1_000
 MOST_FILE_SHARE = 0.6
 """What one file may take of the space of its diff, where others follow."""
-OPEN_ROWS = 400
-"""A file with more rows than these is folded at first."""
+OPEN_LINES = 400
+MOST_PRINTED_LINES = 4_000
+"""A file that shows more lines than these is folded at first, and is printed only when its reader unfolds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,15 @@ class FileView:
     added: int
     removed: int
     rows: Markup
-    folded: bool
+    lines: int
+
+    @property
+    def folded(self) -> bool:
+        return self.lines > OPEN_LINES
+
+    @property
+    def is_long(self) -> bool:
+        return self.lines > MOST_PRINTED_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,30 +63,26 @@ class DiffMarkup:
             share = room if number == len(files) else int(room * MOST_FILE_SHARE)
             if share < _LEAST_ROOM:
                 break
-            rows, count = self._rows(file, source, share)
+            rows, lines = self._rows(file, source, share)
             added, removed = counts.get(file.path, (file.count("+"), file.count("-")))
             path = shown(file.path)
-            views.append(
-                FileView(f"{anchor}-{number}", path, _note(file), added, removed, rows, folded=count > OPEN_ROWS)
-            )
+            views.append(FileView(f"{anchor}-{number}", path, _note(file), added, removed, rows, lines))
             room -= len(rows) + len(path) + _LEAST_ROOM
         return DiffView(views, len(files) - len(views), source)
 
     def _rows(self, file: FileDiff, source: str, room: int) -> tuple[Markup, int]:
-        """Return a file's rows and how many there are."""
-        parts: list[str] = []
-        count = 0
+        """Return a file's rows and how many lines of the diff they show."""
+        parts: list[Markup] = []
         total = sum(len(hunk.lines) for hunk in file.hunks)
-        seen = 0
+        shown_lines = 0
         for hunk in file.hunks:
             for lines, body in self._hunk(file, hunk):
                 if room < len(body):
-                    return Markup("").join([*map(Markup, parts), _cut_off(total - seen, source)]), count
+                    return Markup("").join([*parts, _cut_off(total - shown_lines, source)]), shown_lines
                 parts.append(body)
                 room -= len(body)
-                seen += lines
-                count += 1
-        return Markup("").join(map(Markup, parts)), count
+                shown_lines += lines
+        return Markup("").join(parts), shown_lines
 
     def _hunk(self, file: FileDiff, hunk: Hunk) -> Iterator[tuple[int, Markup]]:
         """Yield a hunk's heading and rows, each with the number of diff lines in it."""

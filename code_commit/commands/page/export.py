@@ -25,6 +25,8 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
     Raises NotSetUpError where there is no such run, the file cannot be written, or no browser started.
     """
+    if options.get("open") and (options.keys() & {"json", "markdown"} or options.get("html") == "-"):
+        raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
     redactor = Redactor(find_secrets(project))
     run = options.get("run") or ""
     if options.get("json") and not run:
@@ -49,8 +51,6 @@ def _find(project: Project, name: str, redactor: Redactor) -> LoggedRun:
 def _page(logged: LoggedRun, options: Mapping[str, Any]) -> bytes:
     target = options.get("html") or str(logged.folder / PAGE)
     if target == "-":
-        if options.get("open"):
-            raise NotSetUpError("--open needs a file: name one with --html FILE instead of -")
         return render_page(logged, Path.cwd())
     start = Path(os.path.realpath(target)).parent
     path = write_page(Path(target), render_page(logged, start))

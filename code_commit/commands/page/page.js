@@ -70,7 +70,7 @@
 
   let folded = [];
   window.addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open]):not(.long)")];
     for (const element of folded) element.open = true;
   });
   window.addEventListener("afterprint", () => { for (const element of folded) element.open = false; });

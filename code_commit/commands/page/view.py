@@ -173,8 +173,13 @@ def _rejections(run: LoggedRun, attempt: Attempt) -> list[RejectionView]:
 def _line(source: Sequence[bytes], number: int) -> str:
     if not 0 < number <= len(source):
         return ""
-    text = source[number - 1].decode("utf-8", "replace")
-    return text if len(text) <= MOST_SOURCE else text[:MOST_SOURCE] + " …"
+    return _one_line(source[number - 1].decode("utf-8", "replace"), MOST_SOURCE)
+
+
+def _one_line(text: str, most: int) -> str:
+    """Return a line as it is laid out: the tabs as blanks, without the CR at its end, cut where it is too long."""
+    text = text.removesuffix("\r").expandtabs(4)
+    return text if len(text) <= most else text[:most] + " …"
 
 
 def _only_change(record: RunRecord) -> int | None:
@@ -210,7 +215,7 @@ def _result(run: LoggedRun, diffs: DiffMarkup) -> ResultView:
 
 def shortened(lines: Sequence[str]) -> list[str]:
     """Return the first lines of a list that may be of any length."""
-    first = [line if len(line) <= MOST_CHARACTERS else line[:MOST_CHARACTERS] + " …" for line in lines[:MOST_LINES]]
+    first = [_one_line(line, MOST_CHARACTERS) for line in lines[:MOST_LINES]]
     return [*first, f"{len(lines) - MOST_LINES:,} more are in run.json"] if len(lines) > MOST_LINES else first
 
 
@@ -224,4 +229,4 @@ def _query(run: LoggedRun) -> list[str]:
     text = run.redactor.redact(query.head).strip()
     if not text or query.left_out or b"[query]\n" + text not in prompt.replace(b"[query]\n\n", b"[query]\n"):
         return []
-    return text.decode("utf-8", "replace").split("\n")
+    return [_one_line(line, MOST_QUERY) for line in text.decode("utf-8", "replace").split("\n")]
