@@ -137,7 +137,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="code-commit")
-    _add_settings(parser)
+    if not arguments or arguments[0] not in _COMMANDS_BY_NAME:
+        _add_settings(parser)
     for name, function, help_text, add_arguments in _COMMANDS:
         command = commands.add_parser(
             name,

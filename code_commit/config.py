@@ -130,15 +130,17 @@ def load_settings(
 
 def read_config_file(path: Path) -> dict[str, Any]:
     """Return the settings that config.toml names, {} where there is none. Raises NotSetUpError."""
-    import tomllib
-
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        content = path.read_bytes()
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+    import tomllib
+
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NotSetUpError(f"{shown_path} is not valid TOML: {error}") from error
     if not table:

@@ -12,10 +12,9 @@ NOT_A_REPOSITORY = 128
 
 
 def find_git() -> str | None:
-    """Return the path of the git program, None where there is none."""
-    import shutil
-
-    return shutil.which("git")
+    """Return the path of the git program, None where there is none: as `shutil.which`, without its start-up time."""
+    programs = (Path(folder, "git") for folder in os.get_exec_path())
+    return next((str(program) for program in programs if program.is_file() and os.access(program, os.X_OK)), None)
 
 
 def ask_git(
