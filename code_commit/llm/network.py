@@ -71,12 +71,18 @@ class NetworkLLM:
             raise LLMError(failure.reason) from None
 
     def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        self.budget.check(prompt)
+        self.budget.check(prompt, self._count(prompt, listener) if self.budget.has_limit else None)
         body = self._api.request_body(prompt)
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
         answer = call.retried(lambda: self._api.ask(call, body))
         return self._finished(call, answer)
+
+    def _count(self, prompt: Prompt, listener: ExchangeListener) -> int | None:
+        from code_commit.llm.counting import count_tokens
+
+        call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
+        return count_tokens(call, self._choice, prompt)
 
     def _finished(self, call: Call, answer: Answer) -> Response:
         call.finished(answer.status, answer.headers, answer.body)
