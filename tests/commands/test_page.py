@@ -527,3 +527,70 @@ def test_a_code_span_is_one_span_on_one_line(text):
 
 def test_a_fence_is_longer_than_what_it_holds():
     assert fenced(["`````"]) == ["``````text", "`````", "``````"]
+
+
+def test_open_goes_with_a_page_only(hostile: Path, run_code_commit: Run):
+    for arguments in (["--json"], ["--markdown"], ["--html", "-"]):
+        done = run_code_commit(hostile, "log", "--open", *arguments)
+        assert done.returncode == 2
+        assert "--open" in done.stderr
+        assert done.stdout == ""
+
+
+def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
+    project_folder: Path, run_code_commit: Run, tmp_path: Path
+):
+    good, bad = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nstill not\n^^^end\n^^^deep/new.txt\n^^^end\n"
+    (tmp_path / "answer").write_text(good)
+    recorded_run(project_folder, run_code_commit, [good], "--dry-run")
+    text = Page(page_of(project_folder)).text
+    assert "Verified, nothing was changed" in text
+    assert "The run changed no file." in text
+    assert "verified, not applied" in text
+    assert "attempt-1-file-1" in page_of(project_folder)
+
+    recorded_run(project_folder, run_code_commit, [bad], "--rollback", "--max-repairs", "0")
+    text = Page(page_of(project_folder)).text
+    assert "The build still fails" in text
+    assert "The run was rolled back" in text
+    assert "deep/new.txt +0 \N{MINUS SIGN}0 new It is empty." in " ".join(text.split())
+
+    assert run_code_commit(project_folder, "apply", str(tmp_path / "answer")).returncode == 0
+    text = Page(page_of(project_folder)).text
+    assert "Applied, not built" in text
+    assert "no LLM" in text
+
+    assert run_code_commit(project_folder, "undo").returncode == 0
+    text = Page(page_of(project_folder)).text
+    assert "Undone" in text
+    assert "ok.txt +1 \N{MINUS SIGN}1" in text
+
+
+def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    embellish(folder, status="running", exit_code=None, pid=2**22 - 3)
+    assert "Killed while it ran" in Page(page_of(hostile)).text
+
+
+def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit: Run):
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    record = json.loads((folder / "run.json").read_text())
+    record["attempts"] = [dict(attempt) for attempt in record["attempts"] * 100]
+    record["attempts"][0] |= {"seconds": -1.0, "cost_usd": 1e300, "change_seconds": 1e300}
+    record["warnings"] = ["w" * 5_000] * 1_000
+    record["attempts"][1]["rejections"] = [{"path": "p", "line": 10**9, "rule": "r", "message": "m"}] * 10_000
+    (folder / "run.json").write_text(json.dumps(record))
+    page = page_of(hostile)
+    assert len(page) < 10_000_000
+    text = Page(page).text
+    assert "200 more attempts are not shown" in text
+    assert "9,800 more reasons are in run.json" in text
+    assert "800 more are in run.json" in text
+
+
+def test_the_task_is_shown_while_it_is_the_one_of_the_run(hostile: Path, run_code_commit: Run):
+    assert "Greet in German." in Page(page_of(hostile)).text
+    (hostile / "agent-config/query.txt").write_text("Something else.\n")
+    text = Page(page_of(hostile)).text
+    assert "Greet in German." not in text
+    assert "Something else." not in text

@@ -35,6 +35,13 @@ class FileView:
         return self.lines > OPEN_LINES
 
     @property
+    def without_lines(self) -> str:
+        """What to say of a file that has no rows."""
+        if self.note.startswith("new"):
+            return "It is empty."
+        return "It was empty." if self.note == "deleted" else "No line of it changed."
+
+    @property
     def is_long(self) -> bool:
         return self.lines > MOST_PRINTED_LINES
 
