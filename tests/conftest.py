@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from code_commit.run_record import load_run_record
+
 CODE_COMMIT = [sys.executable, "-m", "code_commit"]
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 
@@ -78,6 +80,8 @@ def run_code_commit() -> Run:
             timeout=timeout,
             check=False,
         )
+        for record in folder.glob("agent-config/logs/*/run.json"):
+            load_run_record(record.read_bytes())  # every one that a test produces has the shape of the schema
         stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
