@@ -69,7 +69,7 @@ def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple
     names = fit_names(listing.paths, redactor, rollup)
     if selection.exclude:
         excluded = _match(selection.exclude, names)
-        for name in excluded:
+        for name in sorted(excluded):
             rollup.leave_out(EXCLUDED, name)
         names = [name for name in names if name not in excluded]
     write_rollup(project, names, redactor, rollup, selection.lock_file_limit)
@@ -125,7 +125,7 @@ def _window_warnings(project: Project, settings: Settings, tokens: int) -> Itera
         if window is None or tokens <= window // 2:
             return
         around = _tokens_around(project, settings)
-    except NotSetUpError:
+    except (NotSetUpError, OSError):
         return  # `check` says it
     if tokens + around > window:
         yield (

@@ -27,7 +27,7 @@ def fit_names(paths: Iterable[bytes], redactor: Redactor, rollup: Rollup) -> lis
     names = list(_readable_names(paths, rollup))
     if redactor.reveals_key("\n".join(names)):
         revealing = {name for name in names if redactor.reveals_key(name)}
-        for name in revealing:
+        for name in sorted(revealing):
             rollup.leave_out(REVEALS_KEY, name, "in its name")
         names = [name for name in names if name not in revealing]
     return names

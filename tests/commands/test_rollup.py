@@ -464,6 +464,8 @@ def test_a_rollup_beyond_the_window_is_warned_of(number, root: Path, run_code_co
     assert done.returncode == 0
     assert ("does not fit openai:" in done.stderr) == (number > 1000)
     assert "does not fit" not in run_code_commit(root, "rollup").stderr
+    lay(root, {"agent-config/openai-key.txt": "short", "agent-config/system-prompts": "no folder"})
+    assert run_code_commit(root, "rollup", "--model", "gpt-5").returncode == 0
 
 
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
