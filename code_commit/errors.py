@@ -69,13 +69,13 @@ class ApplyError(CodeCommitError):
 
 
 class LogError(CodeCommitError):
-    """A file of the run's log could not be written."""
+    """A file of the run's log could not be written or read."""
 
     exit_code = 5
     status = "build_error"
 
     def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"the log file {path} cannot be written: {error.strerror}; make room there, then run again")
+        super().__init__(f"the log file {path} cannot be used: {error.strerror}; mend that, then run again")
 
 
 class Interrupted(KeyboardInterrupt):

@@ -4,6 +4,7 @@ The system prompts come first, then the user's sections, each under its label on
 section is data: nothing here, and nothing that reads the response, looks for labels or fences in it.
 """
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from code_commit.changes import FileChange, FileReplacement, Violation
-from code_commit.errors import NotSetUpError
+from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
 
 Layout = Literal["spec", "cached"]
@@ -109,26 +110,33 @@ def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
     """Return a build log as text for the prompt: as a terminal would finally show it, without colours.
 
     `limit` is in bytes, 0 for none: of a longer output the first and the last lines are kept, half of the limit each,
-    with a line between them that says how much is missing and that all of it is in `shown_name`.
+    with a line between them that says how much is missing and that all of it is in `shown_name`. Raises LogError.
     """
-    size = log_file.stat().st_size
-    window = _RAW_BYTES_PER_LIMIT * limit
-    with log_file.open("rb") as file:
-        if not limit or size <= 2 * window:
-            head, tail, unread = settle(file.read()), "", 0
-            if not limit or len(head.encode()) <= limit:
-                return head
-        else:
-            head = settle(file.read(window))
-            file.seek(size - window)
-            tail, unread = settle(file.read(window)), size - 2 * window
+    head, tail, unread = _read_ends(log_file, _RAW_BYTES_PER_LIMIT * limit)
     text = head + tail
+    if not unread and (not limit or len(text.encode()) <= limit):
+        return text
     first = head.encode()[: limit // 2].decode("utf-8", "ignore")
     last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
     first = first[: first.rfind("\n") + 1] or first
     last = last[last.find("\n") + 1 :] or last
     missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
     return f"{first}[... {missing:,} bytes of the output are left out here; all of it is in {shown_name} ...]\n{last}"
+
+
+def _read_ends(log_file: Path, window: int) -> tuple[str, str, int]:
+    """Return the settled text of the first and the last `window` bytes (0: all), and how many bytes lie between."""
+    try:
+        with log_file.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if not window or size <= 2 * window:
+                return settle(file.read()), "", 0
+            head = settle(file.read(window))
+            file.seek(size - window)
+            return head, settle(file.read(window)), size - 2 * window
+    except OSError as error:
+        raise LogError(log_file, error) from error
 
 
 _RAW_BYTES_PER_LIMIT = 4

@@ -97,7 +97,10 @@ class RunLog:
         temporary = self.folder / ".run.json.new"
         with create_private(temporary) as file:
             file.write(self.redactor.redact_json(asdict(self.record)))
-        temporary.replace(self.folder / "run.json")
+        try:
+            temporary.replace(self.folder / "run.json")
+        except OSError as error:
+            raise LogError(temporary, error) from error
         self.listener.step(self.record, event)
 
     def write_text(self, name: str, text: str) -> None:
@@ -254,10 +257,12 @@ class BuildLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with self._file:
             self._stream.close()
-            ending = self.result.ending if self.result else "could not be run to its end"
+            ending = self.result.ending if self.result else f"no result, {error or 'it did not run to its end'}"
             self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
         self._attempt.build = self.result
         if self.result:
