@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import stat
-import sys
+import time
 from importlib import resources
 from pathlib import Path
 
@@ -16,10 +16,12 @@ import pytest
 from conftest import Run, git
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
 from code_commit.commands.page.colours import contrast, on_background, palette, readable, style_rules
 from code_commit.commands.page.export import export_log
-from code_commit.commands.page.highlight import Highlighter, line_markup, visible
+from code_commit.commands.page.highlight import Highlighter, _time_limit, _TooSlowError, line_markup, visible
+from code_commit.commands.page.patience import Patience
 from code_commit.commands.page.side_by_side import align, side_by_side, text_of
 from code_commit.commands.page.step_summary import code, fenced
 from code_commit.commands.page.terminal import PLAIN, Style, TerminalMarkup, terminal_lines
@@ -28,10 +30,6 @@ from code_commit.commands.page.unified import PatchError, parse_diff, patch
 from code_commit.diff import FileEdit, unified_diff
 from code_commit.project import find_project
 from code_commit.run_record import Attempt, BuildResult
-
-sys.path.insert(0, str(Path(__file__).parent / "browser"))
-
-from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
 TERMINAL = [
     ("plain", [[("plain", PLAIN)]]),
@@ -170,12 +168,12 @@ def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
     for file in parse_diff(unified_diff([edit])):
         assert file.path == edit.path
         assert patch(edit.old, file) == edit.new
-        rows = [row for hunk in file.hunks for group in side_by_side(hunk) for row in group.rows]
+        rows = [row for hunk in file.hunks for group in side_by_side(hunk, Patience(60)) for row in group.rows]
         assert [row.new.number for row in rows if row.new] == sorted({row.new.number for row in rows if row.new})
         texts = before.split("\n")
         for hunk in file.hunks:
             lines = [text_of(line) for line in hunk.lines if line.kind != "+"]
-            for group in side_by_side(hunk):
+            for group in side_by_side(hunk, Patience(60)):
                 assert all(lines[row.old.index] == texts[row.old.number - 1] for row in group.rows if row.old)
 
 
@@ -202,7 +200,7 @@ def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
     whole = unified_diff([FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n")])
     for file in parse_diff(whole[:cut] + noise + whole[cut:]):
         for hunk in file.hunks:
-            assert sum(len(group.rows) for group in side_by_side(hunk)) <= len(hunk.lines)
+            assert sum(len(group.rows) for group in side_by_side(hunk, Patience(60))) <= len(hunk.lines)
 
 
 def test_a_diff_of_another_content_does_not_fit():
@@ -226,6 +224,27 @@ def test_code_is_coloured_and_stays_the_text_that_it_is():
 def test_every_lexer_gives_the_text_back(name):
     lines = ["<?php '</script>' ?>", "```{ x: [1] }```", "\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
     assert ["".join(text for _, text in line) for line in Highlighter().lines(name, lines)] == lines
+
+
+def test_a_regular_expression_that_never_ends_is_ended():
+    started = time.monotonic()
+    with pytest.raises(_TooSlowError), _time_limit(0.2):
+        re.match(r"(a+)+$", "a" * 60 + "b")
+    assert time.monotonic() - started < 10
+
+
+def test_marks_end_when_their_patience_is_used_up():
+    (file,) = parse_diff(unified_diff([FileEdit("a", b"x = 1\n", b"x = 2\n")]))
+    for patience, marks in ((Patience(60), ((4, 5),)), (Patience(0), ())):
+        ((row,),) = [group.rows for group in side_by_side(file.hunks[0], patience)]
+        assert row.new.marks == marks
+
+
+def test_lines_made_to_be_slow_to_compare_cost_a_moment():
+    old, new = (("." * 7 + ",") * 125)[:1000], (("." * 6 + ",") * 143)[:1000]
+    started = time.monotonic()
+    align([old] * 200, [new] * 200)
+    assert time.monotonic() - started < 10
 
 
 def test_colours_end_when_their_time_is_up():

@@ -7,7 +7,8 @@ from markupsafe import Markup
 
 from code_commit.changes import shown
 from code_commit.commands.page.highlight import Highlighter, Piece, line_markup
-from code_commit.commands.page.side_by_side import Group, Row, Side, side_by_side, text_of
+from code_commit.commands.page.patience import Patience
+from code_commit.commands.page.side_by_side import MOST_SECONDS, Group, Row, Side, side_by_side, text_of
 from code_commit.commands.page.unified import DiffLine, FileDiff, Hunk
 
 MOST_FILES = 1_000
@@ -56,10 +57,11 @@ class DiffView:
 
 
 class DiffMarkup:
-    """Makes the markup of diffs: all of a page share the time that colours may take."""
+    """Makes the markup of diffs: all of a page share the time that colours and marks may take."""
 
     def __init__(self) -> None:
         self._highlighter = Highlighter()
+        self._patience = Patience(MOST_SECONDS)
 
     def view(
         self, files: Sequence[FileDiff], anchor: str, source: str, room: int, counts: Mapping[str, tuple[int, int]]
@@ -97,7 +99,7 @@ class DiffMarkup:
         crlf = all(line.content.endswith(b"\r\n") for line in hunk.lines)
         old = _coloured(self._highlighter, file.path, [line for line in hunk.lines if line.kind != "+"], crlf=crlf)
         new = _coloured(self._highlighter, file.path, [line for line in hunk.lines if line.kind != "-"], crlf=crlf)
-        for group in side_by_side(hunk):
+        for group in side_by_side(hunk, self._patience):
             yield from _group_rows(group, old, new)
 
 

@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from code_commit.changes import shown
+from code_commit.commands.page.patience import Patience
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -37,22 +37,20 @@ class Highlighter:
     """Colours code as long as its time lasts."""
 
     def __init__(self, seconds: float = MOST_SECONDS) -> None:
-        self._seconds = seconds
+        self._patience = Patience(seconds)
 
     def lines(self, path: str, texts: Sequence[str]) -> list[list[Piece]]:
         """Return the lines of one side of a hunk in pieces; in one piece each where they cannot be coloured."""
         plain = [[("", text)] for text in texts]
         code = "\n".join(texts) + "\n"
-        if len(code) > MOST_CODE or self._seconds <= 0:
+        if len(code) > MOST_CODE or self._patience.left <= 0:
             return plain
-        started = time.monotonic()
         try:
-            with _time_limit(self._seconds):
+            with self._patience.spending(), _time_limit(self._patience.left):
                 lexer = _lexer(path.rpartition("/")[2])
                 coloured = _lines_of(lexer, code) if lexer else plain
         except Exception:  # noqa: BLE001 - a lexer's bug, or its time is up, costs the colours and nothing else
             coloured = plain
-        self._seconds -= time.monotonic() - started
         return coloured if len(coloured) == len(plain) else plain
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from code_commit.commands.page.patience import Patience
 from code_commit.commands.page.unified import DiffLine, Hunk
 
 Marks = tuple[tuple[int, int], ...]
@@ -14,6 +15,10 @@ MOST_PAIRS = 2_500
 """Old times new lines of one block up to which the best pairs are searched for; above it lines pair in order."""
 MOST_IN_ORDER = 1_000
 """Lines of such a block that pair; those behind stand beside each other with nothing marked in them."""
+MOST_WORD_PAIRS = 160_000
+"""Old times new words of two lines up to which the changes within them are searched for."""
+MOST_SECONDS = 6.0
+"""What pairing and marking may cost a page; from then on lines stand beside each other in order."""
 MOST_MARKED = 1_000
 """Characters of a line up to which the changes within it are marked."""
 LEAST_ALIKE = 0.4
@@ -50,8 +55,8 @@ def text_of(line: DiffLine) -> str:
     return line.content.removesuffix(b"\n").decode("utf-8", "replace")
 
 
-def side_by_side(hunk: Hunk) -> Iterator[Group]:
-    """Yield a hunk's rows in groups."""
+def side_by_side(hunk: Hunk, patience: Patience) -> Iterator[Group]:
+    """Yield a hunk's rows in groups; once the patience is used up, with nothing marked in them."""
     old = new = position = 0
     lines = hunk.lines
     first_old, first_new = max(hunk.old_start, 1), max(hunk.new_start, 1)
@@ -63,7 +68,7 @@ def side_by_side(hunk: Hunk) -> Iterator[Group]:
         block = lines[start:position]
         removed = [text_of(line) for line in block if line.kind != "+"]
         added = [text_of(line) for line in block if line.kind != "-"]
-        pairs = align(removed, added) if changed else [(i, i, (), ()) for i in range(len(block))]
+        pairs = _align_patiently(removed, added, patience) if changed else [(i, i, (), ()) for i in range(len(block))]
         yield Group(changed, [_row(pair, old, new, first_old, first_new) for pair in pairs])
         old, new = old + len(removed), new + len(added)
 
@@ -77,6 +82,13 @@ def _row(pair: _Pair, old: int, new: int, first_old: int, first_new: int) -> Row
         None if left is None else Side(old + left, first_old + old + left, old_marks),
         None if right is None else Side(new + right, first_new + new + right, new_marks),
     )
+
+
+def _align_patiently(removed: Sequence[str], added: Sequence[str], patience: Patience) -> list[_Pair]:
+    if patience.left <= 0:
+        return list(_beside(0, len(removed), 0, len(added)))
+    with patience.spending():
+        return align(removed, added)
 
 
 def align(removed: Sequence[str], added: Sequence[str]) -> list[_Pair]:
@@ -102,9 +114,10 @@ def _alike(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int, int]
     """Return the pairs of lines that are versions of each other: those with the greatest likeness in all."""
     if len(removed) * len(added) > MOST_PAIRS:
         paired = range(min(len(removed), len(added), MOST_IN_ORDER))
-        return [(i, i) for i in paired if likeness(removed[i], added[i]) >= LEAST_ALIKE]
+        return [(i, i) for i in paired if likeness(_words(removed[i]), _words(added[i])) >= LEAST_ALIKE]
     rows, columns = len(removed), len(added)
-    alike = [[likeness(old, new) for new in added] for old in removed]
+    new_words = list(map(_words, added))
+    alike = [[likeness(old, new) for new in new_words] for old in map(_words, removed)]
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows - 1, -1, -1):
         for j in range(columns - 1, -1, -1):
@@ -126,14 +139,15 @@ def _alike(removed: Sequence[str], added: Sequence[str]) -> list[tuple[int, int]
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
 
-def likeness(old: str, new: str) -> float:
-    """Return how much of two lines' words is shared, from 0 to 1; blanks do not count."""
-    old_words, new_words = (Counter(_WORD.findall(line[:MOST_MARKED])) for line in (old, new))
-    for words in (old_words, new_words):
-        for blank in [word for word in words if word.isspace()]:
-            del words[blank]
-    total = old_words.total() + new_words.total()
-    return 2 * (old_words & new_words).total() / total if total else float(old.strip() == new.strip())
+def _words(line: str) -> Counter[str]:
+    """Count a line's words; blanks do not count."""
+    return Counter(word for word in _WORD.findall(line[:MOST_MARKED]) if not word.isspace())
+
+
+def likeness(old: Counter[str], new: Counter[str]) -> float:
+    """Return how much of two lines' words is shared, from 0 to 1."""
+    total = old.total() + new.total()
+    return 2 * (old & new).total() / total if total else 1.0
 
 
 def changed_ranges(old: str, new: str) -> tuple[Marks, Marks]:
@@ -141,6 +155,8 @@ def changed_ranges(old: str, new: str) -> tuple[Marks, Marks]:
     if max(len(old), len(new)) > MOST_MARKED:
         return (), ()
     old_words, new_words = _WORD.findall(old), _WORD.findall(new)
+    if len(old_words) * len(new_words) > MOST_WORD_PAIRS:
+        return (), ()
     blocks = SequenceMatcher(None, old_words, new_words, autojunk=False).get_opcodes()
     different = [block for block in blocks if block[0] != "equal"]
     return (

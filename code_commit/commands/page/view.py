@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +11,7 @@ from code_commit.commands.page.diff_markup import DiffMarkup, DiffView
 from code_commit.commands.page.excerpt import read_excerpt
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.outcome import Headline, headline_of, outcome_of, summary_of
+from code_commit.commands.page.reasons import RejectionView, one_line, rejection_views, shortened
 from code_commit.commands.page.result import read_result
 from code_commit.commands.page.terminal import TerminalMarkup
 from code_commit.commands.page.timeline import Bar, TokenBars, time_line, token_bars
@@ -26,10 +26,6 @@ BUILDS_ROOM = 2_000_000
 MOST_ATTEMPTS = 100
 MOST_DIFF = 16_000_000
 """Bytes of a diff that are read."""
-MOST_LINES = 200
-MOST_CHARACTERS = 2_000
-"""Reasons, warnings, lines of a message that are shown of each, and characters of one."""
-MOST_SOURCE = 300
 MOST_QUERY = 20_000
 MOST_PROMPT = 50_000_000
 
@@ -40,17 +36,6 @@ class FileLink:
 
     name: str
     address: str
-
-
-@dataclass(frozen=True, slots=True)
-class RejectionView:
-    """One reason of a rejection, with the line of the response that it is about, where it is about one."""
-
-    line: int
-    path: str
-    message: str
-    rule: str
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +98,7 @@ def run_view(run: LoggedRun, start: Path) -> RunView:
             bars[index],
             tokens[index],
             shortened(attempt.retries),
-            _rejections(run, attempt),
+            rejection_views(run, attempt),
             None if attempt.number == only else _attempt_diff(run, attempt, DIFFS_ROOM // len(attempts), diffs),
             attempt.number == only,
             build_view(run, f"{attempt.number}-build.txt", BUILDS_ROOM // len(attempts), terminal),
@@ -147,41 +132,6 @@ def log_links(folder: Path, start: Path, prefix: str) -> list[FileLink]:
 _LOG_FILES = ("", "query.txt", "query.json", "response.txt", "response.json", "changes.diff", "build.txt")
 
 
-def _rejections(run: LoggedRun, attempt: Attempt) -> list[RejectionView]:
-    shown = attempt.rejections[:MOST_LINES]
-    source: list[bytes] = []
-    if any(rejection.line for rejection in shown):
-        with suppress(OSError):
-            excerpt = read_excerpt(run.folder / f"{attempt.number}-response.txt", MOST_DIFF, 0)
-            source = run.redactor.redact(excerpt.head).split(b"\n")
-    views = [
-        RejectionView(
-            rejection.line,
-            "" if rejection.message.startswith(rejection.path) else rejection.path[:MOST_CHARACTERS],
-            rejection.message[:MOST_CHARACTERS],
-            rejection.rule,
-            _line(source, rejection.line),
-        )
-        for rejection in shown
-    ]
-    if len(attempt.rejections) > len(shown):
-        more = f"{len(attempt.rejections) - len(shown):,} more reasons are in run.json"
-        views.append(RejectionView(0, "", more, "", ""))
-    return views
-
-
-def _line(source: Sequence[bytes], number: int) -> str:
-    if not 0 < number <= len(source):
-        return ""
-    return _one_line(source[number - 1].decode("utf-8", "replace"), MOST_SOURCE)
-
-
-def _one_line(text: str, most: int) -> str:
-    """Return a line as it is laid out: the tabs as blanks, without the CR at its end, cut where it is too long."""
-    text = text.removesuffix("\r").expandtabs(4)
-    return text if len(text) <= most else text[:most] + " …"
-
-
 def _only_change(record: RunRecord) -> int | None:
     """Return the number of the attempt that alone made the result; its diff would be the same."""
     applied = [attempt.number for attempt in record.attempts if attempt.verdict == "applied"]
@@ -213,12 +163,6 @@ def _result(run: LoggedRun, diffs: DiffMarkup) -> ResultView:
     return ResultView(diff, reason, [run.redactor.redact_text(path) for path in result.unknown])
 
 
-def shortened(lines: Sequence[str]) -> list[str]:
-    """Return the first lines of a list that may be of any length."""
-    first = [_one_line(line, MOST_CHARACTERS) for line in lines[:MOST_LINES]]
-    return [*first, f"{len(lines) - MOST_LINES:,} more are in run.json"] if len(lines) > MOST_LINES else first
-
-
 def _query(run: LoggedRun) -> list[str]:
     """Return the task where agent-config/query.txt still is the one that the run's first prompt holds."""
     try:
@@ -229,4 +173,4 @@ def _query(run: LoggedRun) -> list[str]:
     text = run.redactor.redact(query.head).strip()
     if not text or query.left_out or b"[query]\n" + text not in prompt.replace(b"[query]\n\n", b"[query]\n"):
         return []
-    return [_one_line(line, MOST_QUERY) for line in text.decode("utf-8", "replace").split("\n")]
+    return [one_line(line, MOST_QUERY) for line in text.decode("utf-8", "replace").split("\n")]
