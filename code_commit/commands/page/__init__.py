@@ -83,12 +83,17 @@ def _template() -> Any:
 
 
 def _one_line(value: object) -> object:
-    """What the template puts out: characters that cannot be seen as their escape; markup of our own as it is."""
+    """What the template puts out: characters that cannot be seen as their escape, cut where a damaged record has no
+    end of them; markup of our own as it is.
+    """
     from markupsafe import Markup
 
     from code_commit.changes import shown
 
-    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return shown(value[:_MOST_CHARACTERS]) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+_MOST_CHARACTERS = 20_000
 
 
 def _dollars(cost: float | None) -> str:

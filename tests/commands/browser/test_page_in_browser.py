@@ -194,6 +194,7 @@ def test_help_opens_closes_and_turns_the_keys_off(browser: Browser, page: Path):
 def test_what_has_the_focus_can_be_seen(browser: Browser, page: Path):
     browser.press("j")
     assert browser.run("getComputedStyle(document.activeElement).outlineWidth") == "3px"
+    assert browser.run("getComputedStyle(document.activeElement).outlineOffset") == "-3px"  # its file clips it
 
 
 def test_a_link_unfolds_its_file(browser: Browser, page: Path):
