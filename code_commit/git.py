@@ -14,7 +14,7 @@ NOT_A_REPOSITORY = 128
 def find_git() -> str | None:
     """Return the path of the git program, None where there is none: as `shutil.which`, without its start-up time."""
     programs = (Path(folder, "git") for folder in os.get_exec_path())
-    return next((str(program) for program in programs if program.is_file() and os.access(program, os.X_OK)), None)
+    return next((str(program) for program in programs if os.access(program, os.X_OK) and program.is_file()), None)
 
 
 def ask_git(
