@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from code_commit.changes import shown
 from code_commit.commands.page.colours import style_rules
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
@@ -47,9 +48,9 @@ def write_page(path: Path, page: bytes) -> Path:
     A link is followed; what is there and no regular file is left alone.
     """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise NotSetUpError(f"{path} is no regular file: name another, or - for standard output")
     try:
+        if target.exists() and not target.is_file():
+            raise NotSetUpError(f"{path} is no regular file: name another, or - for standard output")
         descriptor, name = tempfile.mkstemp(prefix=".code-commit-page-", dir=target.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -87,8 +88,6 @@ def _one_line(value: object) -> object:
     end of them; markup of our own as it is.
     """
     from markupsafe import Markup
-
-    from code_commit.changes import shown
 
     return shown(value[:_MOST_CHARACTERS]) if isinstance(value, str) and not isinstance(value, Markup) else value
 
