@@ -4,25 +4,23 @@ Nothing but argparse is imported before it is known what to do: `--help` and `--
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from code_commit.arguments import COMMAND_NAMES, LOG_FORMS, make_parser
-from code_commit.changes import RejectedResponseError
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
 from code_commit.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import FrameType
 
     from code_commit.progress import Progress
     from code_commit.project import Project
 
+EXIT_SUCCESS = 0
+EXIT_BUILD_FAILED = 1
 EXIT_NOT_SET_UP = 2
-EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
+EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,10 +29,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"code-commit {__version__}")
         return EXIT_SUCCESS
+    from code_commit.arguments import make_parser
+
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     options = vars(make_parser(arguments).parse_args(arguments))
-    command = _FUNCTIONS[options.pop("command", "run")]
+    return _run_command(_FUNCTIONS[options.pop("command", "run")], options)
+
+
+def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, Any]) -> int:
+    from code_commit.changes import RejectedResponseError
+    from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
+
     try:
         _install_signal_handlers()
         return command(options)
@@ -77,7 +83,11 @@ def _current_folder() -> "Path":
 
 
 def _install_signal_handlers() -> None:
-    def interrupt(number: int, _frame: FrameType | None) -> None:
+    import signal
+
+    from code_commit.errors import Interrupted
+
+    def interrupt(number: int, _frame: "FrameType | None") -> None:
         raise Interrupted(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -167,6 +177,7 @@ def _init(_options: dict[str, Any]) -> int:
 
 
 def _log(options: dict[str, Any]) -> int:
+    from code_commit.arguments import LOG_FORMS
     from code_commit.commands.log import log_command
     from code_commit.project import find_project
 
@@ -193,6 +204,8 @@ def _demo(_options: dict[str, Any]) -> int:
 
 def _completion(options: dict[str, Any]) -> int:
     import shtab
+
+    from code_commit.arguments import COMMAND_NAMES, make_parser
 
     print(shtab.complete(make_parser(["", *COMMAND_NAMES]), options["shell"]))
     return EXIT_SUCCESS
