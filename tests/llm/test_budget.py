@@ -38,7 +38,9 @@ def test_a_call_that_could_pass_the_limit_is_not_made():
     with pytest.raises(LLMError) as caught:
         budget.check(PROMPT)
     assert "$0.6000 are spent" in str(caught.value)
-    assert "1,000,000 tokens (estimated) costs up to $1.0000, 100,000 tokens of output up to $1.0000" in str(caught.value)
+    assert "1,000,000 tokens (estimated) costs up to $1.0000, 100,000 tokens of output up to $1.0000" in str(
+        caught.value
+    )
 
 
 def test_a_cache_write_may_cost_more_than_the_prompt():
@@ -81,7 +83,10 @@ def test_the_provider_counts_where_there_is_a_limit(name):
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_what_nobody_counts_is_estimated(name):
-    with FakeServer(answers=["ok"]) as server, pytest.raises(LLMError, match=r"the prompt of about \d+ tokens \(estimated\) costs"):
+    with (
+        FakeServer(answers=["ok"]) as server,
+        pytest.raises(LLMError, match=r"the prompt of about \d+ tokens \(estimated\) costs"),
+    ):
         ask(WAYS[name], server, max_cost=0.000001)
 
 
