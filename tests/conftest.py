@@ -2,18 +2,15 @@
 
 import os
 import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from command import CODE_COMMIT, Run, git
 
 from code_commit.run_record import load_run_record
 
-CODE_COMMIT = [sys.executable, "-m", "code_commit"]
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
-
-Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,11 +34,6 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
         "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
     )
     monkeypatch.setenv("HOME", str(home))
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git in the folder and return its output; a failure fails the test."""
-    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture

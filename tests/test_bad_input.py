@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git
 from fake_server import FakeServer
 
 KEY = "sk-test-0123456789abcdef"

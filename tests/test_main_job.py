@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git
 from fake_server import FakeServer
 
 from code_commit.run_record import load_run_record

@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from conftest import Run, git
+from command import Run, git
 
 from code_commit.changes import FileReplacement
 from code_commit.parse import render_response

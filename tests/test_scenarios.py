@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import Run, git
+from command import Run, git
 
 SCENARIOS = sorted((Path(__file__).parent / "scenarios").iterdir())
 OWN_FILES = {".gitignore"}

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"

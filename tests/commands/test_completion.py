@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Run
+from command import Run
 
 
 def script(run_code_commit: Run, tmp_path: Path, shell: str) -> Path:

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Run, git
+from command import Run, git
 
 from code_commit.commands.build_scripts import build_script_for
 

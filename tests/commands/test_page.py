@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from conftest import Run, git
+from command import Run, git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page

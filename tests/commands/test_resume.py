@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import CODE_COMMIT, Run
+from command import CODE_COMMIT, Run
 from fake_server import FakeServer
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git
 
 KEY = "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab"
 ROLLUP = "agent-config/codeRollup.txt"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import git
+from command import git
 
 SCRIPT = Path(__file__).parents[2] / "agent-config.example" / "supervisor.sh"
 

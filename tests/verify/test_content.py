@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import git
+from command import git
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

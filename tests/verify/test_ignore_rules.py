@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from conftest import git
+from command import git
 from rule_sets import (
     KINDS,
     RuleSet,

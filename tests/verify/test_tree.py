@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import git
+from command import git
 from telling import tell
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges

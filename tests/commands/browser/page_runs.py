@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from conftest import Run, git
+from command import Run, git
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
+from command import Run
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, write_page
 
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
