@@ -17,11 +17,15 @@ from typing import Any
 _Span = tuple[int, int, bytes]
 _Unit = tuple[bytes, ...]
 
-_ESCAPE_SEQUENCE = rb"\x1b\[[0-9;?]*[A-Za-z]"
+_ESCAPE_SEQUENCE = rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[PX\]^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+"""CSI, the strings OSC, DCS, SOS, PM and APC, and the shorter ones (ECMA-48, section 5)."""
 _DUMP_ROW = rb"\|?\r?\n[0-9a-fA-F]{6,8}:?[ \t]+(?:[0-9a-fA-F]{2,4}[ \t]+)*\|?"
 _DUMP_TEXT = rb"[ \t]*\|?[^\n]{0,19}\r?\n[0-9a-fA-F]{6,8}:?[ \t]+"
-_READABLE_GAP = rb"(?:" + _DUMP_ROW + rb"|[ \t\r\n\x00'\"\\]|\\[nr]|" + _ESCAPE_SEQUENCE + rb"){0,12}"
-_BASE64_GAP = rb"(?:[ \t\r\n\x00]|\\[nr]|" + _ESCAPE_SEQUENCE + rb"){0,12}"
+_QUOTED_LINE = rb"\r?\n[ \t]*[+|#>*]+[ \t]+|\"[ \t]*\+[ \t\r\n]*\""
+_READABLE_GAP = (
+    rb"(?:" + _DUMP_ROW + rb"|" + _QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + _ESCAPE_SEQUENCE + rb"){0,12}"
+)
+_BASE64_GAP = rb"(?:[\x00-\x1a\x1c-\x20]|\\[nr]|" + _ESCAPE_SEQUENCE + rb"){0,12}"
 _NUMBER_GAP = rb"(?:[ \t\r\n:,;\x00]|0x|\\x|" + _DUMP_TEXT + rb"){0,8}"
 
 _SHORT_START = 4
@@ -30,7 +34,7 @@ _SHORT_START = 4
 _XML_NAMES = {ord("&"): b"&amp;", ord("<"): b"&lt;", ord(">"): b"&gt;", ord('"'): b"&quot;", ord("'"): b"&apos;"}
 
 _FOLDED = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_", b"abcdefghijklmnopqrstuvwxyz+/")
-_DROPPED = b" \t\r\n\0'\"\\%xXuU0&#;:,|"
+_DROPPED = bytes(range(0x1B)) + bytes(range(0x1C, 0x21)) + b"'\"\\%xXuU0&#;:,|"
 
 
 def _fold(data: bytes) -> bytes:
@@ -41,7 +45,7 @@ def _fold(data: bytes) -> bytes:
 
 
 _COLOUR = re.compile(_ESCAPE_SEQUENCE)
-_COLOUR_OR_ITS_START = re.compile(rb"\x1b(?:\[[0-9;?]*(?:[A-Za-z]|\Z)|\Z)")
+_COLOUR_OR_ITS_START = re.compile(_ESCAPE_SEQUENCE + rb"|\x1b(?:\[[0-?]*[ -/]*|[PX\]^_][^\x07\x1b\n]*\x1b?|[ -/]*)\Z")
 
 
 class _Form:
@@ -130,6 +134,7 @@ def _forms(secret: bytes, mask: bytes) -> Iterator[_Form]:
         yield _base64_form(secret, alignment, mask)
     yield _number_form(secret, b"%02x", mask)
     yield _number_form(secret, b"%03o", mask)
+    yield _number_form(secret, b"%d", mask)
 
 
 def _spellings(secret: bytes) -> Iterator[bytes]:

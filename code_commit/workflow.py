@@ -55,6 +55,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
+        output = log.redactor.redact_text(output)  # a key may have been whole again when the escapes went
         question = prompt = repair_prompt(task, output, replacements.values())
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 

@@ -248,3 +248,18 @@ def test_names_with_orders_for_the_terminal_are_printed_escaped(project_folder: 
     assert done.returncode == 4
     assert "\x1b" not in done.stderr
     assert "a\\x1b]0;title\\x07b" in done.stderr
+
+
+def test_a_key_with_an_escape_in_it_is_not_whole_again_in_the_prompt(project_folder: Path, run_code_commit: Run):
+    give_key(project_folder, "openai-key.txt")
+    half, rest = KEY[:9], KEY[9:]
+    lines = [f"{half}\\033(B\\033[m{rest}", f"{half}\\033[38:5:1m{rest}", f"{half}\\017{rest}", f"{half}X\\b{rest}"]
+    prints = "".join(f"printf '{line}\\n'\n" for line in lines)
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\n{prints}exit 1\n")
+    git(project_folder, "commit", "-qam", "leaky build")
+    with FakeServer(answers=[WRONG, RIGHT]) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai"), "--max-repairs", "1"]
+        assert run_code_commit(project_folder, *base).returncode == 1
+    assert KEY[:-2] not in json.dumps([request.body for request in server.requests]).replace("\\/", "/")
+    prompt = (the_log(project_folder) / "2-query.txt").read_text()
+    assert prompt.count("*" * (len(KEY) - 2) + "ef\n") == len(lines)

@@ -47,6 +47,11 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "wrapped": lambda key: key[:11] + "\n" + key[11:],
     "wrapped and indented": lambda key: key[:11] + "\r\n    " + key[11:],
     "coloured": lambda key: f"\x1b[31m{key[:3]}\x1b[0;1m{key[3:12]}\x1b[m{key[12:]}",
+    "reset as tput writes it": lambda key: f"{key[:11]}\x1b(B\x1b[m{key[11:]}",
+    "coloured with colons": lambda key: f"{key[:11]}\x1b[38:5:1m{key[11:]}",
+    "shifted in": lambda key: f"{key[:11]}\x0f{key[11:]}",
+    "titled": lambda key: f"{key[:11]}\x1b]0;title\x07{key[11:]}",
+    "decimal numbers": lambda key: f"[{' '.join(str(ord(char)) for char in key)}]",
     "hexadecimal": lambda key: key.encode().hex(),
     "hexadecimal in upper case": lambda key: key.encode().hex().upper(),
     "hexadecimal with colons": lambda key: key.encode().hex(":"),
@@ -60,6 +65,8 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 ROW_DUMPS: dict[str, Callable[[str], str]] = {
+    "concatenated": lambda key: f'"{key[:11]}" + "{key[11:]}"',
+    "wrapped in a diff": lambda key: key[:11] + "\n+ " + key[11:],
     "od -c": dump("od", "-c"),
     "od -An -tx1": dump("od", "-An", "-tx1"),
     "od -tx1": dump("od", "-tx1"),
