@@ -31,10 +31,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_SUCCESS
     from code_commit.arguments import make_parser
 
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _open_standard_streams()
     options = vars(make_parser(arguments).parse_args(arguments))
     return _run_command(_FUNCTIONS[options.pop("command", "run")], options)
+
+
+def _open_standard_streams() -> None:
+    """Make sure that there are all three, and that they take any text: whoever started us may have closed them."""
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123, SIM115 - as long as the process
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def _print(text: str) -> None:
+    """Write a command's result on stdout."""
+    from code_commit.commands.report import print_bytes
+
+    print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
 def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, Any]) -> int:
@@ -45,8 +60,7 @@ def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, An
         _install_signal_handlers()
         return command(options)
     except RejectedResponseError as error:
-        reasons = "" if not options.get("quiet") else f":\n{error}"  # its step has listed them already
-        _complain(f"no usable response, the last one was rejected{reasons}", error)
+        _complain("no usable response, the last one was rejected", error)
         return error.exit_code
     except (CodeCommitError, Interrupted) as error:
         _complain(str(error), error)
@@ -125,10 +139,10 @@ def _apply(options: dict[str, Any]) -> int:
 
 def _prompt(options: dict[str, Any]) -> int:
     from code_commit.commands.prompt import prompt_command
+    from code_commit.commands.report import print_bytes
     from code_commit.project import find_project
 
-    sys.stdout.buffer.write(prompt_command(find_project(), options).encode("utf-8", "backslashreplace"))
-    sys.stdout.flush()
+    print_bytes(prompt_command(find_project(), options).encode("utf-8", "backslashreplace"))
     return EXIT_SUCCESS
 
 
@@ -162,7 +176,7 @@ def _check(options: dict[str, Any]) -> int:
     from code_commit.project import find_project
 
     report, ready = check_command(find_project(), options)
-    print(report)
+    _print(report)
     return EXIT_SUCCESS if ready else EXIT_NOT_SET_UP
 
 
@@ -171,8 +185,8 @@ def _init(_options: dict[str, Any]) -> int:
     from code_commit.project import find_project
 
     written = init_command(find_project())
-    print("\n".join(written or ["Nothing is missing; nothing was written."]))
-    print(NEXT_STEPS)
+    _print("\n".join(written or ["Nothing is missing; nothing was written."]))
+    _print(NEXT_STEPS)
     return EXIT_SUCCESS
 
 
@@ -183,10 +197,11 @@ def _log(options: dict[str, Any]) -> int:
 
     if LOG_FORMS & options.keys():
         from code_commit.commands.page.export import export_log
+        from code_commit.commands.report import print_bytes
 
-        sys.stdout.buffer.write(export_log(find_project(), options))
+        print_bytes(export_log(find_project(), options))
         return EXIT_SUCCESS
-    print(log_command(find_project(), options.get("run"), schema=options.get("schema", False)))
+    _print(log_command(find_project(), options.get("run"), schema=options.get("schema", False)))
     return EXIT_SUCCESS
 
 
@@ -198,7 +213,7 @@ def _demo(_options: dict[str, Any]) -> int:
     project = make_demo_project()
     record = run_demo(project, Progress(Redactor([])))
     sys.stderr.flush()
-    print(demo_result(project, record))
+    _print(demo_result(project, record))
     return EXIT_SUCCESS if record.exit_code == EXIT_SUCCESS else EXIT_BUILD_FAILED
 
 
@@ -207,7 +222,7 @@ def _completion(options: dict[str, Any]) -> int:
 
     from code_commit.arguments import COMMAND_NAMES, make_parser
 
-    print(shtab.complete(make_parser(["", *COMMAND_NAMES]), options["shell"]))
+    _print(shtab.complete(make_parser(["", *COMMAND_NAMES]), options["shell"]))
     return EXIT_SUCCESS
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, read_regular_file
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 CHAT_KEY_VARIABLE = "CODE_COMMIT_CHAT_API_KEY"
@@ -132,7 +132,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
     """Return the settings that config.toml names, {} where there is none. Raises NotSetUpError."""
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:
-        content = path.read_bytes()
+        content = read_regular_file(path)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -292,7 +292,8 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ) 
     found = [environment.get(variable, "") for variable in KEY_VARIABLES.values()]
     for provider in KEY_VARIABLES:
         with suppress(OSError):
-            found.append((project.agent_config / f"{provider}-key.txt").read_text("utf-8-sig", "replace"))
+            content = read_regular_file(project.agent_config / f"{provider}-key.txt")
+            found.append(content.decode("utf-8-sig", "replace"))
     lines = [line.strip() for text in found for line in text.splitlines()]
     return [line for line in lines if len(line) >= SHORTEST_KEY]
 
@@ -318,7 +319,7 @@ def _read_key_file(project: Project, provider: Provider) -> str | None:
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:
         folder_mode, mode = path.parent.stat().st_mode, path.stat().st_mode
-        text = path.read_bytes().decode("utf-8-sig", "replace")
+        text = read_regular_file(path).decode("utf-8-sig", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:

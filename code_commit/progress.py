@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -45,14 +46,16 @@ class Progress:
 
     def __enter__(self) -> Self:
         if not self.quiet and is_live_terminal(self._stream):
-            self._live = _open_live(self._stream, self._render)
+            with suppress(OSError, ValueError):
+                self._live = _open_live(self._stream, self._render)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live:
-            self._live.stop()
+            with suppress(OSError, ValueError):
+                self._live.stop()
             self._live = None
 
     def step(self, record: RunRecord, event: Event) -> None:
@@ -82,10 +85,11 @@ class Progress:
 
     def _print(self, text: str) -> None:
         lines = [shown(line) for line in self.redactor.redact_text(text).split("\n")]
-        if self._live:
-            self._live.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
-        else:
-            print("\n".join(lines), file=self._stream, flush=True)
+        with suppress(OSError, ValueError):  # nobody reads it any more: what the run does stays the same
+            if self._live:
+                self._live.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+            else:
+                print("\n".join(lines), file=self._stream, flush=True)
 
     def _begin_phase(self, phase: str) -> None:
         self._phase, self._phase_started, self._state = phase, time.monotonic(), ""

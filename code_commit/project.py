@@ -1,7 +1,9 @@
 """The local project: its root, its git work tree if it has one, and the files of agent-config."""
 
+import errno
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,11 +96,20 @@ def log_folders(project: Project) -> list[Path]:
     return [folder for match, folder in sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))]
 
 
+def read_regular_file(path: Path) -> bytes:
+    """Return a file's content. Raises OSError, also for what is no file: a FIFO would be waited for without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        return file.read()
+
+
 def read_text(path: Path, purpose: str) -> str:
     """Return a user's text file exactly as it is. Raises NotSetUpError when it is missing, empty or not UTF-8."""
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_regular_file(path).decode("utf-8")
     except FileNotFoundError as error:
         raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
     except OSError as error:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from code_commit.changes import VerifiedChanges, Violation
+from code_commit.changes import VerifiedChanges, Violation, shown
 from code_commit.config import Settings
 from code_commit.diff import FileEdit, applied_change, edits_of, unified_diff
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, Status
@@ -298,7 +298,7 @@ def open_run_log(
         run=folder.name,
         command=command,
         started=utc_timestamp(started),
-        root=str(project.root),
+        root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
         options=asdict(settings),

@@ -22,6 +22,7 @@ __all__ = [
     "ChangedUnderUsError",
     "EditedSinceError",
     "apply_changes",
+    "changed_since",
     "is_locked",
     "lock_tree",
     "needs_recovery",
@@ -43,6 +44,13 @@ def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) ->
     with locked(project):
         recover(project)
         carry_out(writes_of(changes), project, snapshot)
+
+
+def changed_since(snapshot: Path, project: Project) -> list[str]:
+    """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
+    from code_commit.apply.restoring import find_changed_since
+
+    return find_changed_since(snapshot, project)
 
 
 def restore(

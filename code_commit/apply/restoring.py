@@ -64,6 +64,15 @@ def restore_snapshots(
     return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
 
 
+def find_changed_since(snapshot: Path, project: Project) -> list[str]:
+    """Do what `changed_since` of this package says."""
+    last: dict[str, FileState | None] = {}
+    for layer in load_layers(snapshot):
+        last.update((step.path, step.after) for step in layer.files)
+    with Tree(project.root) as tree:
+        return [path for path, after in sorted(last.items()) if not _is(_read_now(tree, path), after)]
+
+
 def _load_run(snapshot: Path) -> list[Record]:
     layers = load_layers(snapshot)
     if not layers:

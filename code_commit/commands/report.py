@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from code_commit.changes import shown
+from code_commit.changes import RejectedResponseError, shown
+from code_commit.config import load_settings
 from code_commit.errors import NotSetUpError
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -21,8 +22,12 @@ def reported(project: Project, command: Command, options: Mapping[str, Any], pro
     """With `--json` print the record on stdout however the run ends; one that did not begin has the same shape."""
     try:
         yield
+    except RejectedResponseError as error:
+        if progress.quiet:
+            error.add_note(str(error))  # otherwise its step has listed the reasons
+        raise
     except NotSetUpError as error:
-        if options.get("json") and progress.record is None:
+        if progress.record is None and _wants_json(project, options):
             _print_record(_record_of_no_run(project, command, options, error), progress)
         raise
     finally:
@@ -30,9 +35,27 @@ def reported(project: Project, command: Command, options: Mapping[str, Any], pro
             _print_record(progress.record, progress)
 
 
+def _wants_json(project: Project, options: Mapping[str, Any]) -> bool:
+    try:
+        return load_settings(project, options).json
+    except NotSetUpError:
+        return bool(options.get("json"))
+
+
 def _print_record(record: RunRecord, progress: Progress) -> None:
-    sys.stdout.buffer.write(progress.redactor.redact_json(asdict(record)))
-    sys.stdout.flush()
+    print_bytes(progress.redactor.redact_json(asdict(record)))
+
+
+def print_bytes(data: bytes) -> None:
+    """Write a result on stdout. Raises NotSetUpError where that fails, BrokenPipeError where nobody reads it."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's own end would fail too
+        raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def _record_of_no_run(
@@ -59,8 +82,7 @@ def show_diff(diff_file: Path) -> None:
     """Print a diff on stdout: byte for byte into a pipe, escaped and in colours on a terminal."""
     diff = diff_file.read_bytes()
     if not sys.stdout.isatty():
-        sys.stdout.buffer.write(diff)
-        sys.stdout.flush()
+        print_bytes(diff)
         return
     from rich.console import Console
     from rich.text import Text

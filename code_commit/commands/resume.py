@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import lock_tree
+from code_commit.apply import changed_since, lock_tree
 from code_commit.changes import shown
 from code_commit.commands.report import reported
 from code_commit.commands.run import job_of, repair_interrupted_apply, rolled_back
@@ -43,6 +43,7 @@ def resume_run(project: Project, run: str, options: Mapping[str, Any], progress:
     """
     repair_interrupted_apply(project, progress)
     folder, record = _find_resumable(project, run)
+    _check_tree(folder, record, project)
     ready = check_project(project, _options_of(record) | dict(options))
     if ready.problems:
         raise NotSetUpError("\n".join(ready.problems))
@@ -73,6 +74,16 @@ def _find_resumable(project: Project, run: str) -> tuple[Path, RunRecord]:
         raise NotSetUpError(f"{record.run} has come to its end ({record.status}): there is nothing to resume")
     which = f"no run {shown(run)}" if run else "no run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
+
+
+def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
+    """Raise NotSetUpError unless what the run has applied is still in the tree: its next step builds on it."""
+    if record.rolled_back:
+        raise NotSetUpError(f"{record.run} was rolled back: there is nothing to resume, start a new run")
+    changed = changed_since(folder / "snapshot", project)
+    if changed:
+        names = ", ".join(map(shown, changed))
+        raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}; start a new run")
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`code-commit run`: the main job, from the preflight to the end of the workflow."""
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -97,10 +98,25 @@ def rolled_back(project: Project, log: RunLog, *, wanted: bool) -> Iterator[None
         yield
     finally:
         if wanted and log.record.status != "success" and log.snapshot.is_dir():
-            try:
-                restored = restore([log.snapshot], project, log.folder / "rolled-back")
-            except ApplyError as error:
-                log.add_warning(f"not rolled back: {error}")
-            else:
-                log.record.rolled_back = True
-                log.add_warning(f"rolled back: {len(restored)} files are as they were before the run")
+            with _ending_signals_held():
+                _roll_back(project, log)
+
+
+def _roll_back(project: Project, log: RunLog) -> None:
+    """Put every file back; what a build made of one of them is kept in the log, and `undo` could bring it back."""
+    try:
+        restored = restore([log.snapshot], project, log.folder / "rolled-back", force=True)
+    except ApplyError as error:
+        log.add_warning(f"not rolled back: {error}")
+    else:
+        log.record.rolled_back = True
+        log.add_warning(f"rolled back: every file is as it was before the run ({len(restored)} put back)")
+
+
+@contextmanager
+def _ending_signals_held() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

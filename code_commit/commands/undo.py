@@ -14,7 +14,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.progress import Progress
 from code_commit.project import Project, log_folders
 from code_commit.run_log import open_run_log
-from code_commit.run_record import RunRecord
+from code_commit.run_record import RunRecord, load_run_record
 
 
 def report_undo(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> int:
@@ -31,6 +31,7 @@ def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: P
     """
     repair_interrupted_apply(project, progress)
     settings = load_settings(project, options)
+    progress.quiet = settings.quiet
     target = _find_changed(project, run)
     with (
         lock_tree(project),
@@ -45,7 +46,16 @@ def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: P
 def _find_changed(project: Project, run: str) -> Path:
     folders = [folder for folder in log_folders(project) if folder.name.startswith(run)]
     changed = [folder for folder in folders if (folder / "snapshot" / "changes-1.json").exists()]
+    if not run:
+        changed = [folder for folder in changed if not _was_rolled_back(folder)]
     if not changed:
         which = f"no run {shown(run)} that changed a file" if run else "no run that changed a file"
         raise NotSetUpError(f"there is {which}: code-commit log lists the runs")
     return changed[-1]
+
+
+def _was_rolled_back(folder: Path) -> bool:
+    try:
+        return load_run_record((folder / "run.json").read_bytes()).rolled_back
+    except (OSError, ValueError):
+        return False
