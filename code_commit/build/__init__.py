@@ -7,10 +7,11 @@ from pathlib import Path
 
 from code_commit.build.command import build_command
 from code_commit.build.environment import build_environment
-from code_commit.build.fingerprints import Fingerprints
+from code_commit.build.fingerprints import NOT_PUT_BACK, Fingerprints
 from code_commit.build.hardening import harden_process
+from code_commit.build.kept import FOLDER_NAME, Kept
 from code_commit.build.launch import Launch
-from code_commit.build.protected import protected_paths
+from code_commit.build.protected import lasting_paths, protected_paths
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.build.signals import DeferredSignals
 from code_commit.build.supervise import Ending, supervise
@@ -42,15 +43,16 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     order = Launch(argv, environment, project.root)
     if sandbox is not None:
         order = _boxed(order, sandbox, project, protected)
+    kept = Kept(project.root, project.agent_config / FOLDER_NAME)
     with DeferredSignals() as signals, _remember(project, protected, sandbox) as before:
         try:
             ending = supervise(order, write, timeout, signals)
         except BaseException:
-            if damages := before.put_back():
-                warn(_explain(damages, project))
+            if damages := before.put_back(kept):
+                warn(_explain(damages, project, kept))
             raise
-        if damages := before.put_back():
-            raise BuildError(_explain(damages, project))
+        if damages := before.put_back(kept):
+            raise BuildError(_explain(damages, project, kept))
     return _result(ending, sandbox)
 
 
@@ -67,18 +69,25 @@ def _boxed(order: Launch, sandbox: Sandbox, project: Project, protected: Sequenc
 
 
 def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | None) -> Fingerprints:
-    """Remember the protected files; agent-config too, but for the logs, unless a sandbox hides it."""
-    own = [] if sandbox else [project.agent_config]
+    """Remember the protected files; agent-config too, but for what is in its logs, unless a sandbox hides it."""
     shells = [project.git.git_dir] if project.git else []
-    return Fingerprints([*protected, *own], shells=shells, besides=[project.logs])
-
-
-def _explain(damages: Mapping[Path, str], project: Project) -> str:
-    listing = ", ".join(
-        f"{shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))} ({damage})"
-        for path, damage in damages.items()
+    own = [] if sandbox else [project.logs, project.agent_config / FOLDER_NAME]
+    agent_config = [] if sandbox else [project.agent_config]
+    return Fingerprints(
+        [*shells, *agent_config, *own, *protected], shells=[*shells, *own], lasting=lasting_paths(project)
     )
-    return f"the build changed what it must not; it was put back: {listing}; look at what {BUILD_SCRIPT} runs"
+
+
+def _explain(damages: Mapping[Path, str], project: Project, kept: Kept) -> str:
+    listing = ", ".join(f"{_shown(path, project)} ({damage})" for path, damage in damages.items())
+    is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
+    undone = "it was put back" if is_whole else "not all of it could be put back"
+    where = f"; what was there is kept in {_shown(kept.folder, project)}" if kept.folder else ""
+    return f"the build changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
+
+
+def _shown(path: Path, project: Project) -> str:
+    return shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))
 
 
 def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:

@@ -6,6 +6,7 @@ as unchanged content: its ctime cannot be set.
 
 import contextlib
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -15,8 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
+from code_commit.build.kept import Kept
+
 IN_MEMORY = 1 << 18  # bytes of one file
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
+
+NOT_PUT_BACK = ", and cannot be put back"
 
 Damage = Literal["changed", "removed", "new"]
 
@@ -46,18 +51,18 @@ class Fingerprints:
     """The remembered files. Close it to give the copies of large ones free."""
 
     def __init__(
-        self, paths: Collection[Path], *, shells: Collection[Path] = (), besides: Collection[Path] = ()
+        self, paths: Collection[Path], *, shells: Collection[Path] = (), lasting: Collection[Path] = ()
     ) -> None:
-        """Remember what is at the paths, and below those that are folders, without `besides`.
+        """Remember what is at the paths, and below those that are folders.
 
-        Of the `shells` it matters only that they are the same folders still.
+        Of those that are `shells` too it matters only that they are the same folders still, and of the `lasting` that
+        they are not removed.
         """
         self._entries: dict[Path, Entry | None] = {}
-        self._besides = frozenset(besides)
+        self._listed: set[Path] = set()
         self._copies = contextlib.ExitStack()
-        for path in shells:
-            self._entries[path] = self._look(path)
         self._shells = frozenset(shells)
+        self._lasting = [path for path in lasting if os.path.lexists(path)]
         for path in paths:
             self._remember(path)
 
@@ -67,24 +72,32 @@ class Fingerprints:
     def __exit__(self, *_: object) -> None:
         self._copies.close()
 
-    def put_back(self) -> dict[Path, str]:
+    def put_back(self, kept: Kept) -> dict[Path, str]:
         """Compare, and restore what differs: {path: what the build had done to it}. Folders come before their contents.
 
-        What cannot be restored is told in the text of its path.
+        What cannot be restored is told in the text of its path. What is replaced or removed goes to `kept`.
         """
         damages: dict[Path, str] = {}
         for path, entry in self._entries.items():
             for place, damage in self._damages(path, entry):
                 damages[place] = damage + _restore_or_say(
-                    place, self._entries.get(place), is_shell=place in self._shells
+                    place, self._entries.get(place), kept, is_shell=place in self._shells
                 )
+        for path in self._lasting:
+            if NOT_PUT_BACK not in damages.get(path.parent, "") and not os.path.lexists(path):
+                damages[path] = f"removed{NOT_PUT_BACK}: no copy of it was made"
+        for path, problem in kept.gather().items():
+            damages[path] = damages.get(path, "changed") + problem
         return damages
 
     def _remember(self, path: Path) -> None:
-        if path in self._besides or path in self._entries:
+        if path in self._entries:
             return
         entry = self._entries[path] = self._look(path)
+        if path in self._shells:
+            return
         if entry is not None and entry.kind == stat.S_IFDIR and len(self._entries) < MOST_ENTRIES:
+            self._listed.add(path)
             for name in _names(path):
                 self._remember(path / name)
 
@@ -108,7 +121,7 @@ class Fingerprints:
         """Yield (path, damage) of one entry, and of what is new in it when it is a folder."""
         status = _status(path)
         if status is None or entry is None:
-            if status is not None:
+            if status is not None and not (path in self._shells and stat.S_ISDIR(status.st_mode)):
                 yield path, "new"
             elif entry is not None:
                 yield path, "removed"
@@ -116,9 +129,9 @@ class Fingerprints:
         is_another = path in self._shells and not _is_folder(path, entry.status)
         if is_another or not (entry.looks_like(status) or _is_the_same(path, entry, status)):
             yield path, "changed"
-        if entry.kind == stat.S_IFDIR and stat.S_ISDIR(status.st_mode) and path not in self._shells:
+        if path in self._listed and stat.S_ISDIR(status.st_mode):
             for name in _names(path):
-                if path / name not in self._entries and path / name not in self._besides:
+                if path / name not in self._entries:
                     yield path / name, "new"
 
 
@@ -178,51 +191,53 @@ def _same_content(file: BinaryIO, copy: BinaryIO) -> bool:
             return True
 
 
-def _restore_or_say(path: Path, entry: Entry | None, *, is_shell: bool) -> str:
+def _restore_or_say(path: Path, entry: Entry | None, kept: Kept, *, is_shell: bool) -> str:
     try:
-        _restore(path, entry, is_shell=is_shell)
+        _restore(path, entry, kept, is_shell=is_shell)
     except OSError as error:
-        return f", and cannot be put back: {error.strerror}"
+        return f"{NOT_PUT_BACK}: {error.strerror}"
     return ""
 
 
-def _restore(path: Path, entry: Entry | None, *, is_shell: bool = False) -> None:
+def _restore(path: Path, entry: Entry | None, kept: Kept, *, is_shell: bool = False) -> None:
     """Put an entry back over whatever is in its place now; an entry that was not there goes."""
-    if entry is not None and entry.kind == stat.S_IFDIR and _move_back(path, entry.status):
+    if entry is not None and entry.kind == stat.S_IFDIR and _move_back(path, entry.status, kept):
         return
     status = _status(path)
     if status is not None and (entry is None or stat.S_IFMT(status.st_mode) != entry.kind):
-        if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        kept.take(path)
         status = None
     if entry is None:
         return
-    if is_shell:
-        raise OSError(errno.ENOENT, "it was removed with all that was in it")
-    path.parent.mkdir(parents=True, exist_ok=True)
     if entry.kind == stat.S_IFDIR:
+        if is_shell and not _is_folder(path, entry.status):
+            raise OSError(errno.ENOENT, "it was removed with all that was in it, or moved away")
+        path.parent.mkdir(parents=True, exist_ok=True)
         if status is None:
             path.mkdir()
         _give_rights(path, entry.status)
         return
+    path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{os.getpid()}-{time.monotonic_ns()}.restored")
     try:
         _write(fresh, entry)
+        if status is not None:
+            kept.link(path)
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def _move_back(path: Path, original: os.stat_result) -> bool:
+def _move_back(path: Path, original: os.stat_result, kept: Kept) -> bool:
     """Look for a folder that was only renamed, and rename it back over what took its place."""
     if _is_folder(path, original):
         return False
-    moved = next((other for other in path.parent.iterdir() if _is_folder(other, original)), None)
+    places = itertools.chain([Path(os.path.realpath(path))], path.parent.iterdir() if path.parent.is_dir() else ())
+    moved = next((other for other in places if _is_folder(other, original)), None)
     if moved is None:
         return False
-    _restore(path, None)
+    if _status(path) is not None:
+        kept.take(path)
     moved.rename(path)
     _give_rights(path, original)
     return True

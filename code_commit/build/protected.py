@@ -33,6 +33,13 @@ def protected_paths(project: Project) -> list[Path]:
     return list(dict.fromkeys(paths))
 
 
+def lasting_paths(project: Project) -> list[Path]:
+    """Return those without which a folder is no repository: git rewrites them, but never removes them."""
+    if project.git is None:
+        return []
+    return [project.git.git_dir / "HEAD", project.git.common_dir / "objects", project.git.common_dir / "refs"]
+
+
 def _tracked_specifications(root: Path) -> list[Path]:
     try:
         answer = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], root)

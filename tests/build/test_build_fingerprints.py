@@ -9,7 +9,8 @@ import time
 import pytest
 
 from code_commit.build import run_build
-from code_commit.build.fingerprints import Fingerprints
+from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints
+from code_commit.build.kept import Kept
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
 
@@ -158,6 +159,85 @@ def test_logs_are_not_read(build, project_folder):
     assert build("#!/bin/sh\nexit 0\n").seconds < 1
 
 
+KEPT = {
+    # script: {path: content that is kept}
+    "echo mine >> .gitignore": {".gitignore": "/agent-config\n/target\nmine\n"},
+    "echo mine > build.sh": {"build.sh": "mine\n"},
+    "printf mine > f; mv f build.sh": {"build.sh": "mine"},
+    "echo mine > UserSpecification.md": {"UserSpecification.md": "mine\n"},
+    "rm .gitignore; mkdir .gitignore; echo mine > .gitignore/x": {".gitignore/x": "mine\n"},
+    "echo mine > .git/hooks/post-checkout": {".git/hooks/post-checkout": "mine\n"},
+    "printf mine > .git/config": {".git/config": "mine"},
+    "rm -r agent-config; echo mine > agent-config": {"agent-config": "mine\n"},
+    "mv agent-config x; mkdir agent-config; echo mine > agent-config/query.txt; echo mine2 > x/query.txt": {
+        "agent-config/query.txt": "mine2\n",
+        "again-1/agent-config/query.txt": "mine\n",
+    },
+}
+
+
+@pytest.mark.parametrize("script", KEPT)
+def test_what_is_replaced_or_removed_is_kept(build, project_folder, script):
+    error = str(build(f"#!/bin/sh\n{script}\n").error)
+    (folder,) = (project_folder / "agent-config" / "changed-by-build").iterdir()
+    assert f"what was there is kept in agent-config/changed-by-build/{folder.name};" in error
+    assert "it was put back" in error
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    kept = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert kept == KEPT[script]
+    assert not list(project_folder.rglob("*.replaced"))
+    assert build("#!/bin/sh\nexit 0\n").error is None
+    assert len(list(folder.parent.iterdir())) == 1
+
+
+def test_what_is_kept_does_not_go_through_a_planted_link(build, project_folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link = f"ln -s {tmp_path}/elsewhere agent-config/changed-by-build"
+    error = str(build(f"#!/bin/sh\n{link}; echo x >> .gitignore\n").error)
+    assert "agent-config/changed-by-build (new)" in error
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not (project_folder / "agent-config" / "changed-by-build").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("mv agent-config/logs {0}/x; ln -s {0}/x agent-config/logs", "agent-config/logs (changed);"),
+        ("mv agent-config/logs agent-config/x", "agent-config/logs (removed)"),
+        ("mv agent-config x; mkdir agent-config", "agent-config (changed);"),
+        ("mv agent-config/logs {0}/x; ln -s {0} agent-config/logs", "agent-config/logs (changed, and cannot"),
+        ("mv agent-config/logs {0}/x; mkdir agent-config/logs", "agent-config/logs (changed, and cannot"),
+    ],
+)
+def test_the_logs_cannot_be_swapped(build, project_folder, tmp_path, script, message):
+    logs = project_folder / "agent-config" / "logs"
+    logs.mkdir()
+    (logs / "old").write_text("old")
+    error = str(build(f"#!/bin/sh\n{script.format(tmp_path)}\nexit 0\n").error)
+    assert message in error
+    assert not logs.is_symlink()
+    is_lost = "cannot be put back" in error
+    assert (tmp_path / "x" / "old" if is_lost else logs / "old").read_text() == "old"
+    assert ("not all of it could be put back" in error) is is_lost
+
+
+def test_logs_that_the_build_makes_are_no_link(build, project_folder, tmp_path):
+    assert "agent-config/logs (new)" in str(build(f"#!/bin/sh\nln -s {tmp_path} agent-config/logs\n").error)
+    assert not os.path.lexists(project_folder / "agent-config" / "logs")
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+@pytest.mark.parametrize("name", ["", "/HEAD", "/objects", "/refs"])
+def test_a_repository_that_is_removed_is_told(build, request, mode, name):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    error = build(f"#!/bin/sh\nrm -rf .git{name} 2>/dev/null\nexit 0\n", mode=mode).error
+    assert isinstance(error, BuildError)
+    named = name or ("" if mode == "off" else "/HEAD")
+    assert f".git{named} (removed, and cannot be put back" in str(error)
+    assert "it was put back" not in str(error)
+
+
 def test_an_interrupted_build_is_undone_too(project_folder):
     (project_folder / "build.sh").write_text("#!/bin/sh\necho x >> .gitignore\necho ready\nsleep 60\n")
     warnings = []
@@ -203,12 +283,21 @@ def test_a_work_tree_whose_git_is_a_file_is_watched(build, project_folder, tmp_p
     assert (tree / ".git").read_text() == content
 
 
+def test_folders_beyond_the_limit_are_left_as_they_are(tmp_path):
+    for name in ("a/full", "b/full"):
+        (tmp_path / name).mkdir(parents=True)
+        for number in range(MOST_ENTRIES):
+            (tmp_path / name / str(number)).touch()
+    with Fingerprints([tmp_path]) as before:
+        assert before.put_back(Kept(tmp_path, tmp_path / "kept")) == {}
+
+
 def test_unchanged_files_cost_little(full_project):
     paths = [full_project / name for name in (".gitignore", ".git/hooks", ".git/config", "agent-config")]
     best = 1.0
     for _ in range(5):
         begun = time.perf_counter()
         with Fingerprints(paths) as before:
-            assert before.put_back() == {}
+            assert before.put_back(Kept(full_project, full_project / "kept")) == {}
         best = min(best, time.perf_counter() - begun)
     assert best < 0.02
