@@ -230,8 +230,9 @@ def test_a_build_sh_on_the_path_is_not_run_instead(project_folder: Path, run_cod
 def test_a_build_script_whose_interpreter_is_missing_is_no_failing_build(project_folder: Path, run_code_commit: Run):
     (project_folder / "build.sh").write_text("#!/no/such/shell\n")
     done = run_code_commit(project_folder, *replay(project_folder))
-    assert done.returncode == 5
+    assert done.returncode == 2
     assert "/no/such/shell does not exist" in done.stderr
+    assert "nothing was sent" in done.stderr
 
 
 def test_standard_input_is_not_read(project_folder: Path):

@@ -220,3 +220,25 @@ def test_a_second_run_in_the_tree_ends_at_once_and_names_the_first(root: Path, r
     finally:
         process.terminate()
         process.wait(timeout=15)
+
+
+def test_rollback_puts_back_what_the_build_has_changed_too(root: Path, run_code_commit: Run):
+    (root / "build.sh").write_text("#!/bin/sh\nchmod +x new.txt; echo formatted >> ok.txt; exit 1\n")
+    git(root, "commit", "-qam", "a build that formats")
+    before = tree(root)
+    done = run_code_commit(root, *recorded(root, WRONG), "--rollback", "--max-repairs", "0")
+    assert done.returncode == 1
+    assert tree(root) == before
+
+
+def test_undo_passes_over_a_run_that_was_rolled_back(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, "apply", "-", stdin="^^^kept.txt\nx\n^^^end\n").returncode == 0
+    assert run_code_commit(root, *recorded(root, WRONG), "--rollback", "--max-repairs", "0").returncode == 1
+    assert run_code_commit(root, "undo").returncode == 0
+    assert not (root / "kept.txt").exists()
+
+
+def test_a_project_whose_path_is_not_utf_8_has_a_log(root: Path, run_code_commit: Run):
+    odd = root.rename(os.fsdecode(os.fsencode(root) + b"\xff"))
+    assert run_code_commit(odd, "apply", "-", stdin=RESPONSE).returncode == 0
+    assert "success" in run_code_commit(odd, "log").stdout

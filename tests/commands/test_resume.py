@@ -203,3 +203,31 @@ def fault(status: int):
     from fake_server import Fault
 
     return Fault("status", status=status, body={"error": {"message": "Incorrect API key", "code": "invalid_api_key"}})
+
+
+def interrupted_in_build(root: Path, server: FakeServer) -> None:
+    (root / "hold").touch()
+    process = start(root, server)
+    wait_for((root / "agent-config-builds").exists)
+    end(process, signal.SIGTERM)
+    (root / "hold").unlink()
+
+
+def test_what_was_undone_is_not_built_on(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[RIGHT]) as server:
+        interrupted_in_build(root, server)
+        assert run_code_commit(root, "undo").returncode == 0
+        done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert "ok.txt" in done.stderr
+    assert (root / "ok.txt").read_text() == "not yet\n"
+
+
+def test_a_run_that_was_rolled_back_is_not_resumed(root: Path, run_code_commit: Run):
+    recorded = root / "agent-config" / "recorded"
+    recorded.mkdir()
+    (recorded / "1-response.txt").write_text(WRONG)
+    assert run_code_commit(root, "--model", "replay:agent-config/recorded", "--rollback").returncode == 3
+    done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert "was rolled back" in done.stderr

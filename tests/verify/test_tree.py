@@ -397,6 +397,24 @@ def file_outside_of_the_sparse_checkout(root):
     assert not (root / "data").exists()
 
 
+@refused("ok.txt/new/x.txt", "hidden")
+def file_below_a_tracked_file_that_is_gone(root):
+    (root / "ok.txt").unlink()
+
+
+@refused("deep/ok.txt/x.txt", "hidden")
+def file_in_a_folder_that_took_a_tracked_files_place(root):
+    write(root / "deep/ok.txt")
+    git(root, "add", "-A")
+    (root / "deep/ok.txt").unlink()
+    write(root / "deep/ok.txt/x.txt")
+
+
+@refused((*(f"new{number}/x.txt" for number in range(70)), "ok.txt/x.txt"), "hidden")
+def many_files_and_one_below_a_tracked_file(root):
+    (root / "ok.txt").unlink()
+
+
 @refused("fixed.txt", "immutable")
 def immutable_target(root):
     write(root / "fixed.txt")
