@@ -1,5 +1,6 @@
 """Where that is kept which a build, or the user during it, left in the place of what is put back."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -27,6 +28,9 @@ class Kept:
             aside = self._aside(path)
             path.rename(aside)
             self._asides.append((path, aside))
+            if stat.S_ISDIR(mode):  # rename(2): a folder that gets another parent must be writable
+                with contextlib.suppress(OSError):
+                    aside.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
         else:
             path.unlink()
 

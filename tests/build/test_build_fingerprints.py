@@ -190,6 +190,14 @@ def test_what_is_replaced_or_removed_is_kept(build, project_folder, script):
     assert len(list(folder.parent.iterdir())) == 1
 
 
+def test_a_folder_that_may_not_be_written_is_kept(build, project_folder):
+    name = "UserSpecification.md"
+    assert "kept as" not in str(build(f"#!/bin/sh\nmkdir {name}; echo x > {name}/x; chmod 500 {name}\n").error)
+    (kept,) = (project_folder / "agent-config" / "changed-by-build").glob(f"*/{name}")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o700
+    assert (kept / "x").read_text() == "x\n"
+
+
 def test_what_is_kept_does_not_go_through_a_planted_link(build, project_folder, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     link = f"ln -s {tmp_path}/elsewhere agent-config/changed-by-build"
