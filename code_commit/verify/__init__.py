@@ -37,7 +37,8 @@ __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
 _IGNORED = "git ignores it, the reviewer would not see it: put the file where .gitignore does not match"
 _HIDDEN = (
-    "git's index hides changes of it (skip-worktree or assume-unchanged), the reviewer would not see them: leave it"
+    "git hides changes of it (its index says skip-worktree or assume-unchanged, or holds one of its folders as a file),"
+    " the reviewer would not see them: leave it, or put the file elsewhere"
 )
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 

@@ -113,7 +113,17 @@ def _unicode_fault(path: str) -> Fault | None:
         return "unclear-path", "has a name of nothing but dots or blanks: give the file a name"
     if unicodedata.normalize("NFKC", path[-1]) in ". ":
         return "unclear-path", "has a dot or blank at the end of a name: leave it out"
+    if not _is_utf8_here(path):
+        return "unclear-path", "cannot be written in this locale: use a UTF-8 locale, or letters of ASCII"
     return None
+
+
+def _is_utf8_here(path: str) -> bool:
+    """Tell whether Python hands the path to the system, and so to git, as UTF-8, which the locale decides."""
+    try:
+        return os.fsencode(path) == path.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_invisible(character: str) -> bool:

@@ -1,7 +1,7 @@
 """What the index knows, and what git would take for a repository.
 
 Rule `other-repository`: a set of files that turns a folder into a bare repository, whose config git then obeys.
-Rule `hidden`: index entries whose changes `git status` and `git diff` do not show.
+Rule `hidden`: index entries whose changes `git status` and `git diff` do not show, and files below a tracked file.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from code_commit.git import ask_git
 from code_commit.project import Project
-from code_commit.verify.ignore_files import UnansweredError
+from code_commit.verify.ignore_files import UnansweredError, folders_of
 from code_commit.verify.paths import fold
 
 _REPOSITORY_MARKS = frozenset({"head", "objects", "refs", "commondir"})
@@ -55,13 +55,23 @@ def list_submodules(project: Project) -> frozenset[str]:
 
 
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
-    """Return the paths that the index marks `skip-worktree` or `assume-unchanged`. Raises UnansweredError."""
+    """Return the paths whose changes git does not show. Raises UnansweredError.
+
+    The index marks them `skip-worktree` or `assume-unchanged`, or holds one of their folders as a file: then
+    `git status` tells that the file is gone, and nothing of what lies in the folder.
+    """
     if project.git is None or not paths:
         return frozenset()
-    named = ["--", *paths] if len(paths) <= _FEW else []
-    entries = _list_index(project, ["-v", *named])
-    hidden = {entry[2:].decode("utf-8", "surrogateescape") for entry in entries if _is_hidden(entry[:1])}
-    return frozenset(hidden.intersection(paths))
+    folders = {folder.decode() for folder in folders_of(path.encode() for path in paths) if folder}
+    named = [*paths, *folders]
+    entries = _list_index(project, ["-v", "--", *(named if len(named) <= _FEW else [])])
+    tags = {entry[2:].decode("utf-8", "surrogateescape"): entry[:1] for entry in entries}
+    files = folders.intersection(tags)
+    return frozenset(path for path in paths if _is_hidden(tags.get(path, b"")) or _lies_below(path, files))
+
+
+def _lies_below(path: str, files: Collection[str]) -> bool:
+    return any(path.startswith(file + "/") for file in files)
 
 
 def _is_hidden(tag: bytes) -> bool:
