@@ -85,7 +85,7 @@ def check_project(
     ready = _check_ignored(project, environment)
     query = ready.check("query.txt", lambda: read_query(project), _size)
     codebase = ready.check("codeRollup.txt", lambda: read_codebase(project), _size)
-    ready.check(BUILD_SCRIPT, lambda: check_build_script(project))
+    ready.check(BUILD_SCRIPT, lambda: check_build_script(project, environment))
     _check_settings(ready, project, options, environment)
     if ready.settings:
         _check_model(ready, ready.settings, project, environment)
@@ -106,7 +106,7 @@ def check_tree(
     ready = _check_ignored(project, environment)
     _check_settings(ready, project, options, environment)
     if build:
-        ready.check(BUILD_SCRIPT, lambda: check_build_script(project))
+        ready.check(BUILD_SCRIPT, lambda: check_build_script(project, environment))
     if ready.settings:
         if build:
             _check_sandbox(ready, ready.settings, project)
@@ -164,17 +164,30 @@ def _check_sandbox(ready: Readiness, settings: Settings, project: Project) -> No
 
 
 def _check_clean(ready: Readiness, settings: Settings, project: Project) -> None:
+    doubt, mend, harm = _doubt_clean(project)
+    if doubt and settings.require_clean:
+        ready.checks.append(Check("clean tree", f"{doubt}: {mend} (--require-clean)"))
+    elif doubt:
+        ready.warnings.append(f"{doubt}: {harm}")
+
+
+def _doubt_clean(project: Project) -> tuple[str, str, str]:
+    """Return why the tree does not count as clean, how to mend it, and what it does to the review; "" for a clean one.
+
+    A question that git does not answer leaves a doubt too.
+    """
     if project.git is None:
         why = "this is no git repository" if find_git() else "git is not installed"
-        ready.warnings.append(f"{why}: no git diff to review; the log has each attempt's changes as a diff")
-        return
+        harm = "no git diff to review; the log has each attempt's changes as a diff"
+        return why, "only git can tell whether the tree is clean", harm
     status = ask_git(["status", "--porcelain", "-z", "--", "."], project.root)
-    if not status.stdout:
-        return
-    if settings.require_clean:
-        ready.checks.append(Check("clean tree", "git status is not clean: commit or stash first (--require-clean)"))
-    else:
-        ready.warnings.append("git status is not clean: the diff will mix your changes with the LLM's")
+    if status.returncode != 0:
+        complaint = shown(" ".join(status.stderr.decode("utf-8", "replace").split()))
+        mend = "mend what git complains of"
+        return f"git status failed ({complaint})", mend, f"{mend}, or there may be no diff to review"
+    if status.stdout:
+        return "git status is not clean", "commit or stash first", "the diff will mix your changes with the LLM's"
+    return "", "", ""
 
 
 def _check_prompt(ready: Readiness, task: Task, settings: Settings) -> None:

@@ -1,11 +1,14 @@
 """The questions of the preflight, one function each, which raises NotSetUpError with the mend where it must."""
 
+import errno
 import os
+from collections.abc import Mapping
 
 from code_commit.apply import is_locked, needs_recovery
+from code_commit.build.command import build_command
 from code_commit.changes import shown
 from code_commit.config import ModelChoice, Settings
-from code_commit.errors import NotSetUpError
+from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.git import ask_git
 from code_commit.llm import explain_misfit
@@ -43,11 +46,16 @@ def check_nothing_is_tracked(project: Project) -> None:
         raise NotSetUpError(f"git ls-files failed: {tracked.stderr.decode('utf-8', 'replace').strip()}")
 
 
-def check_build_script(project: Project) -> None:
-    if not project.build_script.exists():
+def check_build_script(project: Project, environment: Mapping[str, str]) -> None:
+    """Raise NotSetUpError for a build.sh that cannot be started."""
+    if not os.path.lexists(project.build_script):
         raise NotSetUpError(f"{BUILD_SCRIPT} is missing: create it; it must exit with 0 when the build passes")
-    if not project.build_script.is_file():
+    if not project.build_script.is_symlink() and not project.build_script.is_file():
         raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
+    try:
+        build_command(project, environment, lambda _: None)
+    except BuildError as error:
+        raise NotSetUpError(str(error)) from error
 
 
 def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
@@ -65,6 +73,11 @@ def check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) -
 
 
 def check_lock(project: Project) -> None:
+    """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
+    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
+        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
     holder = is_locked(project)
     if holder is not None:
         raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")

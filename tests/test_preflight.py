@@ -1,0 +1,134 @@
+"""What the preflight must not take for fine: a tree that git cannot judge, a build.sh that cannot start, a closed folder."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, Run, git
+
+
+def replay(root: Path, *answers: str) -> list[str]:
+    folder = root / "agent-config" / "replay"
+    folder.mkdir()
+    for number, answer in enumerate(answers or ("^^^ok.txt\nok\n^^^end\n",), 1):
+        (folder / f"{number}-response.txt").write_text(answer, encoding="utf-8")
+    return ["--model", "replay:agent-config/replay", "--sandbox", "off"]
+
+
+def broken_submodule(root: Path) -> None:
+    """After it `git status` ends with 128 and tells nothing."""
+    (root / "sub").mkdir()
+    git(root / "sub", "init", "-q")
+    git(root / "sub", "commit", "-q", "--allow-empty", "-m", "x")
+    git(root, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
+    git(root, "commit", "-qm", "sub")
+    shutil.rmtree(root / "sub" / ".git")
+    (root / "sub" / ".git").write_text("gitdir: /no/such/folder\n")
+
+
+def no_repository(root: Path) -> None:
+    shutil.rmtree(root / ".git")
+
+
+@pytest.mark.parametrize(
+    ("build", "told"), [(broken_submodule, "git status failed"), (no_repository, "this is no git repository")]
+)
+def test_a_tree_that_git_cannot_judge_is_not_clean(
+    project_folder: Path, run_code_commit: Run, build: Callable[[Path], None], told: str
+):
+    build(project_folder)
+    options = replay(project_folder)
+    done = run_code_commit(project_folder, *options, "--require-clean")
+    assert (done.returncode, told in done.stderr, "--require-clean" in done.stderr) == (2, True, True), done.stderr
+    assert (project_folder / "ok.txt").read_text() == "not yet\n"
+    done = run_code_commit(project_folder, *options)
+    assert (done.returncode, told in done.stderr) == (0, True), done.stderr
+
+
+def test_without_git_no_tree_is_clean(project_folder: Path, run_code_commit: Run, tmp_path: Path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "bash", "cat", "grep"):
+        (programs / name).symlink_to(shutil.which(name) or pytest.skip(f"no {name} here"))
+    options, without_git = replay(project_folder), {"PATH": str(programs)}
+    done = run_code_commit(project_folder, *options, "--require-clean", env=without_git)
+    assert (done.returncode, "git is not installed" in done.stderr) == (2, True), done.stderr
+    assert run_code_commit(project_folder, *options, env=without_git).returncode == 0
+
+
+def test_a_clean_tree_may_be_required(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, *replay(project_folder), "--require-clean")
+    assert done.returncode == 0, done.stderr
+
+
+def link_instead(script: Path) -> None:
+    script.rename(script.with_name("other.sh"))
+    script.symlink_to("other.sh")
+
+
+UNSTARTABLE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "Windows line ends": (lambda script: script.write_bytes(b"#!/bin/sh\r\nexit 0\r\n"), "Windows line ends"),
+    "no interpreter": (lambda script: script.write_text("#!/no/such/shell\n"), "/no/such/shell does not exist"),
+    "no interpreter on the PATH": (
+        lambda script: script.write_text("#!/usr/bin/env no-such-shell\n"),
+        "not on the PATH",
+    ),
+    "a link": (link_instead, "is a symbolic link"),
+    "a dangling link": (lambda script: [script.unlink(), script.symlink_to("gone")], "is a symbolic link"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "told"), UNSTARTABLE.values(), ids=UNSTARTABLE)
+def test_a_build_script_that_cannot_start_is_told_before_anything_is_sent(
+    project_folder: Path, run_code_commit: Run, spoil: Callable[[Path], object], told: str
+):
+    spoil(project_folder / "build.sh")
+    options = replay(project_folder)
+    checked = run_code_commit(project_folder, "check", *options)
+    assert (checked.returncode, told in checked.stdout) == (2, True), checked.stdout
+    done = run_code_commit(project_folder, *options)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+    assert not (project_folder / "agent-config" / "logs").exists()
+
+
+def without_roots_rights() -> list[str]:
+    """Return what makes a command of root obey the modes of files, as everybody else's do."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("root may write everywhere, and setpriv is not here to take that away")
+    rights = "-dac_override,-dac_read_search"
+    return ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
+
+
+def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path):
+    command = [*without_roots_rights(), *CODE_COMMIT, "check", *replay(project_folder)]
+    config = project_folder / "agent-config"
+    found = {}
+    for mode in (0o700, 0o500):
+        config.chmod(mode)
+        done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, check=False)
+        found[mode] = done.returncode, "agent-config cannot be written to: Permission denied" in done.stdout
+    config.chmod(0o700)
+    assert found == {0o700: (0, False), 0o500: (2, True)}
+
+
+@pytest.mark.parametrize("path", ["\u65e5\u672c.txt", "\u00e9/x.txt"])
+def test_a_path_that_the_locale_cannot_write_is_a_violation(project_folder: Path, run_code_commit: Run, path: str):
+    options = replay(project_folder, f"^^^{path}\nx\n^^^end\n", "^^^ok.txt\nok\n^^^end\n")
+    locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = run_code_commit(project_folder, *options, env=locale)
+    log = "".join(file.read_text("utf-8") for file in project_folder.glob("agent-config/logs/*/*.json"))
+    assert done.returncode == 0, done.stderr
+    assert "cannot be written in this locale" in log
+    assert not (project_folder / path).exists()
+
+
+def test_the_same_path_is_written_in_a_utf8_locale(project_folder: Path, run_code_commit: Run):
+    response = "^^^\u65e5\u672c.txt\nx\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+    done = run_code_commit(project_folder, *replay(project_folder, response), env={"PYTHONUTF8": "1"})
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "\u65e5\u672c.txt").read_text() == "x\n"
