@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
 from code_commit.version import __version__
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from code_commit.progress import Progress
     from code_commit.project import Project
 
-EXIT_SUCCESS = 0
-EXIT_BUILD_FAILED = 1
 EXIT_NOT_SET_UP = 2
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
@@ -54,7 +53,6 @@ def _print(text: str) -> None:
 
 def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, Any]) -> int:
     from code_commit.changes import RejectedResponseError
-    from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
 
     try:
         _install_signal_handlers()
@@ -98,8 +96,6 @@ def _current_folder() -> "Path":
 
 def _install_signal_handlers() -> None:
     import signal
-
-    from code_commit.errors import Interrupted
 
     def interrupt(number: int, _frame: "FrameType | None") -> None:
         raise Interrupted(number)

@@ -20,7 +20,6 @@ from code_commit.project import AGENT_CONFIG, Project, read_regular_file
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 CHAT_KEY_VARIABLE = "CODE_COMMIT_CHAT_API_KEY"
-NOT_SETTINGS = frozenset({CHAT_KEY_VARIABLE, "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"})
 
 Provider = Literal["gemini", "openai", "anthropic", "chat", "replay"]
 

@@ -12,9 +12,10 @@
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
 """
 
-from pathlib import Path
-from signal import Signals
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Status = Literal[
     "running",
@@ -74,7 +75,7 @@ class LogError(CodeCommitError):
     exit_code = 5
     status = "build_error"
 
-    def __init__(self, path: Path, error: OSError) -> None:
+    def __init__(self, path: "Path", error: OSError) -> None:
         super().__init__(f"the log file {path} cannot be used: {error.strerror}; mend that, then run again")
 
 
@@ -84,6 +85,8 @@ class Interrupted(KeyboardInterrupt):
     status: ClassVar[Status] = "interrupted"
 
     def __init__(self, signal_number: int) -> None:
+        from signal import Signals
+
         super().__init__(f"interrupted by {Signals(signal_number).name}; every file is whole")
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number

@@ -43,10 +43,10 @@ def put_back(staging: Staging, record: Record, positions: Iterable[int]) -> int:
     edited = [item.step.path for item in work if item.found == "edited"]
     if edited:
         raise EditedSinceError(edited)
-    todo = [item for item in work if item.found != ("old" if item.step.before else "absent")]
-    for item in todo:
+    misplaced = [item for item in work if item.found != ("old" if item.step.before else "absent")]
+    for item in misplaced:
         _check_kept(staging, item)
-    for item in reversed(todo):
+    for item in reversed(misplaced):
         if item.step.after is not None:
             _put_file_back(staging, item)
     staging.tree.forget()
@@ -57,11 +57,11 @@ def put_back(staging: Staging, record: Record, positions: Iterable[int]) -> int:
         with suppress(FileExistsError):
             make_folder(staging.tree, folder)
         set_folder_mode(staging.tree, folder)
-    for item in reversed(todo):
+    for item in reversed(misplaced):
         if item.step.after is None:
             _put_file_back(staging, item)
     sync_touched(staging.tree, touched_folders(record))
-    return len(todo)
+    return len(misplaced)
 
 
 def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Found:

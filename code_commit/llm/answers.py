@@ -1,8 +1,8 @@
 """What every API's answer is brought to, whatever its own shape."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.call import Call
@@ -54,14 +54,12 @@ class API(Protocol):
         """Make the request once. Raises LLMError, and PassingFailure where it can be made again."""
 
 
+@runtime_checkable
 class JobAPI(API, Protocol):
     """One that works in the background: an answer can be fetched later."""
 
     def fetch(self, call: Call, job_id: str) -> Answer:
         """Wait for the job's answer. Raises LLMError, and PassingFailure where it failed in a way that can pass."""
-
-
-MakeAPI = Callable[..., API]
 
 
 def cut_off(limit: int | None) -> str:

@@ -8,7 +8,7 @@ from typing import Self
 from code_commit.config import ApiKey, ModelChoice, Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, Response
-from code_commit.llm.answers import API, Answer
+from code_commit.llm.answers import API, Answer, JobAPI
 from code_commit.llm.budget import Budget
 from code_commit.llm.call import Call
 from code_commit.llm.connection import Connection, PassingFailure
@@ -61,12 +61,11 @@ class NetworkLLM:
         raise LLMError(message)
 
     def _fetch(self, job_id: str, listener: ExchangeListener) -> Response:
-        fetch = getattr(self._api, "fetch", None)
-        if fetch is None:
+        if not isinstance(self._api, JobAPI):
             raise LLMError(f"{self._subject.host} keeps no answers")
         call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
         try:
-            return self._finished(call, fetch(call, job_id))
+            return self._finished(call, self._api.fetch(call, job_id))
         except PassingFailure as failure:
             raise LLMError(failure.reason) from None
 
