@@ -11,7 +11,6 @@ from code_commit.changes import shown
 from code_commit.git import ask_git
 from code_commit.project import Project
 
-
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
