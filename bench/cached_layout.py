@@ -14,8 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from code_commit.changes import FileReplacement
-from code_commit.config import ModelChoice, Price, Settings
+from code_commit.config import Price, Settings
 from code_commit.llm.prices import price_of
+from code_commit.model_choice import ModelChoice
 from code_commit.parse import render_response
 
 SOURCE = Path(__file__).parents[1]

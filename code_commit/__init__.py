@@ -4,11 +4,14 @@ From Python: `from code_commit import run`; see `code_commit.api`. It is importe
 command line imports this package before it knows what to do.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations  # types cost no time at start-up
 
 from code_commit.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from code_commit.api import run
 
 __all__ = ["__version__", "run"]

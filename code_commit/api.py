@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.commands.run import run_main_job
-from code_commit.config import find_secrets
 from code_commit.errors import CodeCommitError
+from code_commit.keys import find_secrets
 from code_commit.progress import Progress
 from code_commit.project import find_project
 from code_commit.redaction import Redactor

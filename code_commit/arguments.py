@@ -1,11 +1,20 @@
 """The command line's words: the options, the commands and their arguments, and what `--help` says of them."""
 
-import argparse
-import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args, get_origin
+from __future__ import annotations  # types cost no time at start-up
 
+import argparse
+import os
+import sys
+
+from code_commit.options import OPTIONS
 from code_commit.version import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from code_commit.options import Option
 
 DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run build.sh,
@@ -31,6 +40,23 @@ a first run:
   code-commit             run"""
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """As wide as the terminal; asking for it as argparse does would load the archive formats of `shutil`."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_terminal_width() - 2)
+
+
+def _terminal_width() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that names an unknown option, where argparse would take its value for the command."""
 
@@ -52,7 +78,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_HelpFormatter,
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
@@ -67,6 +93,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             name,
             help=help_text,
             description=help_text[0].upper() + help_text[1:] + ".",
+            formatter_class=_HelpFormatter,
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
         )
@@ -81,34 +108,31 @@ def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] = ()) ->
 
     One that is not given is absent from the result and overrides nothing.
     """
-    from code_commit.config import OPTIONS, parse_value
-
     group = parser.add_argument_group(
         "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
     )
     for name in names or OPTIONS:
-        field = OPTIONS[name]
-        flag, help_text = "--" + name.replace("_", "-"), field.metadata["help"]
-        if field.type is bool:
-            group.add_argument(flag, action="store_true", help=help_text)
-        elif get_origin(field.type) is Literal:
-            group.add_argument(flag, choices=get_args(field.type), help=help_text)
-        elif field.default == ():
-            group.add_argument(flag, action="append", metavar=field.metadata["metavar"], help=help_text)
+        option = OPTIONS[name]
+        flag = "--" + name.replace("_", "-")
+        if option.kind is bool:
+            group.add_argument(flag, action="store_true", help=option.help)
+        elif option.choices:
+            group.add_argument(flag, choices=option.choices, help=option.help)
+        elif option.kind is tuple:
+            group.add_argument(flag, action="append", metavar=option.metavar, help=option.help)
         else:
-            group.add_argument(flag, type=_Value(name, parse_value), metavar=field.metadata["metavar"], help=help_text)
+            group.add_argument(flag, type=_Value(option), metavar=option.metavar, help=option.help)
 
 
 class _Value:
     """An option's type for argparse: what does not fit is said in the setting's own words."""
 
-    def __init__(self, name: str, parse: Callable[[str, str], Any]) -> None:
-        self._name = name
-        self._parse = parse
+    def __init__(self, option: Option) -> None:
+        self._option = option
 
     def __call__(self, text: str) -> Any:
         try:
-            return self._parse(self._name, text)
+            return self._option.parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
-from code_commit.errors import CodeCommitError, Status
+from code_commit.errors import CodeCommitError
 
 Action = Literal["create", "replace", "delete"]
 
@@ -52,7 +52,7 @@ class RejectedResponseError(CodeCommitError):
     """The response cannot be used; `violations` holds every reason, in the order of the response's lines."""
 
     exit_code = 4
-    status: ClassVar[Status] = "rejected"
+    status = "rejected"
 
     def __init__(self, violations: Iterable[Violation]) -> None:
         self.violations = tuple(sorted(violations, key=lambda violation: violation.line))

@@ -3,17 +3,20 @@
 Nothing but argparse is imported before it is known what to do: `--help` and `--version` answer at once.
 """
 
+from __future__ import annotations  # types cost no time at start-up
+
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
 from code_commit.version import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import FrameType
+    from typing import Any
 
     from code_commit.progress import Progress
     from code_commit.project import Project
@@ -76,7 +79,7 @@ def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, An
 
 def _complain(message: str, error: BaseException) -> None:
     """Print what went wrong, with whatever may be a key censored."""
-    from code_commit.config import find_secrets
+    from code_commit.keys import find_secrets
     from code_commit.progress import Progress
     from code_commit.project import Project
     from code_commit.redaction import Redactor
@@ -85,7 +88,7 @@ def _complain(message: str, error: BaseException) -> None:
     Progress(Redactor(secrets)).error("\n".join([message, *getattr(error, "__notes__", [])]))
 
 
-def _current_folder() -> "Path":
+def _current_folder() -> Path:
     from pathlib import Path
 
     try:
@@ -97,7 +100,7 @@ def _current_folder() -> "Path":
 def _install_signal_handlers() -> None:
     import signal
 
-    def interrupt(number: int, _frame: "FrameType | None") -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(number)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -105,10 +108,10 @@ def _install_signal_handlers() -> None:
             signal.signal(number, interrupt)
 
 
-def _begin(options: dict[str, Any]) -> "tuple[Project, Progress]":
+def _begin(options: dict[str, Any]) -> tuple[Project, Progress]:
     """Return the project and the printer of a command that changes files."""
     from code_commit.build import harden_process
-    from code_commit.config import find_secrets
+    from code_commit.keys import find_secrets
     from code_commit.progress import Progress
     from code_commit.project import find_project
     from code_commit.redaction import Redactor

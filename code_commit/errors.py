@@ -12,22 +12,12 @@
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
 """
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from __future__ import annotations  # types cost no time at start-up
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-
-Status = Literal[
-    "running",
-    "success",
-    "build_failed",
-    "not_set_up",
-    "llm_error",
-    "rejected",
-    "build_error",
-    "internal_error",
-    "interrupted",
-]
+    from typing import ClassVar
 
 EXIT_SUCCESS = 0
 EXIT_BUILD_FAILED = 1
@@ -38,7 +28,7 @@ class CodeCommitError(Exception):
     """What the user is told in one message; `str()` says what was wrong, where, and what to do next."""
 
     exit_code: ClassVar[int]
-    status: ClassVar[Status]
+    status: ClassVar[str]
 
 
 class NotSetUpError(CodeCommitError):
@@ -75,14 +65,14 @@ class LogError(CodeCommitError):
     exit_code = 5
     status = "build_error"
 
-    def __init__(self, path: "Path", error: OSError) -> None:
+    def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"the log file {path} cannot be used: {error.strerror}; mend that, then run again")
 
 
 class Interrupted(KeyboardInterrupt):
     """A signal asked the run to end."""
 
-    status: ClassVar[Status] = "interrupted"
+    status = "interrupted"
 
     def __init__(self, signal_number: int) -> None:
         from signal import Signals

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 from code_commit.changes import VerifiedChanges, Violation, shown
 from code_commit.config import Settings
 from code_commit.diff import FileEdit, applied_change, edits_of, unified_diff
-from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, Status
+from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
 from code_commit.exchange import Prompt, Response
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.redaction import Redactor
@@ -29,6 +29,7 @@ from code_commit.run_record import (
     Event,
     RunListener,
     RunRecord,
+    Status,
     sum_attempts,
     utc_timestamp,
 )

@@ -12,10 +12,21 @@ from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
 from code_commit.changes import Action, Violation
-from code_commit.errors import Status
 from code_commit.exchange import Usage
 
 SCHEMA_VERSION = 1
+
+Status = Literal[
+    "running",
+    "success",
+    "build_failed",
+    "not_set_up",
+    "llm_error",
+    "rejected",
+    "build_error",
+    "internal_error",
+    "interrupted",
+]
 
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 

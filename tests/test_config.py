@@ -1,22 +1,17 @@
 import dataclasses
 import re
 import tomllib
+import typing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from code_commit.config import (
-    OPTIONS,
-    ApiKey,
-    Price,
-    Settings,
-    choose_model,
-    find_secrets,
-    load_keys,
-    load_settings,
-    require_key,
-)
+from code_commit.config import Price, Settings, load_settings
 from code_commit.errors import NotSetUpError
+from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
+from code_commit.model_choice import choose_model
+from code_commit.options import OPTIONS
 from code_commit.project import Project
 
 KEY = "sk-test-0123456789"
@@ -133,7 +128,12 @@ def test_the_example_config_shows_every_setting_with_its_default():
 
 def test_settings_and_options_agree():
     assert set(OPTIONS) < {field.name for field in dataclasses.fields(Settings)}
-    assert all(field.metadata["help"] for field in OPTIONS.values())
+    kinds = typing.get_type_hints(Settings)
+    for name, option in OPTIONS.items():
+        choices = typing.get_args(kinds[name]) if typing.get_origin(kinds[name]) is Literal else ()
+        assert option.choices == choices, name
+        accepted = {type(choice) for choice in choices} or {kinds[name], *typing.get_args(kinds[name])}
+        assert accepted & {option.kind, option.kind[str, ...] if option.kind is tuple else None}, name
 
 
 MODELS = {

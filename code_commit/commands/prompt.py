@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from code_commit.config import find_secrets, load_settings
+from code_commit.config import load_settings
+from code_commit.keys import find_secrets
 from code_commit.preflight.questions import check_prompt_has_no_key
 from code_commit.project import Project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts

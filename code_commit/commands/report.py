@@ -71,7 +71,7 @@ def _record_of_no_run(
         root=str(project.root),
         log_dir="",
         pid=os.getpid(),
-        status=error.status,
+        status="not_set_up",
         exit_code=error.exit_code,
         message=str(error),
         options=dict(options),

@@ -15,14 +15,14 @@ from code_commit.changes import shown
 from code_commit.commands.report import reported
 from code_commit.commands.run import job_of, repair_interrupted_apply, rolled_back
 from code_commit.config import Settings
-from code_commit.errors import LLMError, NotSetUpError, Status
+from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, Earlier, open_llm
 from code_commit.preflight import check_project
 from code_commit.progress import Progress
 from code_commit.project import Project, log_folders
 from code_commit.run_log import RunLog, reopen_run_log
-from code_commit.run_record import RunRecord, load_run_record
+from code_commit.run_record import RunRecord, Status, load_run_record
 from code_commit.workflow import run_workflow
 
 RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})

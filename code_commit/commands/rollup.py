@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.config import Settings, choose_model, find_secrets, load_keys, load_settings
+from code_commit.config import Settings, load_settings
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import find_git
+from code_commit.keys import find_secrets, load_keys
 from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
+from code_commit.model_choice import choose_model
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor

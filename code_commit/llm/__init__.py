@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from code_commit.config import ApiKey, ModelChoice, Settings
+from code_commit.config import Settings
 from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.keys import ApiKey
 from code_commit.llm.budget import explain_misfit
 from code_commit.llm.endpoint import check_base_url
 from code_commit.llm.models import context_window, estimate_tokens
 from code_commit.llm.prices import cost_of, price_of
+from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 
 __all__ = [

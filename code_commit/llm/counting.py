@@ -7,12 +7,12 @@ Sources: the vendors' references of
 from typing import Any
 from urllib.parse import quote
 
-from code_commit.config import ModelChoice
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt
 from code_commit.llm.call import Call
 from code_commit.llm.connection import PassingFailure
 from code_commit.llm.json_values import count_of
+from code_commit.model_choice import ModelChoice
 
 
 def count_tokens(call: Call, choice: ModelChoice, prompt: Prompt) -> int | None:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Mapping
 
 from code_commit.changes import shown
-from code_commit.config import ModelChoice, Provider, Settings
+from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
+from code_commit.keys import Provider
+from code_commit.model_choice import ModelChoice
 
 VENDOR_URLS: Mapping[Provider, str] = {
     "openai": "https://api.openai.com/v1",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from code_commit.config import ModelChoice, Settings
+from code_commit.config import Settings
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off
 from code_commit.llm.call import Call
@@ -15,6 +15,7 @@ from code_commit.llm.json_values import count_of, list_of, member, text_of
 from code_commit.llm.refusals import has_error
 from code_commit.llm.server_sent_events import read_events
 from code_commit.llm.streams import counted_pieces, json_instead
+from code_commit.model_choice import ModelChoice
 
 _LONGEST_DECODE = 64
 """Hops of one answer; a model's window holds 16 of them."""

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from code_commit.config import ApiKey, ModelChoice, Settings
+from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.keys import ApiKey
 from code_commit.llm.answers import API, Answer, JobAPI
 from code_commit.llm.budget import Budget
 from code_commit.llm.call import Call
@@ -16,6 +17,7 @@ from code_commit.llm.endpoint import check_base_url
 from code_commit.llm.pace import Pace
 from code_commit.llm.prices import cost_of
 from code_commit.llm.refusals import Subject
+from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.version import __version__

@@ -2,9 +2,11 @@
 
 import time
 
-from code_commit.config import ModelChoice, Price, Provider, Settings
+from code_commit.config import Price, Settings
 from code_commit.exchange import Usage
+from code_commit.keys import Provider
 from code_commit.llm.models import find_model
+from code_commit.model_choice import ModelChoice
 
 MILLION = 1_000_000
 

@@ -3,9 +3,9 @@
 from typing import Self
 
 from code_commit.changes import shown
-from code_commit.config import ModelChoice
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 
 

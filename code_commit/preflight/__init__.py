@@ -10,20 +10,12 @@ from typing import Any, TypeVar
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.changes import shown
-from code_commit.config import (
-    ApiKey,
-    ModelChoice,
-    Provider,
-    Settings,
-    choose_model,
-    find_secrets,
-    load_keys,
-    load_settings,
-    require_key,
-)
+from code_commit.config import Settings, load_settings
 from code_commit.errors import NotSetUpError
 from code_commit.git import ask_git, find_git
+from code_commit.keys import ApiKey, Provider, find_secrets, load_keys, require_key
 from code_commit.llm import check_base_url
+from code_commit.model_choice import ModelChoice, choose_model
 from code_commit.preflight.questions import (
     check_build_script,
     check_gitignore,

@@ -6,8 +6,10 @@ import pytest
 import respx
 from asking import KEY, PROMPT, ROOT
 
-from code_commit.config import ApiKey, ModelChoice, Settings
+from code_commit.config import Settings
+from code_commit.keys import ApiKey
 from code_commit.llm import open_llm
+from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 
 VENDORS = {

@@ -11,8 +11,8 @@ from code_commit.commands.log import find_run, list_runs, status_of
 from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.step_summary import markdown_summary
-from code_commit.config import find_secrets
 from code_commit.errors import NotSetUpError
+from code_commit.keys import find_secrets
 from code_commit.project import Project, log_folders
 from code_commit.redaction import Redactor
 

@@ -1,0 +1,105 @@
+"""The API keys: where they are looked for, what makes one fit for use, and what has to be censored."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from code_commit.errors import NotSetUpError
+from code_commit.project import AGENT_CONFIG, Project, read_regular_file
+
+Provider = Literal["gemini", "openai", "anthropic", "chat", "replay"]
+
+CHAT_KEY_VARIABLE = "CODE_COMMIT_CHAT_API_KEY"
+
+KEY_VARIABLES: Mapping[Provider, str] = {
+    "gemini": "GEMINI_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "chat": CHAT_KEY_VARIABLE,
+}
+
+SHORTEST_KEY = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """One API key. Its text appears in no repr; `source` says where it was found."""
+
+    provider: Provider
+    value: str = dataclasses.field(repr=False)
+    source: str
+
+
+def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> dict[Provider, ApiKey]:
+    """Return the key of every provider that has one: its file in agent-config, else its environment variable.
+
+    A key file that is not fit for use is an error; a variable that is not is left out here and refused by
+    `require_key` only when its provider is asked. Raises NotSetUpError.
+    """
+    keys: dict[Provider, ApiKey] = {}
+    for provider, variable in KEY_VARIABLES.items():
+        file_key = _read_key_file(project, provider)
+        value = file_key if file_key is not None else environment.get(variable, "")
+        source = f"{AGENT_CONFIG}/{provider}-key.txt" if file_key is not None else variable
+        problem = _key_problem(value)
+        if problem and file_key is not None:
+            raise NotSetUpError(f"{source} {problem}")
+        if value and not problem:
+            keys[provider] = ApiKey(provider, value, source)
+    return keys
+
+
+def find_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises."""
+    found = [environment.get(variable, "") for variable in KEY_VARIABLES.values()]
+    for provider in KEY_VARIABLES:
+        with suppress(OSError):
+            content = read_regular_file(project.agent_config / f"{provider}-key.txt")
+            found.append(content.decode("utf-8-sig", "replace"))
+    lines = [line.strip() for text in found for line in text.splitlines()]
+    return [line for line in lines if len(line) >= SHORTEST_KEY]
+
+
+def require_key(
+    provider: Provider, keys: Mapping[Provider, ApiKey], environment: Mapping[str, str] = os.environ
+) -> ApiKey | None:
+    """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NotSetUpError."""
+    if provider in keys or provider == "replay":
+        return keys.get(provider)
+    variable = KEY_VARIABLES[provider]
+    if environment.get(variable):
+        raise NotSetUpError(f"environment variable {variable} {_key_problem(environment[variable])}")
+    if provider == "chat":
+        return None
+    raise NotSetUpError(
+        f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
+    )
+
+
+def _read_key_file(project: Project, provider: Provider) -> str | None:
+    path = project.agent_config / f"{provider}-key.txt"
+    shown_path = f"{AGENT_CONFIG}/{path.name}"
+    try:
+        folder_mode, mode = path.parent.stat().st_mode, path.stat().st_mode
+        text = read_regular_file(path).decode("utf-8-sig", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+    groups_that_reach_it = (folder_mode & 0o011) << 2  # search bits of the folder, at the place of the read bits
+    if mode & groups_that_reach_it:
+        raise NotSetUpError(f"{shown_path} can be read by others: chmod 600 {shown_path}")
+    return text.rstrip("\r\n")
+
+
+def _key_problem(value: str) -> str | None:
+    """Say what makes a key unfit, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
+    if not re.fullmatch(r"[\x21-\x7e]*", value):
+        return "holds a blank, a line end or another character that no HTTP header can carry: one line, the key alone"
+    if len(value) < SHORTEST_KEY:
+        return f"holds no API key: it is shorter than {SHORTEST_KEY} characters"
+    return None
