@@ -276,11 +276,12 @@ class BuildLog:
     def _write(self, piece: bytes) -> None:
         self._file.write(piece)
         self._at_line_start = piece.endswith(b"\n")
-        self._log.listener.live(piece[-_LIVE_BYTES:].decode("utf-8", "replace"))
+        tail = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
+        self._log.listener.live(tail.decode("utf-8", "replace"))
 
 
 _LIVE_BYTES = 400
-"""Of each piece of output so much is offered to a live display, which shows one line."""
+"""Of each piece of output so much is offered to a live display, which shows one line: a longer one begins anew."""
 
 
 def open_run_log(

@@ -36,7 +36,7 @@ class Fault:
     stage: `call` (the request that asks for the answer), `poll`, `cancel`.
     kind, in place of a reply: status (with `status`, `headers`, `body`) html drop reset garbage silence dribble_headers
     kind, in the middle of it: drop_mid_body reset_after_headers stall dribble wrong_length short_length bad_json
-    kind, in a stream: split duplicate error_event early_end
+    kind, in a stream: split duplicate error_event early_end pause (goes on when `resumed` is set)
     """
 
     kind: str
@@ -85,6 +85,7 @@ class FakeServer:
         self.polls = polls
         self.poll_headers = poll_headers
         self.closing = threading.Event()
+        self.resumed = threading.Event()
         self.lock = threading.Lock()
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.fake = self
@@ -105,6 +106,7 @@ class FakeServer:
 
     def __exit__(self, *_: object) -> None:
         self.closing.set()
+        self.resumed.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -263,7 +265,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(400, {"error": {"message": "the test has no answer left", "type": "invalid_request_error"}})
             return
         events = make_events(answer)
-        if fault is None or fault.kind in ("split", "duplicate"):
+        if fault is None or fault.kind in ("split", "duplicate", "pause"):
             fake.delivered += 1
         if fault is not None and fault.kind == "error_event":
             events = [*events[: len(events) // 2], error_event]
@@ -295,7 +297,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, headers, whole)
         else:
             self._head(200, dict(headers) | {"transfer-encoding": "chunked"})
-            for piece in pieces:
+            for number, piece in enumerate(pieces):
+                if kind == "pause" and number == len(pieces) // 2:
+                    self.server.fake.resumed.wait()
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
             self.wfile.write(b"0\r\n\r\n")
 

@@ -1,0 +1,216 @@
+"""What a person sees on a terminal while a run goes on, and what is left there afterwards."""
+
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, git
+from fake_server import FakeServer, Fault
+from terminal import Terminal
+
+pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+
+WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+SIZES = [(80, 24), (40, 10)]
+GATE = 'until [ -e "$(dirname "$0")/../gates/{name}" ]; do sleep 0.02; done\n'
+BUILD = (
+    "#!/bin/sh\necho compiling\nprintf 'step %s' 1\n"
+    + GATE.format(name="built")
+    + "echo; cat ok.txt; grep -qx ok ok.txt\n"
+)
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    lay_build(project_folder, BUILD)
+    return project_folder
+
+
+def lay_build(root: Path, script: str) -> None:
+    (root.parent / "gates").mkdir(exist_ok=True)
+    (root / "build.sh").write_text(script)
+    git(root, "commit", "-qam", "another build")
+
+
+def open_gate(root: Path, name: str = "built") -> None:
+    (root.parent / "gates" / name).touch()
+
+
+def recorded(root: Path, *answers: str) -> list[str]:
+    folder = root / "agent-config" / "recorded"
+    folder.mkdir()
+    for number, answer in enumerate(answers, start=1):
+        (folder / f"{number}-response.txt").write_text(answer)
+    return ["--model", "replay:agent-config/recorded", "--sandbox", "off"]
+
+
+def terminal(
+    root: Path,
+    *arguments: str,
+    size: tuple[int, int] = (80, 24),
+    env: Mapping[str, str] | None = None,
+    behind: str = "",
+) -> Terminal:
+    return Terminal(root, f"{shlex.join([*CODE_COMMIT, *arguments])} {behind}", *size, env or {})
+
+
+def timeless(lines: list[str]) -> list[str]:
+    """Return the lines without what differs from run to run."""
+    text = re.sub(r"\d+(-\d+){5}-", "DATE-", "\n".join(lines))
+    return re.sub(r"\d+\.\d s", "TIME", re.sub(r", \$0\.\d+", "", text)).split("\n")
+
+
+LOG = "agent-config/logs/DATE-committing-code"
+LINES = [
+    "model: chat:m",
+    f"log: {LOG}",
+    "attempt 1 of 4: chat:m answered after TIME: 1,000 tokens in (100 cached), 40 out",
+    "warning: ok.txt shrinks to under half: from 8 to 3 bytes",
+    "attempt 1 of 4: 1 file changed, +1 -1: ok.txt",
+    "attempt 1 of 4: build failed: exit code 1 after TIME",
+    "attempt 2 of 4: chat:m answered after TIME: 1,000 tokens in (100 cached), 40 out",
+    "attempt 2 of 4: 1 file changed, +1 -1: ok.txt",
+    "attempt 2 of 4: build passed: exit code 0 after TIME",
+    "The build passes after 2 attempts: 1 file changed in TIME, 2,080 tokens.",
+    "Review: git status, git diff, code-commit log.",
+    f"Log: {LOG}",
+    "[exit code 0]",
+]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_live_region_while_it_runs_and_only_lines_behind_it(size, root: Path):
+    with FakeServer([WRONG, RIGHT], [Fault("pause")]) as server:
+        chat = ["--model", "chat:m", "--base-url", server.base_url("chat"), "--sandbox", "off"]
+        with terminal(root, *chat, size=size) as pane:
+            rows = pane.wait_for(r"^  \d\.\d kB received$")
+            assert re.fullmatch(r"attempt 1 of 4, \d+\.\d s: asking chat:m", rows[-2])
+            server.resumed.set()
+            rows = pane.wait_for("^  step 1$")
+            assert re.fullmatch(r"attempt 1 of 4, \d+\.\d s: running build\.sh", rows[-2])
+            assert sum("attempt 1 of 4, " in row for row in rows) == 1
+            assert not any("kB received" in row for row in rows)
+            open_gate(root)
+            assert pane.end() == 0
+            assert timeless(pane.lines()) == LINES
+            assert pane.shows_cursor
+            behind_the_build = pane.raw.read_bytes().partition(b"build failed")[2]
+    assert b"attempt 1 of 4, " not in behind_the_build, "a phase that is over is not drawn again"
+
+
+def test_the_state_of_a_polled_job(root: Path):
+    open_gate(root)
+    (root / "agent-config" / "openai-key.txt").write_text("sk-test-0123456789abcdef\n")
+    (root / "agent-config" / "openai-key.txt").chmod(0o600)
+    with FakeServer([RIGHT], polls=1_000_000) as server:
+        openai = ["--model", "openai:gpt-6.2-sol", "--base-url", server.base_url("openai"), "--sandbox", "off"]
+        with terminal(root, *openai, size=(40, 10)) as pane:
+            rows = pane.wait_for("^  in_progress$")
+            assert re.fullmatch(r"attempt 1 of 4, \d+\.\d s: asking openai:g…", rows[-2])
+            server.polls = 0
+            assert pane.end() == 0
+            assert not any("in_progress" in row for row in pane.screen())
+
+
+PLAIN = {
+    "a terminal that cannot redraw": ({"TERM": "dumb"}, ""),
+    "no TERM": ({"TERM": ""}, ""),
+    "in CI": ({"CI": "true"}, ""),
+    "into a pipe": ({}, "2>&1 | cat"),
+}
+
+
+@pytest.mark.parametrize(("env", "behind"), PLAIN.values(), ids=PLAIN)
+def test_where_nothing_can_be_redrawn_there_are_lines_only(env, behind, root: Path):
+    with terminal(root, *recorded(root, RIGHT), env=env, behind=behind) as pane:
+        pane.wait_for("^attempt 1 of 4: 1 file changed")
+        open_gate(root)
+        assert pane.end() == 0
+        printed = pane.raw.read_bytes()
+    assert b"\x1b" not in printed
+    assert b"running build.sh" not in printed
+    assert b"build passed" in printed
+
+
+def test_no_color_is_heeded_the_region_stays(root: Path):
+    with terminal(root, *recorded(root, RIGHT), env={"NO_COLOR": "1"}) as pane:
+        pane.wait_for("running build.sh")
+        open_gate(root)
+        assert pane.end() == 0
+        assert re.findall(rb"\x1b\[[\d;]*(?:3|4|9|10)\d[\d;]*m", pane.raw.read_bytes()) == []
+
+
+def test_quiet_prints_nothing_but_errors(root: Path):
+    open_gate(root)
+    answered = recorded(root, RIGHT)
+    with terminal(root, "--quiet", *answered) as pane:
+        assert pane.end() == 0
+        assert pane.lines() == ["[exit code 0]"]
+    with terminal(root, "--quiet", *answered, "--protect", "ok.txt") as pane:
+        assert pane.end() == 3
+        assert re.fullmatch(r"code-commit: .*", pane.lines()[0])
+
+
+HOSTILE = {
+    "orders to the terminal": (r"\033[2J\033[H\033[5A\033[?1049h\033]0;title\007\033[31mred\033[10B", "line 0: red"),
+    "a very long line": ("x" * 5000, "xxxx"),
+    "wide characters": ("日本語" * 100, "日本語"),
+    "characters of doubtful width": ("☀️" * 60 + "👨‍👩‍👧" * 60 + "🏳️‍🌈" * 30, "☀|👨|\U0001f3f3"),
+    "combining characters": ("é" * 100 + "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢" * 20, "ZA|e"),
+    "writing from right to left": ("שלום " * 30 + r"\342\200\256evil\342\200\254", "שלום"),
+    "carriage returns": (r"\rabc\r" + "y" * 200 + r"\r", "yyyy"),
+    "backspaces and bells": (r"\b\b\b\b\007\007\v\f", r"\\x08\\x08"),
+    "broken UTF-8": (r"\377\376\200" * 50, "���"),
+    "tabs": (r"\t" * 60 + "end", "line 9:"),
+    "line separators": (r"\302\205a\342\200\250b\342\200\251c" * 20, r"\\x85a"),
+}
+"""What a build prints, as printf takes it, and what the region shows of it."""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_line_of_a_build_breaks_the_region(size, root: Path):
+    script = ["#!/bin/sh"]
+    for number, (line, _) in enumerate(HOSTILE.values()):
+        script += [f"printf 'line {number}: {line}'", GATE.format(name=number), "echo"]
+    lay_build(root, "\n".join([*script, ""]))
+    with terminal(root, *recorded(root, RIGHT), size=size) as pane:
+        for number, (_, visible) in enumerate(HOSTILE.values()):
+            rows = pane.wait_for(rf"^  (line {number}: .*)?.*({visible})")
+            assert sum("running build.sh" in row for row in rows) == 1
+            assert re.fullmatch(r"attempt 1 of 4, \d+\.\d s: running build\.sh", rows[-2])
+            open_gate(root, str(number))
+        assert pane.end() == 0
+        assert timeless(pane.lines()) == [
+            "model: replay:agent-config/recorded",
+            f"log: {LOG}",
+            "attempt 1 of 4: replay:agent-config/recorded answered after TIME",
+            "warning: ok.txt shrinks to under half: from 8 to 3 bytes",
+            "attempt 1 of 4: 1 file changed, +1 -1: ok.txt",
+            "attempt 1 of 4: build passed: exit code 0 after TIME",
+            "The build passes after 1 attempt: 1 file changed in TIME.",
+            *LINES[-3:],
+        ]
+
+
+def test_an_interrupt_leaves_a_whole_terminal(root: Path):
+    with terminal(root, *recorded(root, RIGHT)) as pane:
+        pane.wait_for("^  step 1$")
+        assert not pane.shows_cursor
+        pane.press("C-c")
+        assert pane.end() == 130
+        assert pane.shows_cursor
+        assert not any("running build.sh" in row or row == "  step 1" for row in pane.screen())
+        assert "code-commit: interrupted by SIGINT; every file is whole" in pane.lines()
+
+
+@pytest.mark.parametrize("size", [(100, 24), (60, 12)])
+def test_a_terminal_that_changes_its_width(size, root: Path):
+    with terminal(root, *recorded(root, RIGHT)) as pane:
+        pane.wait_for("^  step 1$")
+        pane.resize(*size)
+        open_gate(root)
+        assert pane.end() == 0
+        assert not any("running build.sh" in row for row in pane.screen())
