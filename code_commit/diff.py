@@ -1,6 +1,5 @@
 """What changed in files, as a unified diff that `git apply` reads, and as the numbers of run.json."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -161,8 +160,8 @@ def _blocks(old: list[bytes], new: list[bytes]) -> Iterator[_Block]:
     if not middle_old or not middle_new or len(middle_old) * len(middle_new) > MOST_LINE_PAIRS:
         yield (head, head + len(middle_old)), (head, head + len(middle_new))
         return
-    for kind, old_start, old_end, new_start, new_end in difflib.SequenceMatcher(
-        None, middle_old, middle_new
-    ).get_opcodes():
+    from difflib import SequenceMatcher
+
+    for kind, old_start, old_end, new_start, new_end in SequenceMatcher(None, middle_old, middle_new).get_opcodes():
         if kind != "equal":
             yield (head + old_start, head + old_end), (head + new_start, head + new_end)

@@ -8,10 +8,10 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
+import system_prompts
 from code_commit.changes import FileChange, FileReplacement, Violation
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
@@ -45,7 +45,7 @@ class Task:
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
     """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
-    packaged = resources.files("system_prompts")
+    packaged = Path(system_prompts.__path__[0])
     texts = {}
     for name in SystemPrompts.__slots__:
         own = overrides / f"{name}.txt"

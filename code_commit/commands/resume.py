@@ -13,7 +13,7 @@ from typing import Any
 from code_commit.apply import changed_since, lock_tree
 from code_commit.changes import shown
 from code_commit.commands.report import reported
-from code_commit.commands.run import job_of, repair_interrupted_apply, rolled_back
+from code_commit.commands.run import job_of, load_ahead, repair_interrupted_apply, rolled_back
 from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
@@ -44,7 +44,7 @@ def resume_run(project: Project, run: str, options: Mapping[str, Any], progress:
     repair_interrupted_apply(project, progress)
     folder, record = _find_resumable(project, run)
     _check_tree(folder, record, project)
-    ready = check_project(project, _options_of(record) | dict(options))
+    ready = check_project(project, _options_of(record) | dict(options), chosen=load_ahead)
     if ready.problems:
         raise NotSetUpError("\n".join(ready.problems))
     choice, task, settings = ready.choice, ready.task, ready.settings

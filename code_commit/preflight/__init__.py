@@ -71,9 +71,15 @@ class Readiness:
 
 
 def check_project(
-    project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+    project: Project,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    chosen: Callable[[ModelChoice], object] = lambda _: None,
 ) -> Readiness:
-    """Make every check of the preflight and return all that a run needs. Raises nothing that a check can say."""
+    """Make every check of the preflight and return all that a run needs. Raises nothing that a check can say.
+
+    `chosen` is told the LLM as soon as it is known: what asking it needs can be loaded while git answers.
+    """
     ready = _check_ignored(project, environment)
     query = ready.check("query.txt", lambda: read_query(project), _size)
     codebase = ready.check("codeRollup.txt", lambda: read_codebase(project), _size)
@@ -81,6 +87,8 @@ def check_project(
     _check_settings(ready, project, options, environment)
     if ready.settings:
         _check_model(ready, ready.settings, project, environment)
+        if ready.choice:
+            chosen(ready.choice)
         _check_sandbox(ready, ready.settings, project)
         _check_clean(ready, ready.settings, project)
     prompts = ready.check("system prompts", lambda: load_system_prompts(project.system_prompts))
