@@ -21,12 +21,12 @@ from code_commit.verify.ignore_files import (
     WorkTree,
     find_work_tree,
     folders_of,
-    numbered_lines,
     read_ignore_files,
 )
+from code_commit.verify.letter_case import read_otherwise
 
-_ANY_CASE = ("false", "true")
-"""The values of core.ignoreCase that are asked: what either of them ignores is ignored."""
+Question = tuple[str | None, Collection[bytes]]
+"""The value of core.ignoreCase (None: as it is configured), and the paths to ask for with it."""
 
 _PLAINLY = b"./"
 """In front of a path git sees no pathspec magic in it (check-ignore knows no `--literal-pathspecs`)."""
@@ -43,21 +43,20 @@ def find_ignored(paths: Collection[str], project: Project, memory: IgnoreMemory)
     now = read_ignore_files(project, tree, folders, has_git=has_git)
     before = memory.before(folders, now)
     if has_git:
-        found = _ask(places, project, tree, _cases_that_matter(places, now))
+        found = _ask(project, tree, _in_any_case(places, now))
+        if before != now:
+            found |= _ask_over_copies(before, _in_any_case(places, before))
     else:
         found = _ask_pathspec(places, now, any_case=True)
-    if before != now and has_git:
-        found |= _ask_over_copies(places, before, _cases_that_matter(places, before))
-    elif before != now:
-        found |= _ask_pathspec(places, before, any_case=True)
+        if before != now:
+            found |= _ask_pathspec(places, before, any_case=True)
     return {places[place] for place in found}
 
 
-def _cases_that_matter(places: Iterable[bytes], files: IgnoreFiles) -> Sequence[str]:
-    """Either spelling counts; both answers are the same where no capital letter and no bracket stands."""
+def _in_any_case(places: Collection[bytes], files: IgnoreFiles) -> Sequence[Question]:
+    """What is ignored with either value is ignored; the second question is for paths whose answer may differ alone."""
     contents = (*files.by_folder.values(), files.info_exclude, files.excludes_file)
-    texts = [*places, *(pattern for content in contents for _, pattern in numbered_lines(content))]
-    return _ANY_CASE if any(text != text.lower() or b"[" in text for text in texts) else _ANY_CASE[:1]
+    return (("false", places), ("true", read_otherwise(places, contents)))
 
 
 def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
@@ -69,7 +68,7 @@ def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
     places = {tree.place(path): path for path in paths}
     files = read_ignore_files(project, tree, folders_of(places), has_git=has_git)
     if has_git:
-        found = _ask(places, project, tree, [None])
+        found = _ask(project, tree, [(None, places)])
     else:
         top = os.fsencode(tree.top)
         asked = {place + b"/" * _is_folder(top + b"/" + place): place for place in places}
@@ -77,15 +76,15 @@ def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
     return {places[place] for place in found}
 
 
-def _ask(places: Iterable[bytes], project: Project, tree: WorkTree, cases: Sequence[str | None]) -> set[bytes]:
+def _ask(project: Project, tree: WorkTree, questions: Sequence[Question]) -> set[bytes]:
     if project.git is not None:
-        return _check_ignore(places, tree.top, [], cases)
+        return _check_ignore(tree.top, [], questions)
     with empty_repository() as repository:
         options = [f"--git-dir={repository}", f"--work-tree={tree.top}"]
-        return _check_ignore(places, tree.top, options, cases)
+        return _check_ignore(tree.top, options, questions)
 
 
-def _ask_over_copies(places: Collection[bytes], files: IgnoreFiles, cases: Sequence[str | None]) -> set[bytes]:
+def _ask_over_copies(files: IgnoreFiles, questions: Sequence[Question]) -> set[bytes]:
     """Ask git over a work tree that holds nothing but copies of ignore files."""
     with empty_repository(files.info_exclude) as repository:
         tree, excludes = repository.parent / "tree", repository.parent / "excludes"
@@ -95,7 +94,7 @@ def _ask_over_copies(places: Collection[bytes], files: IgnoreFiles, cases: Seque
             copy.mkdir(parents=True, exist_ok=True)
             (copy / ".gitignore").write_bytes(content)
         options = [f"--git-dir={repository}", f"--work-tree={tree}", "-c", f"core.excludesFile={excludes}"]
-        return _check_ignore(places, tree, options, cases)
+        return _check_ignore(tree, options, questions)
 
 
 def _ask_pathspec(places: Iterable[bytes], files: IgnoreFiles, *, any_case: bool) -> set[bytes]:
@@ -121,18 +120,17 @@ def match_patterns(patterns: Sequence[str], paths: Collection[str], *, any_case:
     files = IgnoreFiles({}, info_exclude=content)
     if find_git() is None:
         return {places[place] for place in _ask_pathspec(places, files, any_case=any_case)}
-    return {places[place] for place in _ask_over_copies(places, files, _ANY_CASE if any_case else _ANY_CASE[:1])}
+    questions = _in_any_case(places, files) if any_case else [("false", places)]
+    return {places[place] for place in _ask_over_copies(files, questions)}
 
 
-def _check_ignore(
-    places: Iterable[bytes], tree: Path, options: Sequence[str], cases: Sequence[str | None]
-) -> set[bytes]:
-    """Ask for all paths at once, for each of `core.ignoreCase`'s values; None leaves it as it is configured."""
+def _check_ignore(tree: Path, options: Sequence[str], questions: Sequence[Question]) -> set[bytes]:
+    """Ask for all paths of a question at once, sorted: git reads and matches each folder of neighbours once."""
     found: set[bytes] = set()
-    for case in cases:
-        asked = [place for place in places if place not in found]
+    for case, places in questions:
+        asked = sorted(place for place in places if place not in found)
         if not asked:
-            break
+            continue
         regard = [] if case is None else ["-c", f"core.ignoreCase={case}"]
         arguments = [*options, *regard, "check-ignore", "--no-index", "-z", "--stdin"]
         answer = ask_git(arguments, tree, b"".join(_PLAINLY + place + b"\0" for place in asked))

@@ -31,6 +31,7 @@ from code_commit.redaction import Redactor
 from code_commit.verify import capture_rules, gitignore, ignored_paths, verify_changes
 from code_commit.verify.ignore_files import IgnoreFiles, find_work_tree, remember_ignore_files
 from code_commit.verify.ignored import find_ignored
+from code_commit.verify.letter_case import read_otherwise
 
 BATCH = 40
 PLACES = ("root of a repository", "folder of a repository", "no repository")
@@ -96,6 +97,21 @@ class Batch:
         inner = self.root.relative_to(self.top).as_posix()
         listed = git_lists_as_ignored(self.top, self.git_dir)
         return {path.removeprefix(inner + "/") if inner != "." else path for path in listed} & set(self.paths)
+
+    def in_another_case_alone(self) -> set[str]:
+        """The paths that git ignores without regard to case, but not with it."""
+        small = git_lists_as_ignored(self.top, self.git_dir, any_case=False)
+        inner = self.root.relative_to(self.top).as_posix()
+        return self.by_git() - {path.removeprefix(inner + "/") if inner != "." else path for path in small}
+
+    def rules_of(self, name: str) -> list[bytes]:
+        """The contents of all ignore files that say something about the paths of a set."""
+        shared = (
+            Path(os.environ["HOME"], ".config/git/ignore"),
+            self.git_dir / "info/exclude",
+            self.top / ".gitignore",
+        )
+        return [*self.sets[name].ignore_files.values(), *(file.read_bytes() for file in shared if file.exists())]
 
     def differing_sets(self, paths: set[str]) -> set[str]:
         return {path.partition("/")[0] for path in paths}
@@ -169,6 +185,65 @@ def test_without_git_free_is_never_said_where_git_says_ignored(sweep_folder, who
     assert refused["plain"] <= 0.1 * sets["plain"]
     rows = ", ".join(f"{kind}: {refused[kind]} of {sets[kind]} refuse more" for kind in KINDS)
     tell(capsys, f"ignore rules without git: 0 of {sum(sets.values())} sets say free where git says ignored ({rows})")
+
+
+@pytest.mark.slow
+def test_only_paths_that_git_is_asked_for_again_have_two_answers(sweep_folder, whole, capsys):
+    """Set by set: in a whole batch the patterns of one set would cover up for those of another."""
+    different = again = checks = 0
+    for kind, arguments in batches(sweep_folder, 3, whole=whole):
+        batch = Batch(*arguments)
+        expected = batch.in_another_case_alone()
+        for name, rules in batch.sets.items():
+            places = {f"{name}/{path}".encode() for path in rules.paths}
+            found = {place.decode() for place in read_otherwise(places, batch.rules_of(name))}
+            missing = expected.intersection(f"{name}/{path}" for path in rules.paths) - found
+            assert not missing, (kind, missing, batch.rules_of(name))
+            again += len(found)
+            checks += len(places)
+        different += len(expected)
+        shutil.rmtree(batch.top)
+    assert 0 < different < again < checks
+    tell(capsys, f"asked again: {again} of {checks} paths, among them all {different} that have two answers")
+
+
+ONE_ANSWER = [
+    (b"*.pyc", "src/A.py"),
+    (b"*.py[cod]", "src/A.py"),
+    (b"*.py[cod]", "src/a.pyc"),
+    (b"[Bb]in/", "src/main/a"),
+    (b".DS_Store", "src/a"),
+    (b"README.md", "docs/readme.txt"),
+    (b"/build", "src/Build.txt"),
+    (b"*~", "A"),
+    (b"[0_x]", "a"),
+]
+TWO_ANSWERS = [
+    (b"lib", "LIB/a"),
+    (b"LIB", "a/lib"),
+    (b"!a", "A"),
+    (b"[B]in", "bin"),
+    (b"[A-Z]", "b"),
+    (b"[[:upper:]]", "b"),
+    (b"\\Ab", "ab"),
+    (b"a/**/B", "a/b"),
+    (b"/a/*.X", "a/b.x"),
+    (b"**/T", "t"),
+    (b"T/**", "t/a/b"),
+    (b"?B[c]", "abc"),
+    (b"a [Z", "a [z"),
+    ("\u00c9A".encode(), "\u00c9a"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "path"), ONE_ANSWER)
+def test_git_is_not_asked_again_where_case_makes_no_difference(pattern, path):
+    assert not read_otherwise([path.encode()], [pattern])
+
+
+@pytest.mark.parametrize(("pattern", "path"), TWO_ANSWERS)
+def test_git_is_asked_again_where_case_may_make_a_difference(pattern, path):
+    assert read_otherwise([path.encode()], [b"*.o\n" + pattern]) == {path.encode()}
 
 
 DOCUMENTED = [
