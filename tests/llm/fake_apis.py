@@ -179,14 +179,25 @@ def chat_chunks(model: str, answer: Answer) -> list[dict[str, Any]]:
     chunks = [chunk({"role": "assistant", "content": ""}), *(chunk({"content": piece}) for piece in text)]
     if answer.ending == "refused":
         chunks.append(chunk({"refusal": "I can't help with that."}))
-    usage = {
+    return [*chunks, chunk({}, finish), head | {"choices": [], "usage": chat_usage(answer)}]
+
+
+def chat_usage(answer: Answer) -> dict[str, Any]:
+    return {
         "prompt_tokens": answer.input_tokens,
         "prompt_tokens_details": {"cached_tokens": answer.cached, "cache_write_tokens": answer.written},
         "completion_tokens": answer.output_tokens,
         "completion_tokens_details": {"reasoning_tokens": answer.reasoning},
         "total_tokens": answer.input_tokens + answer.output_tokens,
     }
-    return [*chunks, chunk({}, finish), head | {"choices": [], "usage": usage}]
+
+
+def chat_completion(model: str, answer: Answer) -> dict[str, Any]:
+    """A complete chat completion in one piece, as a client gets it that does not ask for a stream."""
+    message = {"role": "assistant", "content": answer.text}
+    head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1795000000, "model": model}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return head | {"choices": [choice], "usage": chat_usage(answer)}
 
 
 def generate_content_chunks(model: str, answer: Answer) -> list[dict[str, Any]]:

@@ -242,6 +242,11 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _send_chat(self, body: Any, fault: Fault | None) -> None:
+        fake = self.server.fake
+        if fault is None and not body.get("stream") and (answer := fake.next_answer()) is not None:
+            fake.delivered += 1
+            self._send_json(200, apis.chat_completion(body["model"], answer))
+            return
         error = {"error": {"code": 502, "message": "The upstream is gone."}}
         self._send_stream(
             lambda answer: apis.data_events(apis.chat_chunks(body["model"], answer), done=True),

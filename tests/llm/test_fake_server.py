@@ -66,7 +66,7 @@ def test_generate_content_chunks_are_google_replies(ending):
 
 def test_the_openai_sdk_understands_the_server():
     with (
-        FakeServer(["first", "second"]) as server,
+        FakeServer(["first", "second", "third"]) as server,
         openai.OpenAI(base_url=server.url + "/v1", api_key="x", max_retries=0) as client,
     ):
         job = client.responses.create(model="m", input="p", background=True)
@@ -78,6 +78,8 @@ def test_the_openai_sdk_understands_the_server():
             chunks = list(stream)
         assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "second"
         assert chunks[-1].usage.prompt_tokens == 1000
+        whole = client.chat.completions.create(model="m", messages=[])
+        assert whole.choices[0].message.content == "third"
 
 
 def test_the_anthropic_sdk_understands_the_server():
