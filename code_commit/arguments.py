@@ -6,13 +6,14 @@ import argparse
 import os
 import sys
 
+from code_commit.errors import NotSetUpError
 from code_commit.options import OPTIONS
 from code_commit.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     from code_commit.options import Option
 
@@ -69,6 +70,11 @@ class _Parser(argparse.ArgumentParser):
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {argument}")
         return super().parse_known_args(arguments, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise NotSetUpError for wrong usage: the one who parses says it as every error is said."""
+        self.print_usage(sys.stderr)
+        raise NotSetUpError(f"{message}; {self.prog} --help tells more")
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

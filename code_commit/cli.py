@@ -9,7 +9,14 @@ import gc
 import os
 import sys
 
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted
+from code_commit.errors import (
+    EXIT_BUILD_FAILED,
+    EXIT_INTERNAL_ERROR,
+    EXIT_SUCCESS,
+    CodeCommitError,
+    Interrupted,
+    NotSetUpError,
+)
 from code_commit.version import __version__
 
 TYPE_CHECKING = False
@@ -21,6 +28,8 @@ if TYPE_CHECKING:
 
     from code_commit.progress import Progress
     from code_commit.project import Project
+    from code_commit.redaction import Redactor
+    from code_commit.run_record import Command
 
 EXIT_NOT_SET_UP = 2
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
@@ -39,7 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _open_standard_streams()
-    options = vars(make_parser(arguments).parse_args(arguments))
+    try:
+        options = vars(make_parser(arguments).parse_args(arguments))
+    except NotSetUpError as error:
+        _complain(str(error), error)
+        return _fail(error, as_json="--json" in arguments)
     return _run_command(_FUNCTIONS[options.pop("command", "run")], options)
 
 
@@ -84,13 +97,32 @@ def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, An
 
 def _complain(message: str, error: BaseException) -> None:
     """Print what went wrong, with whatever may be a key censored."""
-    from code_commit.keys import find_secrets
     from code_commit.progress import Progress
-    from code_commit.project import Project
+
+    Progress(_redactor(_folder())).error("\n".join([message, *getattr(error, "__notes__", [])]))
+
+
+def _fail(error: CodeCommitError, *, as_json: bool) -> int:
+    """Return the exit code of a command that ends with an error and has no record; print it in JSON if asked to."""
+    if as_json:
+        from code_commit.commands.report import print_failure
+
+        print_failure(error, _redactor(_folder()))
+    return error.exit_code
+
+
+def _redactor(project: Project) -> Redactor:
+    from code_commit.keys import find_secrets
     from code_commit.redaction import Redactor
 
-    secrets = find_secrets(Project(root=_current_folder()))
-    Progress(Redactor(secrets)).error("\n".join([message, *getattr(error, "__notes__", [])]))
+    return Redactor(find_secrets(project))
+
+
+def _folder() -> Project:
+    """Return the current folder as a project of which nothing is known yet."""
+    from code_commit.project import Project
+
+    return Project(root=_current_folder())
 
 
 def _current_folder() -> Path:
@@ -113,32 +145,44 @@ def _install_signal_handlers() -> None:
             signal.signal(number, interrupt)
 
 
-def _begin(options: dict[str, Any]) -> tuple[Project, Progress]:
-    """Return the project and the printer of a command that changes files."""
+def _reported(command: Command, options: dict[str, Any], act: Callable[[Project, Progress], int]) -> int:
+    """Run a command that changes files; with `--json` its record is printed, whatever its end."""
     from code_commit.build import harden_process
-    from code_commit.keys import find_secrets
+    from code_commit.commands.report import reported
     from code_commit.progress import Progress
     from code_commit.project import find_project
-    from code_commit.redaction import Redactor
 
     harden_process()
-    project = find_project()
-    return project, Progress(Redactor(find_secrets(project)), quiet=options.get("quiet", False))
+    folder = _folder()
+    progress = Progress(_redactor(folder), quiet=options.get("quiet", False))
+    with reported(folder, command, options, progress):
+        return act(find_project(), progress)
+
+
+def _plain(act: Callable[[Project], int], wants_json: Callable[[], bool]) -> int:
+    """Run a command that is no run and has no record; with `--json` its failure is printed."""
+    from code_commit.project import find_project
+
+    try:
+        return act(find_project())
+    except CodeCommitError as error:
+        _complain(str(error), error)
+        return _fail(error, as_json=wants_json())
 
 
 def _run(options: dict[str, Any]) -> int:
     from code_commit.commands.run import report_run
 
-    project, progress = _begin(options)
-    return report_run(project, options, progress)
+    return _reported("run", options, lambda project, progress: report_run(project, options, progress))
 
 
 def _apply(options: dict[str, Any]) -> int:
     from code_commit.commands.apply import report_apply
 
     source, build = options.pop("response"), options.pop("build", False)
-    project, progress = _begin(options)
-    return report_apply(project, source, options, progress, build=build)
+    return _reported(
+        "apply", options, lambda project, progress: report_apply(project, source, options, progress, build=build)
+    )
 
 
 def _prompt(options: dict[str, Any]) -> int:
@@ -154,34 +198,33 @@ def _resume(options: dict[str, Any]) -> int:
     from code_commit.commands.resume import report_resume
 
     run = options.pop("run", None) or ""
-    project, progress = _begin(options)
-    return report_resume(project, run, options, progress)
-
-
-def _rollup(options: dict[str, Any]) -> int:
-    from code_commit.commands.rollup import Selection, report_rollup
-    from code_commit.project import find_project
-
-    names = ("pathspecs", "exclude", "lock_file_limit")
-    selection = Selection(**{name: options.pop(name) for name in names if name in options})
-    return report_rollup(find_project(), selection, options)
+    return _reported("run", options, lambda project, progress: report_resume(project, run, options, progress))
 
 
 def _undo(options: dict[str, Any]) -> int:
     from code_commit.commands.undo import report_undo
 
     run, force = options.pop("run", None) or "", options.pop("force", False)
-    project, progress = _begin(options)
-    return report_undo(project, run, options, progress, force=force)
+    return _reported(
+        "undo", options, lambda project, progress: report_undo(project, run, options, progress, force=force)
+    )
+
+
+def _rollup(options: dict[str, Any]) -> int:
+    from code_commit.commands.report import wants_json
+    from code_commit.commands.rollup import Selection, report_rollup
+
+    names = ("pathspecs", "exclude", "lock_file_limit")
+    selection = Selection(**{name: options.pop(name) for name in names if name in options})
+    return _plain(lambda project: report_rollup(project, selection, options), lambda: wants_json(_folder(), options))
 
 
 def _check(options: dict[str, Any]) -> int:
-    from code_commit.commands.check import check_command
-    from code_commit.project import find_project
+    from code_commit.commands.check import report_check
+    from code_commit.commands.report import wants_json
 
-    report, ready = check_command(find_project(), options)
-    _print(report)
-    return EXIT_SUCCESS if ready else EXIT_NOT_SET_UP
+    as_json = wants_json(_folder(), options)
+    return _plain(lambda project: report_check(project, options, as_json=as_json), lambda: as_json)
 
 
 def _init(_options: dict[str, Any]) -> int:
@@ -195,17 +238,20 @@ def _init(_options: dict[str, Any]) -> int:
 
 
 def _log(options: dict[str, Any]) -> int:
+    return _plain(lambda project: _print_log(project, options), lambda: "json" in options)
+
+
+def _print_log(project: Project, options: dict[str, Any]) -> int:
     from code_commit.arguments import LOG_FORMS
     from code_commit.commands.log import log_command
-    from code_commit.project import find_project
 
     if LOG_FORMS & options.keys():
         from code_commit.commands.page.export import export_log
         from code_commit.commands.report import print_bytes
 
-        print_bytes(export_log(find_project(), options))
-        return EXIT_SUCCESS
-    _print(log_command(find_project(), options.get("run"), schema=options.get("schema", False)))
+        print_bytes(export_log(project, options))
+    else:
+        _print(log_command(project, options.get("run"), schema=options.get("schema", False)))
     return EXIT_SUCCESS
 
 

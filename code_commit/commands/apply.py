@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.commands.report import reported, show_diff
+from code_commit.commands.report import show_diff
 from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
@@ -20,11 +20,10 @@ from code_commit.workflow import DRY_RUN, build_project, change_files, verify_re
 
 def report_apply(project: Project, source: str, options: Mapping[str, Any], progress: Progress, *, build: bool) -> int:
     """Apply the response in a file, or on standard input for `-`, report it, and return the exit code."""
-    with reported(project, "apply", options, progress):
-        record = apply_saved(project, source, options, progress, build=build)
-        if record.options["dry_run"] and not record.options["json"]:
-            show_diff(project.root / record.log_dir / "1-changes.diff")
-        return record.exit_code or 0
+    record = apply_saved(project, source, options, progress, build=build)
+    if record.options["dry_run"] and not record.options["json"]:
+        show_diff(project.root / record.log_dir / "1-changes.diff")
+    return record.exit_code or 0
 
 
 def apply_saved(

@@ -3,17 +3,19 @@
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from code_commit.changes import RejectedResponseError, shown
-from code_commit.config import load_settings
-from code_commit.errors import NotSetUpError
+from code_commit.config import ENVIRONMENT_PREFIX, load_settings
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError
+from code_commit.options import OPTIONS
 from code_commit.progress import Progress
-from code_commit.project import Project
-from code_commit.run_record import Command, RunRecord, utc_timestamp
+from code_commit.project import Project, read_regular_file
+from code_commit.redaction import Redactor
+from code_commit.run_record import Command, RunRecord, Status, utc_timestamp
 from code_commit.version import __version__
 
 
@@ -22,12 +24,12 @@ def reported(project: Project, command: Command, options: Mapping[str, Any], pro
     """With `--json` print the record on stdout however the run ends; one that did not begin has the same shape."""
     try:
         yield
-    except RejectedResponseError as error:
-        if progress.quiet:
-            error.add_note(str(error))  # otherwise its step has listed the reasons
+    except BrokenPipeError:
         raise
-    except NotSetUpError as error:
-        if progress.record is None and _wants_json(project, options):
+    except BaseException as error:
+        if isinstance(error, RejectedResponseError) and progress.quiet:
+            error.add_note(str(error))  # otherwise its step has listed the reasons
+        if progress.record is None and wants_json(project, options):
             _print_record(_record_of_no_run(project, command, options, error), progress)
         raise
     finally:
@@ -35,11 +37,26 @@ def reported(project: Project, command: Command, options: Mapping[str, Any], pro
             _print_record(progress.record, progress)
 
 
-def _wants_json(project: Project, options: Mapping[str, Any]) -> bool:
+def print_failure(error: BaseException, redactor: Redactor) -> None:
+    """Print in JSON what became of a command that has no record: the members that a record has for it."""
+    status, exit_code, message = _end_of(error)
+    print_bytes(redactor.redact_json({"status": status, "exit_code": exit_code, "message": message}))
+
+
+def wants_json(project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether JSON is asked for, also where other settings are not fit for use."""
+    if "json" in options:
+        return bool(options["json"])
     try:
-        return load_settings(project, options).json
+        return load_settings(project, {}, environment).json
     except NotSetUpError:
-        return bool(options.get("json"))
+        with suppress(KeyError, ValueError):
+            return bool(OPTIONS["json"].parse(environment[f"{ENVIRONMENT_PREFIX}JSON"]))
+        with suppress(OSError, ValueError):
+            import tomllib
+
+            return tomllib.loads(read_regular_file(project.config_file).decode()).get("json") is True
+        return False
 
 
 def _print_record(record: RunRecord, progress: Progress) -> None:
@@ -59,9 +76,10 @@ def print_bytes(data: bytes) -> None:
 
 
 def _record_of_no_run(
-    project: Project, command: Command, options: Mapping[str, Any], error: NotSetUpError
+    project: Project, command: Command, options: Mapping[str, Any], error: BaseException
 ) -> RunRecord:
     now = utc_timestamp()
+    status, exit_code, message = _end_of(error)
     return RunRecord(
         version=__version__,
         run="",
@@ -71,11 +89,17 @@ def _record_of_no_run(
         root=str(project.root),
         log_dir="",
         pid=os.getpid(),
-        status="not_set_up",
-        exit_code=error.exit_code,
-        message=str(error),
+        status=status,
+        exit_code=exit_code,
+        message=message,
         options=dict(options),
     )
+
+
+def _end_of(error: BaseException) -> tuple[Status, int, str]:
+    if isinstance(error, (CodeCommitError, Interrupted)):
+        return cast(Status, error.status), error.exit_code, str(error)
+    return "internal_error", EXIT_INTERNAL_ERROR, f"a bug in code-commit: {type(error).__name__}: {error}"
 
 
 def show_diff(diff_file: Path) -> None:

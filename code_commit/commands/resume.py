@@ -12,7 +12,6 @@ from typing import Any
 
 from code_commit.apply import changed_since, lock_tree
 from code_commit.changes import shown
-from code_commit.commands.report import reported
 from code_commit.commands.run import job_of, load_ahead, repair_interrupted_apply, rolled_back
 from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
@@ -31,8 +30,7 @@ RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error",
 
 def report_resume(project: Project, run: str, options: Mapping[str, Any], progress: Progress) -> int:
     """Resume a run, report it, and return the exit code."""
-    with reported(project, "run", options, progress):
-        return resume_run(project, run, options, progress).exit_code or 0
+    return resume_run(project, run, options, progress).exit_code or 0
 
 
 def resume_run(project: Project, run: str, options: Mapping[str, Any], progress: Progress) -> RunRecord:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from code_commit.apply import lock_tree, needs_recovery, recover, restore
-from code_commit.commands.report import reported, show_diff
+from code_commit.commands.report import show_diff
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice
@@ -24,11 +24,10 @@ from code_commit.workflow import Job, run_dry, run_workflow
 
 def report_run(project: Project, options: Mapping[str, Any], progress: Progress) -> int:
     """Run the main job, report it as its options say, and return its exit code."""
-    with reported(project, "run", options, progress):
-        record = run_main_job(project, options, progress)
-        if record.options["dry_run"] and not record.options["json"]:
-            show_diff(project.root / record.log_dir / "1-changes.diff")
-        return record.exit_code or 0
+    record = run_main_job(project, options, progress)
+    if record.options["dry_run"] and not record.options["json"]:
+        show_diff(project.root / record.log_dir / "1-changes.diff")
+    return record.exit_code or 0
 
 
 def run_main_job(

@@ -6,7 +6,6 @@ from typing import Any
 
 from code_commit.apply import lock_tree, restore
 from code_commit.changes import shown
-from code_commit.commands.report import reported
 from code_commit.commands.run import repair_interrupted_apply
 from code_commit.config import load_settings
 from code_commit.diff import FileEdit
@@ -19,8 +18,7 @@ from code_commit.run_record import RunRecord, load_run_record
 
 def report_undo(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> int:
     """Undo a run, report it, and return the exit code."""
-    with reported(project, "undo", options, progress):
-        return undo_run(project, run, options, progress, force=force).exit_code or 0
+    return undo_run(project, run, options, progress, force=force).exit_code or 0
 
 
 def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> RunRecord:
