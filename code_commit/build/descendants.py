@@ -48,6 +48,19 @@ def find_descendants(root: int, besides: Collection[int] = (), *, with_ended: bo
     return found[1:]
 
 
+def has_no_child_but(pid: int) -> bool:
+    """Tell at the cost of one small file that this process has no other child; False where that is not known.
+
+    As its orphaned descendants become its children (`adopt_orphans`), it has no other descendant then either.
+    Needs a Linux kernel with CONFIG_PROC_CHILDREN, and a process of one thread.
+    """
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123 - no path is wanted
+            return file.read().split() == [b"%d" % pid]
+    except OSError:
+        return False
+
+
 def _parents(with_ended: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - it is handed on
     """Yield (process, parent) of every process."""
     if sys.platform != "linux":

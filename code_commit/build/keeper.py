@@ -28,6 +28,7 @@ from code_commit.build.descendants import (
     adopt_orphans,
     ask_to_end,
     find_descendants,
+    has_no_child_but,
     kill,
     reap,
     reap_all,
@@ -143,7 +144,7 @@ class Keeper:
         with contextlib.suppress(OSError):
             if started.first:
                 os.kill(started.first, signal.SIGKILL)
-            else:
+            elif not has_no_child_but(started.build):
                 _let_settle(started)
                 os.killpg(started.group, signal.SIGHUP)
                 os.killpg(started.group, signal.SIGCONT)
