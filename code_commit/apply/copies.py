@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 from code_commit.apply.durable import holds, read_attributes, set_owner_and_mode, write_new_file
@@ -17,6 +18,7 @@ from code_commit.apply.failures import changed_under_us
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState
 from code_commit.apply.staging import Staging, new_name, old_name
+from code_commit.apply.tree import OpenFile
 
 NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -50,22 +52,20 @@ def keep_original(staging: Staging, slot: Slot, write: Write, *, sync: bool) -> 
         return None
     original = _open_as_planned(staging, write)
     try:
-        attributes = read_attributes(original)
+        attributes = read_attributes(original.descriptor)
         copy = (staging.area(slot.area), old_name(slot.position))
         now = _link_or_copy(staging, write, original, attributes, copy)
         if sync:
-            os.fsync(original)
+            os.fsync(original.descriptor)
         return Kept(_identity(now), (now.st_uid, now.st_gid), attributes)
     finally:
-        os.close(original)
+        os.close(original.descriptor)
 
 
 def stage_new(staging: Staging, slot: Slot, write: Write, kept: Kept | None, *, sync: bool) -> FileState | None:
     """Write the file's new content under its staged name, with its mode and owner; None where it is to go."""
     if write.new is None:
         return None
-    from hashlib import sha256
-
     owner = (-1, -1)
 
     def finish(file: int) -> None:
@@ -76,14 +76,18 @@ def stage_new(staging: Staging, slot: Slot, write: Write, kept: Kept | None, *, 
         else:
             owner = set_owner_and_mode(file, *kept.owner, write.new_mode, kept.attributes)
 
-    write_new_file(staging.area(slot.area), new_name(slot.position), write.new, sync=sync, finish=finish)
+    write_new_file(
+        staging.area(slot.area),
+        new_name(slot.position),
+        write.new,
+        sync=sync,
+        finish=finish,
+    )
     return FileState(sha256(write.new).hexdigest(), len(write.new), write.new_mode, *owner)
 
 
 def kept_state(write: Write, kept: Kept | None) -> FileState | None:
     """Return the state of the kept original."""
-    from hashlib import sha256
-
     if write.old is None or kept is None:
         return None
     return FileState(sha256(write.old).hexdigest(), len(write.old), write.old_mode, *kept.owner)
@@ -97,10 +101,10 @@ def check_untouched(staging: Staging, write: Write, kept: Kept | None) -> None:
             return
         raise changed_under_us(write.path)
     if _identity(now) != kept.identity:
-        os.close(_open_as_planned(staging, write))
+        os.close(_open_as_planned(staging, write).descriptor)
 
 
-def _open_as_planned(staging: Staging, write: Write) -> int:
+def _open_as_planned(staging: Staging, write: Write) -> OpenFile:
     """Open the file that the write is about. Raises ChangedUnderUsError where it is another now."""
     try:
         file = staging.tree.open_file(write.path)
@@ -109,19 +113,18 @@ def _open_as_planned(staging: Staging, write: Write) -> int:
     if file is None:
         raise changed_under_us(write.path)
     try:
-        now = os.fstat(file)
-        old = write.old or b""
-        if stat.S_IMODE(now.st_mode) == write.old_mode and now.st_size == len(old) and holds(file, old):
+        now, old = file.state, write.old or b""
+        if stat.S_IMODE(now.st_mode) == write.old_mode and now.st_size == len(old) and holds(file.descriptor, old):
             return file
     except BaseException:
-        os.close(file)
+        os.close(file.descriptor)
         raise
-    os.close(file)
+    os.close(file.descriptor)
     raise changed_under_us(write.path)
 
 
 def _link_or_copy(
-    staging: Staging, write: Write, original: int, attributes: Mapping[str, bytes], copy: tuple[int, str]
+    staging: Staging, write: Write, original: OpenFile, attributes: Mapping[str, bytes], copy: tuple[int, str]
 ) -> os.stat_result:
     """Return the state of the original with its new link."""
     folder, name = staging.tree.parent(write.path)
@@ -134,17 +137,22 @@ def _link_or_copy(
         if error.errno not in NO_HARD_LINKS:
             raise
     else:
-        now = os.fstat(original)
-        if not os.path.samestat(os.stat(copy_name, dir_fd=area, follow_symlinks=False), now):
+        now = os.stat(copy_name, dir_fd=area, follow_symlinks=False)
+        if _without_link(now) != _without_link(original.state):
             raise changed_under_us(write.path)
         return now
-    was = os.fstat(original)
+    was = original.state
 
     def finish(file: int) -> None:
         set_owner_and_mode(file, was.st_uid, was.st_gid, write.old_mode, attributes)
 
     write_new_file(area, copy_name, write.old or b"", sync=True, finish=finish)
     return was
+
+
+def _without_link(now: os.stat_result) -> Identity:
+    """Return what tells whether this is the same file, not written to since: a new link alone changes st_ctime."""
+    return (now.st_dev, now.st_ino, now.st_mode, now.st_size, now.st_mtime_ns)
 
 
 def _identity(now: os.stat_result) -> Identity:

@@ -15,7 +15,7 @@ from code_commit.apply.durable import digest_of, set_owner_and_mode, sync_folder
 from code_commit.apply.failures import EditedSinceError
 from code_commit.apply.record import DamagedRecordError, FileState, FileStep, FolderStep, Record
 from code_commit.apply.staging import Staging, old_name
-from code_commit.apply.tree import Tree, folder_of, folders_above, open_regular
+from code_commit.apply.tree import OpenFile, Tree, folder_of, folders_above, open_regular
 
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
 
@@ -73,10 +73,10 @@ def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Found:
     if file is None:
         return "edited"
     try:
-        mode = os.fstat(file).st_mode & 0o7777
-        digest = digest_of(file)
+        mode = file.state.st_mode & 0o7777
+        digest = digest_of(file.descriptor)
     finally:
-        os.close(file)
+        os.close(file.descriptor)
     if step.before and (digest, mode) == (step.before.sha256, step.before.mode):
         return "old"
     return "new" if digest in {state.sha256 for state in (step.before, step.after) if state} else "edited"
@@ -89,15 +89,15 @@ def _check_kept(staging: Staging, item: _Work) -> None:
     if file is None:
         raise DamagedRecordError(f"the original of {item.step.path} is missing in it")
     try:
-        if not is_state(file, item.step.before):
+        if not holds_state(file, item.step.before):
             raise DamagedRecordError(f"the original of {item.step.path} is damaged in it")
     finally:
-        os.close(file)
+        os.close(file.descriptor)
 
 
-def is_state(file: int, state: FileState) -> bool:
+def holds_state(file: OpenFile, state: FileState) -> bool:
     """Tell whether the open file has this content."""
-    return os.fstat(file).st_size == state.size and digest_of(file) == state.sha256
+    return file.state.st_size == state.size and digest_of(file.descriptor) == state.sha256
 
 
 def _put_file_back(staging: Staging, item: _Work) -> None:

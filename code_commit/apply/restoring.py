@@ -134,10 +134,10 @@ def _read_now(tree: Tree, path: str) -> _Now | None:
     if file is None:
         raise ApplyError(f"{shown(path)} is no regular file any more: move it away; nothing was restored")
     try:
-        content = read_all(file)
-        return _Now(content, stat.S_IMODE(os.fstat(file).st_mode), sha256(content).hexdigest())
+        content = read_all(file.descriptor)
+        return _Now(content, stat.S_IMODE(file.state.st_mode), sha256(content).hexdigest())
     finally:
-        os.close(file)
+        os.close(file.descriptor)
 
 
 def _is(now: _Now | None, state: FileState | None) -> bool:

@@ -154,6 +154,6 @@ def _content(folder: int, name: str) -> bytes:
     if file is None:
         raise FileNotFoundError(2, "it is missing")
     try:
-        return read_all(file)
+        return read_all(file.descriptor)
     finally:
-        os.close(file)
+        os.close(file.descriptor)

@@ -95,9 +95,9 @@ class Staging:
         if file is None:
             return None
         try:
-            record = unseal(read_all(file))
+            record = unseal(read_all(file.descriptor))
         finally:
-            os.close(file)
+            os.close(file.descriptor)
         if any(area.rpartition("/")[2] != BESIDE_FOLDER for area in record.areas):
             raise DamagedRecordError("it names a staging folder that is none")
         self.areas = record.areas

@@ -5,9 +5,16 @@ import os
 import stat
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from code_commit.apply.durable import FOLDER, OLD_FILE
+
+
+class OpenFile(NamedTuple):
+    """A descriptor, and what the file was when it was opened."""
+
+    descriptor: int
+    state: os.stat_result
 
 
 class Tree:
@@ -68,7 +75,7 @@ class Tree:
         found = self.look(path)
         return found is not None and stat.S_ISDIR(found.st_mode)
 
-    def open_file(self, path: str) -> int | None:
+    def open_file(self, path: str) -> OpenFile | None:
         """Open the regular file at the path for reading; None when there is no regular file."""
         folder, name = self.parent(path)
         return open_regular(folder, name)
@@ -99,7 +106,7 @@ def _walk(here: int, path: str) -> int:
     return here
 
 
-def open_regular(folder: int, name: str) -> int | None:
+def open_regular(folder: int, name: str) -> OpenFile | None:
     """Open a regular file of the folder for reading; None when there is none (a link, a FIFO, a device, nothing)."""
     try:
         file = os.open(name, OLD_FILE, dir_fd=folder)
@@ -109,10 +116,11 @@ def open_regular(folder: int, name: str) -> int | None:
         if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENXIO}:
             return None
         raise
-    if not stat.S_ISREG(os.fstat(file).st_mode):
+    state = os.fstat(file)
+    if not stat.S_ISREG(state.st_mode):
         os.close(file)
         return None
-    return file
+    return OpenFile(file, state)
 
 
 def folder_of(path: str) -> str:

@@ -24,6 +24,7 @@ from code_commit.verify.paths import Fault
 from code_commit.verify.protected import GuardedFolder
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_CHUNK = 1 << 20
 
 
 def look_at_targets(
@@ -75,11 +76,25 @@ def _read_target(folder: Folder, name: bytes, surroundings: Surroundings, links:
 
 
 def _read_original(folder: int, name: bytes, status: os.stat_result) -> OriginalFile:
-    with open(os.open(name, _READ, dir_fd=folder), "rb", buffering=0) as file:  # noqa: PTH123 - by dir_fd
-        now = os.fstat(file.fileno())
+    file = os.open(name, _READ, dir_fd=folder)
+    try:
+        now = os.fstat(file)
         if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino) or not stat.S_ISREG(now.st_mode):
             raise Stop("unreadable", "changed while it was looked at: send the file again")
-        if is_immutable(file.fileno(), now):
+        if is_immutable(file, now):
             raise Stop("immutable", "is marked immutable or append-only: leave it as it is")
-        content = file.readall()
+        content = _read_whole(file, now.st_size)
+    finally:
+        os.close(file)
     return OriginalFile(content, stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
+
+
+def _read_whole(file: int, size: int) -> bytes:
+    """Read to the end; one call does it where the file is as long as it was said to be."""
+    content = os.read(file, size + 1)
+    if len(content) == size:
+        return content
+    chunks = [content]
+    while chunk := os.read(file, _CHUNK):
+        chunks.append(chunk)
+    return b"".join(chunks)

@@ -321,11 +321,11 @@ def test_a_file_that_was_touched_or_rewritten_as_it_was_is_replaced(project: Pro
 
 @pytest.fixture
 def disturb() -> Iterator[Callable[[str, Callable[[], object]], None]]:
-    """Do something right before the first rename of a staged file; Python tells its audit hooks of it."""
+    """Do something right before the first rename or link of a file; Python tells its audit hooks of it."""
     waiting: list[tuple[str, Callable[[], object]]] = []
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
-        if waiting and event == "os.rename" and str(arguments[0]).startswith(waiting[0][0]):
+        if waiting and event in {"os.rename", "os.link"} and str(arguments[0]).startswith(waiting[0][0]):
             waiting.pop()[1]()
 
     sys.addaudithook(watch)  # it stays for good, and does nothing when nothing waits
@@ -343,6 +343,18 @@ def test_a_change_between_the_first_rename_and_the_last_is_found(project: Projec
     with pytest.raises(ApplyError):
         apply_changes(changes, project, project.root / SNAPSHOT)
     assert read_tree(project.root) == read_tree(expected.root)
+    assert not needs_recovery(project)
+
+
+def test_a_write_between_the_look_at_a_file_and_its_link_is_found(project: Project, disturb) -> None:
+    target = project.root / "src/a.py"
+    os.utime(target, (1, 1))
+    changes = verified(project.root, {"README.md": b"new\n", "src/a.py": b"new\n"})
+    disturb("a.py", lambda: target.write_bytes(b"b = 2\n"))
+    with pytest.raises(ChangedUnderUsError, match=r"^src/a.py changed on disk"):
+        apply_changes(changes, project, project.root / SNAPSHOT)
+    assert target.read_bytes() == b"b = 2\n"
+    assert (project.root / "README.md").read_bytes() == b"# Old\r\nline\r\n"
     assert not needs_recovery(project)
 
 
