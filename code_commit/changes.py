@@ -58,6 +58,11 @@ class RejectedResponseError(CodeCommitError):
         self.violations = tuple(sorted(violations, key=lambda violation: violation.line))
         super().__init__("\n".join(map(str, self.violations)))
 
+    @property
+    def complaint(self) -> str:
+        """Without the reasons: they were shown as they were found."""
+        return "no usable response, the last one was rejected"
+
 
 @dataclass(frozen=True, slots=True)
 class OriginalFile:

@@ -44,16 +44,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"code-commit {__version__}")
         return EXIT_SUCCESS
-    from code_commit.arguments import make_parser
-
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _open_standard_streams()
+    try:
+        _install_signal_handlers()
+        return _run_command(arguments)
+    except (CodeCommitError, Interrupted) as error:
+        _complain(getattr(error, "complaint", str(error)), error)
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the last resort: a bug ends with its own exit code
+        import traceback
+
+        logged = bool(getattr(error, "__notes__", []))
+        _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
+        return EXIT_INTERNAL_ERROR
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    from code_commit.arguments import make_parser
+
     try:
         options = vars(make_parser(arguments).parse_args(arguments))
     except NotSetUpError as error:
         _complain(str(error), error)
         return _fail(error, as_json="--json" in arguments)
-    return _run_command(_FUNCTIONS[options.pop("command", "run")], options)
+    return _FUNCTIONS[options.pop("command", "run")](options)
 
 
 def _open_standard_streams() -> None:
@@ -70,29 +88,6 @@ def _print(text: str) -> None:
     from code_commit.commands.report import print_bytes
 
     print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
-
-
-def _run_command(command: Callable[[dict[str, Any]], int], options: dict[str, Any]) -> int:
-    from code_commit.changes import RejectedResponseError
-
-    try:
-        _install_signal_handlers()
-        return command(options)
-    except RejectedResponseError as error:
-        _complain("no usable response, the last one was rejected", error)
-        return error.exit_code
-    except (CodeCommitError, Interrupted) as error:
-        _complain(str(error), error)
-        return error.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 - the last resort: a bug ends with its own exit code
-        import traceback
-
-        logged = bool(getattr(error, "__notes__", []))
-        _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
-        return EXIT_INTERNAL_ERROR
 
 
 def _complain(message: str, error: BaseException) -> None:

@@ -30,6 +30,11 @@ class CodeCommitError(Exception):
     exit_code: ClassVar[int]
     status: ClassVar[str]
 
+    @property
+    def complaint(self) -> str:
+        """What the command line says of it."""
+        return str(self)
+
 
 class NotSetUpError(CodeCommitError):
     """The project, the configuration or the command line is not fit to start a run."""
