@@ -16,7 +16,7 @@ from bench.rows import Row, Skipped, Target, timed, weighed
 from bench.running import Plan, run_alone
 
 SIZES = (10, 1_000, 10_000)
-ROUNDS = {10: 15, 1_000: 9, 10_000: 5}
+ROUNDS = {10: 15, 1_000: 9, 10_000: 4}
 TARGET = Target(2.0)
 LINES_A_FILE = 60
 STEPS = Path(__file__).parent / "scripts" / "apply_steps.py"
@@ -63,9 +63,9 @@ def make_change(folder: Path, files: int) -> Change:
     write_tree(root, before, {})
     commit_all(root)
     write_tree(root, after, before)
-    git(root, "add", "-A")
+    git(root, "add", "--intent-to-add", "-A")
     change = Change(root, folder / f"{files}.patch", folder / f"{files}-response.txt", before, after)
-    change.patch.write_bytes(git_output(root, "diff", "--cached", "HEAD"))
+    change.patch.write_bytes(git_output(root, "diff", "HEAD"))
     git(root, "reset", "-q")
     deleted = before.keys() - after.keys()
     blocks = [f"^^^{name}\n{text}^^^end\n" for name, text in after.items() if text != before.get(name)]
@@ -93,7 +93,7 @@ def measure(plan: Plan) -> Iterator[Row | Skipped]:
     for files in plan.sizes(*SIZES):
         with plan.work_folder() as folder:
             change = make_change(folder, files)
-            costs = in_turns(_commands(plan, change), plan.rounds(ROUNDS[files]))
+            costs = in_turns(_commands(plan, change), plan.rounds(ROUNDS[files]), warm_up=files < max(SIZES))
         yield from _rows(files, costs)
 
 
@@ -111,7 +111,7 @@ def _commands(plan: Plan, change: Change) -> dict[str, Command]:
 
 
 def _rows(files: int, costs: Mapping[str, list[Cost]]) -> Iterator[Row]:
-    steps, size = "verify and apply", {"series": "verify and apply", "size": files}
+    steps, size = "verify and apply", {"series": "verify and apply", "size": files, "size_unit": "files"}
     shown = f"{files:,} files"
     yield timed("apply", f"{steps}, {shown}", DURABLE, costs["steps"], costs["durable"], target=TARGET, **size)
     yield timed("apply", f"{steps}, {shown}", "git apply, not durable", costs["steps"], costs["git"], **size)

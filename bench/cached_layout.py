@@ -4,17 +4,19 @@ A run of four attempts on this very package, from its own logs, in both layouts.
 code_commit/llm/models.py; tokens are taken as proportional to bytes. `python -m bench.cached_layout`
 """
 
-import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from bench.rows import Row, Target
+from bench.running import Plan, run_alone
 from code_commit.changes import FileReplacement
 from code_commit.config import Price, Settings
+from code_commit.llm.models import CHARACTERS_PER_TOKEN
 from code_commit.llm.prices import price_of
 from code_commit.model_choice import ModelChoice
 from code_commit.parse import render_response
@@ -25,7 +27,8 @@ MODELS = (
     ModelChoice("anthropic", "claude-opus-5-5"),
     ModelChoice("gemini", "gemini-4-argon"),
 )
-TARGET = 0.45
+TARGET = Target(0.45)
+SPEC = "the specification's order"
 
 
 def make_project(root: Path) -> None:
@@ -80,45 +83,33 @@ def repeated_share(prompts: Sequence[bytes]) -> float:
 
 
 def input_cost(prompts: Sequence[bytes], price: Price, *, cached: bool) -> float:
-    """Return what the prompts cost: in the cached layout the prefix is written once and read by the later calls."""
+    """Return what the prompts cost in dollars; cached, the prefix is written once and read by the later calls."""
     if not cached:
-        return sum(map(len, prompts)) * price.input
+        return _dollars(sum(map(len, prompts)), price.input)
     prefix = min(shared_prefix(prompts[0], prompt) for prompt in prompts[1:])
     write = price.cache_write if price.cache_write is not None else price.input
     read = price.cached_input if price.cached_input is not None else price.input
     rest = sum(len(prompt) - prefix for prompt in prompts)
-    return prefix * (write + read * (len(prompts) - 1)) + rest * price.input
+    return _dollars(prefix, write) + _dollars(prefix * (len(prompts) - 1), read) + _dollars(rest, price.input)
 
 
-def measure() -> dict[str, object]:
-    """Return the figures as JSON has them."""
+def _dollars(size: int, price: float) -> float:
+    """Return the price of so many bytes; it is given for a million tokens."""
+    return size / CHARACTERS_PER_TOKEN * price / 1_000_000
+
+
+def measure(_: Plan) -> Iterator[Row]:
+    """Yield the share of the prompts' bytes that repeats the call before, and the input's cost for each provider."""
     spec, cached = prompts_of_a_run("spec"), prompts_of_a_run("cached")
-    costs = {}
+    again = [repeated_share(cached) * sum(map(len, cached))], [repeated_share(spec) * sum(map(len, spec))]
+    yield Row("cached_layout", "prompt bytes that repeat the call before, 4 attempts", SPEC, *again, unit="bytes")
     for choice in MODELS:
         price = price_of(choice, Settings())
         if price is not None:
-            costs[str(choice)] = input_cost(cached, price, cached=True) / input_cost(spec, price, cached=False)
-    return {
-        "bench": "cached_layout",
-        "prompt_bytes": [len(prompt) for prompt in cached],
-        "repeated_share": {"spec": repeated_share(spec), "cached": repeated_share(cached)},
-        "input_cost_ratio": costs,
-        "target": TARGET,
-    }
-
-
-def main() -> int:
-    """Print the figures as a table, then as JSON."""
-    figures = measure()
-    shares = figures["repeated_share"]
-    print(
-        f"share of prompt bytes that repeat the call before: spec {shares['spec']:.3f}, cached {shares['cached']:.3f}"
-    )
-    for model, ratio in figures["input_cost_ratio"].items():
-        print(f"input cost, cached layout / spec layout, {model}: {ratio:.3f} (target {TARGET})")
-    print(json.dumps(figures))
-    return 0
+            costs = [input_cost(cached, price, cached=True)], [input_cost(spec, price, cached=False)]
+            what = f"input cost, 4 attempts, {choice}"
+            yield Row("cached_layout", what, SPEC, *costs, unit="dollars", target=TARGET)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run_alone("cached_layout", measure, __doc__))

@@ -1,10 +1,13 @@
 """Rolling up checkouts of 1, 10 and 100 MB, against `git ls-files | xargs cat`. `python -m bench.rollup`"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from bench.environments import UnavailableError
 from bench.job import commit_all, git, write_sources
-from bench.measuring import Command, in_turns
+from bench.measuring import Command, CommandFailedError, in_turns
+from bench.peers import FILES_TO_PROMPT, GITINGEST, REPOMIX, Peer
 from bench.rows import Row, Skipped, Target, timed, weighed
 from bench.running import Plan, run_alone
 
@@ -15,6 +18,26 @@ CAT = "git ls-files | xargs cat"
 CAT_TARGET = Target(2.5)
 CAT_TARGET_FROM = 10  # MB
 
+PACKED_FROM = 10  # MB
+PACKER_ROUNDS = {10: 3, 100: 1}
+PACKER_TIMEOUT = 120.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Packer:
+    """Another tool that makes one text of a checkout."""
+
+    peer: Peer
+    arguments: tuple[str, ...]
+    target: Target | None = None
+
+
+PACKERS = (
+    Packer(FILES_TO_PROMPT, (".", "-o", "{output}")),
+    Packer(GITINGEST, (".", "-o", "{output}"), Target(1 / 15)),
+    Packer(REPOMIX, ("--quiet", "--no-security-check", "-o", "{output}"), Target(1 / 20)),
+)
+
 
 def measure(plan: Plan) -> Iterator[Row | Skipped]:
     """Yield time and memory against each peer, for each size."""
@@ -22,6 +45,8 @@ def measure(plan: Plan) -> Iterator[Row | Skipped]:
         with plan.work_folder() as folder:
             root = make_checkout(folder, size)
             yield from _against_cat(plan, root, size)
+            for packer in PACKERS if not plan.quick and size >= PACKED_FROM else ():
+                yield from _against_packer(plan, root, size, packer)
 
 
 def make_checkout(folder: Path, size: int) -> Path:
@@ -47,6 +72,25 @@ def _against_cat(plan: Plan, root: Path, size: int) -> Iterator[Row]:
     what, in_bytes = f"rollup of {size} MB", size * MEGABYTE
     yield timed("rollup", what, CAT, costs["ours"], costs["cat"], target=target, series="rollup", size=in_bytes)
     yield weighed("rollup", f"{what}, memory", CAT, costs["ours"], costs["cat"], series="rollup, memory", size=in_bytes)
+
+
+def _against_packer(plan: Plan, root: Path, size: int, packer: Packer) -> Iterator[Row | Skipped]:
+    """Yield the rows against another tool, or why there are none."""
+    what, peer = f"rollup of {size} MB", str(packer.peer)
+    ours = Command([plan.ours.script("code-commit"), "rollup", "--quiet"], root)
+    output = root / "agent-config" / "packed.txt"
+    environment = {"GIT_TERMINAL_PROMPT": "0", "npm_config_update_notifier": "false"}
+    try:
+        argv = [packer.peer.install(plan.cache), *(word.format(output=output) for word in packer.arguments)]
+        theirs = Command(argv, root, environment, timeout=PACKER_TIMEOUT)
+        costs = in_turns({"ours": ours, "theirs": theirs}, PACKER_ROUNDS[size], warm_up=False)
+    except (UnavailableError, CommandFailedError) as error:
+        yield Skipped("rollup", what, peer, str(error).partition("\n")[0][:200])
+        return
+    figures = {"series": "rollup", "size": size * MEGABYTE}
+    yield timed("rollup", what, peer, costs["ours"], costs["theirs"], target=packer.target, **figures)
+    figures["series"] = "rollup, memory"
+    yield weighed("rollup", f"{what}, memory", peer, costs["ours"], costs["theirs"], **figures)
 
 
 if __name__ == "__main__":

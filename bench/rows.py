@@ -3,11 +3,11 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bench.measuring import Cost
 
-Unit = Literal["s", "bytes", "count"]
+Unit = Literal["s", "bytes", "count", "dollars"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Row:
     target: Target | None = None
     series: str = ""
     size: float | None = None
+    size_unit: Literal["bytes", "files", "paths"] = "bytes"
     cpu_ratio: float | None = None
     """Of the CPU seconds: steadier than the time where others use the machine too."""
 
@@ -64,38 +65,17 @@ class Skipped:
     why: str
 
 
-def timed(  # noqa: PLR0913 - a row's columns
-    bench: str,
-    what: str,
-    against: str,
-    ours: Sequence[Cost],
-    theirs: Sequence[Cost],
-    *,
-    target: Target | None = None,
-    series: str = "",
-    size: float | None = None,
-) -> Row:
-    """Return the row that compares the time of two commands."""
+def timed(bench: str, what: str, against: str, ours: Sequence[Cost], theirs: Sequence[Cost], **more: Any) -> Row:
+    """Return the row that compares the time of two commands; `more` are fields of the row."""
     walls = [cost.wall for cost in ours], [cost.wall for cost in theirs]
     cpu = [mine.cpu / other.cpu for mine, other in zip(ours, theirs, strict=True) if other.cpu]
-    ratio = statistics.median(cpu) if cpu else None
-    return Row(bench, what, against, *walls, target=target, series=series, size=size, cpu_ratio=ratio)
+    return Row(bench, what, against, *walls, cpu_ratio=statistics.median(cpu) if cpu else None, **more)
 
 
-def weighed(  # noqa: PLR0913 - a row's columns
-    bench: str,
-    what: str,
-    against: str,
-    ours: Sequence[Cost],
-    theirs: Sequence[Cost],
-    *,
-    target: Target | None = None,
-    series: str = "",
-    size: float | None = None,
-) -> Row:
-    """Return the row that compares the peak memory of two commands."""
+def weighed(bench: str, what: str, against: str, ours: Sequence[Cost], theirs: Sequence[Cost], **more: Any) -> Row:
+    """Return the row that compares the peak memory of two commands; `more` are fields of the row."""
     peaks = [cost.peak for cost in ours], [cost.peak for cost in theirs]
-    return Row(bench, what, against, *peaks, unit="bytes", target=target, series=series, size=size)
+    return Row(bench, what, against, *peaks, unit="bytes", **more)
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:

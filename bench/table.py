@@ -17,6 +17,8 @@ def shown_value(value: float, unit: Unit) -> str:
         return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
     if unit == "bytes":
         return f"{value / 1_000_000:.1f} MB"
+    if unit == "dollars":
+        return f"${value:.3f}"
     return f"{value:,.0f}"
 
 
