@@ -1,20 +1,21 @@
 """A run of four attempts with 10,000 files and an 8 MB rollup, against what it must cost more than a small run.
 
-What the large run takes longer than the small one is compared with copying as many bytes as its rollup has ten times.
-Then every file of the tree that a process of ours opens or looks at is counted, with strace: no step may read the whole
-tree; git's own look at it (`git status`) does not count. `python -m bench.large_job`
+What the large run takes longer than the small one is compared with copying the rollup ten times; to this is added what
+the fake LLM takes to read four such prompts, which is not ours to save. Then every file of the tree that a process of
+ours opens or looks at is counted, with strace: no step may read the whole tree; git's own look at it (`git status`) does
+not count. `python -m bench.large_job`
 """
 
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.fake_llm import FakeLLM, fake_llm
-from bench.job import Job, make_job
-from bench.measuring import Command, CommandFailedError, in_turns
-from bench.rows import Row, Skipped, Target, weighed
+from bench.job import Job, git, make_job, prepared
+from bench.measuring import Command, CommandFailedError, Cost, in_turns
+from bench.rows import Row, Skipped, Target, timed, weighed
 from bench.running import Plan, run_alone
 from bench.whole_run import our_command
 
@@ -23,50 +24,53 @@ ROLLUP_BYTES = 8_000_000
 SMALL_FILES = 100
 SMALL_ROLLUP_BYTES = 10_000
 ROUNDS = 7
-COPIES = 10
-COPY = Path(__file__).parent / "scripts" / "copy_bytes.py"
+COPY = Path(__file__).parent / "scripts" / "copy_and_send.py"
 WRONG, RIGHT = "^^^answer.txt\nwrong\n^^^end\n", "^^^answer.txt\nright\n^^^end\n"
 ANSWERS = (WRONG, WRONG, WRONG, RIGHT)
 MOST_FILES = Target(0.005)  # of those in the tree
-WHAT = f"run of {len(ANSWERS)} attempts, {FILES:,} files, 8 MB rollup"
 
 
 def measure(plan: Plan) -> Iterator[Row | Skipped]:
     """Yield what the size costs, the memory, and how many files of the tree were touched."""
     with plan.work_folder() as folder, fake_llm() as llm:
-        files, rollup_bytes = (200, 800_000) if plan.quick else (FILES, ROLLUP_BYTES)
+        files, rollup_bytes = (1_000, 800_000) if plan.quick else (FILES, ROLLUP_BYTES)
+        what = f"run of {len(ANSWERS)} attempts, {files:,} files, {rollup_bytes / 1e6:.2g} MB rollup"
         small = make_job(folder / "small", files=SMALL_FILES, rollup_bytes=SMALL_ROLLUP_BYTES)
         large = make_job(folder / "large", files=files, rollup_bytes=rollup_bytes)
-        yield from _compare(plan, folder, small, large, llm)
-        yield _count_files(plan, folder, large, llm)
+        commands = {
+            "small": our_command(plan, small, llm, ANSWERS),
+            "large": our_command(plan, large, llm, ANSWERS),
+            "copy": _copy(large, folder / "copied", llm),
+        }
+        yield from _compare(what, in_turns(commands, plan.rounds(ROUNDS)))
+        yield _count_files(what, folder, large, commands["large"])
 
 
-def _compare(plan: Plan, folder: Path, small: Job, large: Job, llm: FakeLLM) -> Iterator[Row]:
+def _copy(large: Job, target: Path, llm: FakeLLM) -> Command:
     rollup = large.root / "agent-config" / "codeRollup.txt"
-    copy = [sys.executable, COPY, rollup, folder / "copied", str(COPIES)]
-    commands = {
-        "small": our_command(plan, small, llm, ANSWERS),
-        "large": our_command(plan, large, llm, ANSWERS),
-        "copy": Command(copy, folder, times_itself=True),
-    }
-    costs = in_turns(commands, plan.rounds(ROUNDS))
+    argv = [sys.executable, COPY, rollup, target, llm.base_url]
+    return Command(argv, large.root, prepare=prepared(large, llm.answer_with, ANSWERS), times_itself=True)
+
+
+def _compare(what: str, costs: Mapping[str, Sequence[Cost]]) -> Iterator[Row]:
     walls = {name: [cost.wall for cost in measured] for name, measured in costs.items()}
-    yield Row("large_job", WHAT, "the same, 100 files, 10 kB rollup", walls["large"], walls["small"])
+    small = f"the same, {SMALL_FILES} files, {SMALL_ROLLUP_BYTES // 1000} kB rollup"
+    yield timed("large_job", what, small, costs["large"], costs["small"])
     more = [much - little for much, little in zip(walls["large"], walls["small"], strict=True)]
-    against = f"copying the rollup {COPIES} times"
-    yield Row("large_job", f"{WHAT}, beyond the small run", against, more, walls["copy"], target=Target(1.0))
-    yield weighed("large_job", f"{WHAT}, memory", "the same, small", costs["large"], costs["small"])
+    against = "copying the rollup 10 times"
+    yield Row("large_job", f"{what}, beyond the small run", against, more, walls["copy"], target=Target(1.0))
+    yield weighed("large_job", f"{what}, memory", small, costs["large"], costs["small"])
 
 
-def _count_files(plan: Plan, folder: Path, large: Job, llm: FakeLLM) -> Row | Skipped:
+def _count_files(what: str, folder: Path, large: Job, run: Command) -> Row | Skipped:
     """Count the different files of the tree that our processes name to the kernel, git's processes left out."""
-    what, against = f"{WHAT}: files of the tree that are looked at", "files in the tree"
+    what, against = f"{what}: files and folders of the tree that are looked at", "files in the tree"
     strace = shutil.which("strace")
     if strace is None:
         return Skipped("large_job", what, against, "it needs strace")
     traces = folder / "traces"
     traces.mkdir()
-    run = our_command(plan, large, llm, ANSWERS)
+    git(large.root, "config", "core.preloadIndex", "false")  # or git looks in threads, which strace shows apart from it
     argv = [strace, "-ff", "-qq", "-s", "4096", "-e", "trace=%file", "-o", traces / "trace", *run.argv]
     try:
         Command(argv, run.folder, run.environment, run.prepare).run()
@@ -77,10 +81,10 @@ def _count_files(plan: Plan, folder: Path, large: Job, llm: FakeLLM) -> Row | Sk
 
 
 def files_touched(trace: str) -> set[str]:
-    """Return the source files that one process named in its calls; none where it became git."""
+    """Return the source files and folders that one process named in its calls; none where it became git."""
     if re.search(r'^execve\("[^"]*/git", .* = 0$', trace, re.MULTILINE):
         return set()
-    return set(re.findall(r"module\d+\.py", trace))
+    return set(re.findall(r"\bsrc(?:/part\d+)?(?:/module\d+\.py)?(?=\")", trace))
 
 
 def _count_tree(job: Job) -> int:

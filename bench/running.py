@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.environments import CACHE, Environment, install_ours
 from bench.rows import Row, Skipped
-from bench.table import as_json, as_lines, growth_lines
+from bench.table import as_json, as_lines, as_text, growth_lines
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,17 @@ def run(benches: Iterable[tuple[str, Bench]], options: argparse.Namespace) -> in
     plan = Plan(options.folder, options.peers, options.quick)
     rows: list[Row | Skipped] = []
     for name, bench in benches:
-        print(f"{time.monotonic() - began:5.0f} s: {name}", file=sys.stderr, flush=True)
-        rows += bench(plan)
+        _say(f"{time.monotonic() - began:5.0f} s: {name}")
+        for row in bench(plan):
+            _say(f"         {as_text(row)}")
+            rows.append(row)
     machine = describe_machine() | {"load_before": load, "seconds": time.monotonic() - began}
     report(rows, machine, options.json, options.plot)
     return int(any(isinstance(row, Row) and row.met is False for row in rows))
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def report(rows: Sequence[Row | Skipped], machine: dict[str, Any], json_file: Path | None, plot: Path | None) -> None:

@@ -47,6 +47,11 @@ def _cells(row: Row | Skipped) -> tuple[str, ...]:
     return row.what, row.against, ours, theirs, _ratio(row), cpu, _target(row), verdict
 
 
+def as_text(row: Row | Skipped) -> str:
+    """Return one row on a line of its own."""
+    return " | ".join(cell for cell in _cells(row) if cell)
+
+
 def as_lines(rows: Iterable[Row | Skipped]) -> list[str]:
     """Return the rows as a Markdown table whose columns are aligned."""
     cells = [_cells(row) for row in rows]
