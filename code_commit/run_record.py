@@ -5,14 +5,18 @@ durations seconds, sizes bytes. `schema_version` grows whenever a field changes 
 """
 
 import dataclasses
+import functools
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from code_commit.changes import Action, Violation
 from code_commit.exchange import Usage
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 1
 
@@ -174,16 +178,20 @@ def utc_timestamp(moment: datetime | None = None) -> str:
 
 def load_run_record(text: str | bytes) -> RunRecord:
     """Read a run.json. Raises ValueError when it is not one."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(RunRecord).validate_json(text)
+    return _adapter().validate_json(text)
 
 
 def run_record_schema() -> Mapping[str, Any]:
     """Return the JSON Schema of run.json (draft 2020-12)."""
+    return _adapter().json_schema()
+
+
+@functools.cache
+def _adapter() -> "TypeAdapter[RunRecord]":
+    """Return what validates a record; to make one takes as long as to read a hundred records."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(RunRecord).json_schema()
+    return TypeAdapter(RunRecord)
 
 
 def sum_attempts(attempts: list[Attempt], seconds: float) -> Totals:

@@ -1,13 +1,11 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.commands.report import print_bytes
+from code_commit.commands.report import print_bytes, terminal_width
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Readiness, check_project
 from code_commit.project import Project
@@ -19,7 +17,7 @@ def report_check(project: Project, options: Mapping[str, Any], *, as_json: bool)
     if as_json:
         print_bytes(ready.redactor.redact_json(_as_json(ready)))
     else:
-        report = "".join(f"{shown(line)}\n" for line in _lines(ready, _terminal_width()))
+        report = "".join(f"{shown(line)}\n" for line in _lines(ready, terminal_width()))
         print_bytes(ready.redactor.redact_text(report).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
     return NotSetUpError.exit_code if ready.problems else EXIT_SUCCESS
 
@@ -50,10 +48,3 @@ def _row(lead: str, said: str, columns: int | None) -> Iterator[str]:
         lines = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
     yield (lead + lines[0]).rstrip()
     yield from (" " * len(lead) + line for line in lines[1:])
-
-
-def _terminal_width() -> int | None:
-    """Return the columns of the terminal on standard output; None where there is none."""
-    with suppress(OSError, ValueError):
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    return None

@@ -75,6 +75,13 @@ def print_bytes(data: bytes) -> None:
         raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
 
 
+def terminal_width() -> int | None:
+    """Return the columns of the terminal on standard output; None where there is none."""
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    return None
+
+
 def _record_of_no_run(
     project: Project, command: Command, options: Mapping[str, Any], error: BaseException
 ) -> RunRecord:

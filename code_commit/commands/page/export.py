@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.commands.log import find_run, list_runs, status_of
+from code_commit.commands.log.runs import find_run, list_runs, status_of
 from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.step_summary import markdown_summary

@@ -1,0 +1,165 @@
+"""`log` on standard output: the table of all runs, and one run attempt by attempt."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, Run
+from page_runs import embellish, hostile_run, recorded_run
+from terminal import Terminal
+
+from code_commit.run_record import SCHEMA_VERSION
+
+WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+
+
+@pytest.fixture
+def paid(project_folder: Path, run_code_commit: Run) -> Path:
+    """The log folder of a run that failed once and then passed, with the tokens of a real LLM."""
+    folder = recorded_run(project_folder, run_code_commit, [WRONG, RIGHT])
+    embellish(folder, model="anthropic:claude-opus-5-5")
+    return folder
+
+
+def give(folder: Path, **fields: object) -> None:
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | fields))
+
+
+def read_log(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `log` on records that are not fit to be read by the fixture."""
+    command = [*CODE_COMMIT, "log", *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+
+
+def table(root: Path) -> list[list[str]]:
+    done = read_log(root)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [re.split(r" {2,}", line.strip()) for line in done.stdout.splitlines()]
+
+
+def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: Run):
+    root = paid.parents[2]
+    assert run_code_commit(root, "undo").returncode == 0
+    head, run, undo = table(root)
+    assert head == ["RUN (UTC)", "STATUS", "TRIES", "FILES", "TOKENS", "COST", "SECONDS", "MODEL"]
+    name = paid.name.removesuffix("-committing-code")
+    assert run == [name, "success", "2", "1", "137,000", "$0.19", "77.0", "anthropic:claude-opus-5-5"]
+    assert undo[1:6] + undo[-1:] == ["success", "-", "1", "-", "-", "(undo)"]
+
+
+def test_no_run(project_folder: Path, run_code_commit: Run):
+    assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [
+        (120, "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL"),
+        (80, "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL"),
+        (60, "RUN (UTC)            STATUS   TRIES   COST  MODEL"),
+        (40, "RUN (UTC)            STATUS   MODEL"),
+        (20, "RUN (UTC)"),
+    ],
+)
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_the_table_fits_the_terminal(columns, head, paid: Path):
+    command = " ".join([*CODE_COMMIT, "log"])
+    with Terminal(paid.parents[2], command, columns, 10, {}) as pane:
+        assert pane.end() == 0
+        rows = pane.screen()
+    assert rows[0] == head
+    assert len(rows) == 3, "no row is wrapped"
+    if columns >= 40:
+        assert re.search(r" anthrop.*(…|5)$", rows[1])
+
+
+def test_many_runs(paid: Path):
+    for number in range(300):
+        folder = paid.parent / f"2026-01-01-{number // 3600:02}-{number // 60 % 60:02}-{number % 60:02}-committing-code"
+        folder.mkdir()
+        shutil.copy(paid / "run.json", folder)
+        give(folder, run=folder.name)
+    rows = table(paid.parents[2])
+    assert len(rows) == 302
+    assert rows[-1][0] == paid.name.removesuffix("-committing-code")
+    assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
+
+
+def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Run):
+    root = paid.parents[2]
+    give(paid, status="running", exit_code=None, finished=None, pid=2**22 - 3)
+    assert table(root)[1][1] == "killed"
+    shown = run_code_commit(root, "log", paid.name).stdout
+    assert "status    killed\n" in shown
+    assert "code-commit resume goes on with it" in shown
+    for pid, status in ((os.getpid(), "running"), (2**40, "killed"), (-1, "killed")):
+        give(paid, pid=pid)
+        assert table(root)[1][1] == status
+
+
+DAMAGES = {
+    "a newer schema": ({"schema_version": SCHEMA_VERSION + 1, "version": "9.9.9"}, "code-commit 9.9.9 wrote it"),
+    "a newer shape": ({"schema_version": SCHEMA_VERSION + 1, "version": "9\x1b[2J", "attempts": 7}, "(schema 2, this version reads 1)"),
+    "another shape": ({"attempts": "none"}, "its run.json is damaged"),
+    "half a file": (None, "its run.json is damaged"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "said"), DAMAGES.values(), ids=DAMAGES)
+def test_a_run_that_cannot_be_read_is_named_beside_the_others(fields, said, paid: Path):
+    root = paid.parents[2]
+    other = paid.parent / "2026-01-01-00-00-00-committing-code"
+    shutil.copytree(paid, other)
+    if fields is None:
+        (other / "run.json").write_bytes((other / "run.json").read_bytes()[:300])
+    else:
+        give(other, run=other.name, **fields)
+    rows = table(root)
+    assert rows[1][:2] == ["2026-01-01-00-00-00", "unreadable"]
+    assert rows[2][1] == "success"
+    assert said in " ".join(rows[3])
+    done = read_log(root, "2026-01-01")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert f"its files are in agent-config/logs/{other.name}" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert read_log(root, "--json").returncode == 0
+
+
+def test_what_is_no_file_is_not_waited_for(paid: Path):
+    (paid.parent / "2026-01-01-00-00-00-committing-code").mkdir()
+    os.mkfifo(paid.parent / "2026-01-01-00-00-00-committing-code" / "run.json")
+    rows = table(paid.parents[2])
+    assert rows[1][:2] == ["2026-01-01-00-00-00", "unreadable"]
+    assert "not a regular file" in rows[-1][-1]
+
+
+def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
+    folder = hostile_run(project_folder, run_code_commit)
+    embellish(folder)
+    shown = run_code_commit(project_folder, "log", folder.name[:10]).stdout
+    parts = shown.split("\n\n")
+    assert f"run       {folder.name}\nstatus    success (exit code 0)\n" in parts[0]
+    assert "total     77.0 s, 137,000 tokens, $0.1934, files changed: 3" in parts[0]
+    assert parts[1].startswith("attempt 1 (initial): 30.0 s, 41,000 tokens in, 2,100 out")
+    assert "  rejected, nothing written:\n" in parts[1]
+    assert "build.sh is protected" in parts[1] or "build.sh: is protected" in parts[1]
+    assert parts[2].startswith("attempt 2 (repair)")
+    assert "  replace src/a.py  +" in parts[2]
+    assert "  delete  src/old.py  +0 -1" in parts[2]
+    assert "  build failed: exit code 1" in parts[2]
+    assert "    | error: orange  truecolour" in parts[2], "the build's colours are not shown as their codes"
+    assert parts[3].startswith("attempt 3 (repair)")
+    assert "build passed" in parts[3]
+    assert "|" not in parts[3]
+    assert "\x1b" not in shown
+
+
+def test_a_build_log_that_is_gone(paid: Path, run_code_commit: Run):
+    (paid / "1-build.txt").unlink()
+    assert "    | (the build's log is gone)" in run_code_commit(paid.parents[2], "log", paid.name).stdout
