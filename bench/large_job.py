@@ -2,8 +2,8 @@
 
 What the large run takes longer than the small one is compared with copying the rollup ten times; to this is added what
 the fake LLM takes to read four such prompts, which is not ours to save. Then every file of the tree that a process of
-ours opens or looks at is counted, with strace: no step may read the whole tree; git's own look at it (`git status`) does
-not count. `python -m bench.large_job`
+ours opens or looks at is counted, with strace: no step may read the whole tree. What git itself looks at for `git
+status` does not count. `python -m bench.large_job`
 """
 
 import re
