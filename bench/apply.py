@@ -101,7 +101,7 @@ def _commands(plan: Plan, change: Change) -> dict[str, Command]:
     python, script = plan.ours.python, plan.ours.script("code-commit")
     steps = [python, STEPS, change.response]
     command = [script, "apply", "--quiet", change.response]
-    durable = ["sh", "-c", 'git apply "$0" && sync -f .', change.patch]
+    durable = ["sh", "-c", 'git apply "$0" && { sync -f . 2>/dev/null || sync; }', change.patch]
     return {
         "steps": Command(steps, change.root, prepare=change.undo, times_itself=True),
         "git": Command(["git", "apply", change.patch], change.root, prepare=change.undo),

@@ -56,7 +56,6 @@ def install_ours(cache: Path = CACHE) -> Environment:
     if not environment.python.exists():
         venv.create(folder, with_pip=True)
         environment.pip("hatchling")
-        environment.pip(SOURCE)
     with tempfile.TemporaryDirectory() as wheels:
         run_installer(
             [environment.python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, SOURCE]

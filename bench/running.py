@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.environments import CACHE, Environment, install_ours
+from bench.environments import CACHE, Environment, UnavailableError, install_ours
+from bench.measuring import CommandFailedError
 from bench.rows import Row, Skipped
 from bench.table import as_json, as_lines, as_text, growth_lines
 
@@ -68,12 +69,20 @@ def run(benches: Iterable[tuple[str, Bench]], options: argparse.Namespace) -> in
     rows: list[Row | Skipped] = []
     for name, bench in benches:
         _say(f"{time.monotonic() - began:5.0f} s: {name}")
-        for row in bench(plan):
+        for row in _rows_of(name, bench, plan):
             _say(f"         {as_text(row)}")
             rows.append(row)
     machine = describe_machine() | {"load_before": load, "seconds": time.monotonic() - began}
     report(rows, machine, options.json, options.plot)
     return int(any(isinstance(row, Row) and row.met is False for row in rows))
+
+
+def _rows_of(name: str, bench: Bench, plan: Plan) -> Iterator[Row | Skipped]:
+    """Yield a benchmark's rows; what keeps it from going on is the last of them, and the others still run."""
+    try:
+        yield from bench(plan)
+    except (UnavailableError, CommandFailedError) as error:
+        yield Skipped(name, f"the rest of {name}", "-", " ".join(str(error).split())[:300])
 
 
 def _say(line: str) -> None:
