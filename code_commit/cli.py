@@ -223,12 +223,13 @@ def _check(options: dict[str, Any]) -> int:
 
 
 def _init(_options: dict[str, Any]) -> int:
-    from code_commit.commands.init import NEXT_STEPS, init_command
+    from code_commit.commands.init import init_command, next_steps
     from code_commit.project import find_project
 
-    written = init_command(find_project())
+    project = find_project()
+    written = init_command(project)
     _print("\n".join(written or ["Nothing is missing; nothing was written."]))
-    _print(NEXT_STEPS)
+    _print(next_steps(project))
     return EXIT_SUCCESS
 
 

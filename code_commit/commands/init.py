@@ -6,14 +6,24 @@ from pathlib import Path
 
 from code_commit.commands.build_scripts import build_script_for
 from code_commit.errors import NotSetUpError
+from code_commit.git import find_git
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 
-NEXT_STEPS = f"""\
+_NEXT_STEPS = f"""\
 Next:
   1. Write the task into {AGENT_CONFIG}/query.txt.
-  2. Roll the codebase up into {AGENT_CONFIG}/codeRollup.txt: code-commit rollup
-  3. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or anthropic-key.txt
-     (chmod 600), see that {BUILD_SCRIPT} builds and tests the project, then run: code-commit check"""
+  2. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
+  3. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
+     anthropic-key.txt, and chmod 600 it.
+Then: code-commit rollup; code-commit check; code-commit"""
+
+_NO_REPOSITORY = """\
+This is no git repository: git init makes one, so that git can show what changed."""
+
+
+def next_steps(project: Project) -> str:
+    """Return what is left to do, in lines of at most 80 columns."""
+    return _NEXT_STEPS if project.git or not find_git() else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}"
 
 
 def init_command(project: Project) -> list[str]:

@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from code_commit.apply import is_locked, needs_recovery
 from code_commit.build.command import build_command
@@ -13,7 +14,7 @@ from code_commit.exchange import Prompt
 from code_commit.git import ask_git
 from code_commit.llm import explain_misfit
 from code_commit.model_choice import ModelChoice
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_regular_file
 from code_commit.redaction import Redactor
 from code_commit.verify import ignored_paths
 
@@ -53,10 +54,23 @@ def check_build_script(project: Project, environment: Mapping[str, str]) -> None
         raise NotSetUpError(f"{BUILD_SCRIPT} is missing: create it; it must exit with 0 when the build passes")
     if not project.build_script.is_symlink() and not project.build_script.is_file():
         raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
+    if _holds(project.build_script, _UNWRITTEN):
+        raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
     try:
         build_command(project, environment, lambda _: None)
     except BuildError as error:
         raise NotSetUpError(str(error)) from error
+
+
+_UNWRITTEN = b"build.sh: put your build and test commands here"
+"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
+
+
+def _holds(path: Path, text: bytes) -> bool:
+    try:
+        return text in read_regular_file(path)
+    except OSError:
+        return False
 
 
 def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:

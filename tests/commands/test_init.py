@@ -128,6 +128,14 @@ KINDS = {
         {"pyproject.toml": "pytest", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
         ["cargo test", "-m pytest", "npm run test", "go test"],
     ),
+    "pre-commit's hooks before the tests": (
+        {".pre-commit-config.yaml": "", "go.mod": ""},
+        ["# pre-commit (.pre-commit-config.yaml)", "hooks || hooks", "go test"],
+    ),
+    "pre-commit's hooks before folders": (
+        {".pre-commit-config.yaml": "", "a/go.mod": ""},
+        ["hooks || hooks", "cd ./a"],
+    ),
     "in folders": (
         {"web app/package.json": PACKAGE, "api/go.mod": "", "node_modules/x/package.json": PACKAGE, ".x/go.mod": ""},
         ["cd ./api\ngo build", "cd './web app'", "npm run test", "!node_modules/x", "!.x"],
@@ -160,6 +168,9 @@ def test_nothing_recognised_gives_the_example(files, tmp_path: Path, run_code_co
     assert "put your build and test commands into it" in done.stdout
     assert build(tmp_path).returncode == 1, "a build that builds nothing must not pass"
     assert_valid((tmp_path / "build.sh").read_text())
+    assert "build.sh is still the example" in run_code_commit(tmp_path, "check").stdout
+    (tmp_path / "build.sh").write_text("true\n")
+    assert "build.sh is still the example" not in run_code_commit(tmp_path, "check").stdout
 
 
 def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
@@ -210,6 +221,32 @@ def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
     assert build_script_for(tmp_path) is not None
 
 
+PRE_COMMIT = """#!/usr/bin/env bash
+[ "$1 $2" = "run --files" ] || exit 9
+shift 2
+printf '%s\\n' "$@" >>../seen
+sed -i.old 's/ *$//' new.txt
+if cmp -s new.txt new.txt.old; then [ ! -e bad.txt ]; else exit 1; fi
+"""
+
+
+def test_hooks_see_new_files_may_rewrite_them_and_can_fail(tmp_path: Path, run_code_commit: Run):
+    root = lay(tmp_path / "a", {".pre-commit-config.yaml": "", ".gitignore": "*.old\n", "tracked.txt": "x\n"})
+    lay(tmp_path, {"bin/pre-commit": PRE_COMMIT})
+    (tmp_path / "bin" / "pre-commit").chmod(0o755)
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    assert "wrote build.sh for pre-commit" in run_code_commit(root, "init").stdout
+    lay(root, {"new.txt": "blanks at the end   \n"})
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    assert build(root, PATH=path).returncode == 0
+    assert (root / "new.txt").read_text() == "blanks at the end\n"
+    assert {"new.txt", "tracked.txt"} <= set((tmp_path / "seen").read_text().split())
+    assert "agent-config/query.txt" not in (tmp_path / "seen").read_text()
+    lay(root, {"bad.txt": ""})
+    assert build(root, PATH=path).returncode != 0
+
+
 def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_code_commit: Run):
     lay(tmp_path, {"Cargo.toml": "", ".gitignore": "/target"})
     git(tmp_path, "init", "-q")
@@ -224,9 +261,15 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
         assert os.access(path, os.X_OK), path
     assert "agent-config" not in git(tmp_path, "status", "--porcelain")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and ".git/" not in str(path)}
+    assert "git init" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
     again = run_code_commit(tmp_path, "init")
     assert "nothing was written" in again.stdout
     assert before == {path: path.read_bytes() for path in before}
+
+
+def test_outside_git_init_says_what_is_missing(tmp_path: Path, run_code_commit: Run):
+    assert "This is no git repository: git init makes one" in run_code_commit(tmp_path, "init").stdout
 
 
 def test_init_touches_nothing_that_exists(tmp_path: Path, run_code_commit: Run):

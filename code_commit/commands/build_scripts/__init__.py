@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from code_commit.changes import shown
+from code_commit.commands.build_scripts.hooks import find_pre_commit
 from code_commit.commands.build_scripts.kind import Kind
 from code_commit.commands.build_scripts.native import find_autotools, find_cmake, find_just, find_make, find_meson
 from code_commit.commands.build_scripts.node import find_deno, find_node
@@ -61,6 +62,8 @@ def build_script_for(root: Path) -> tuple[str, list[str]] | None:
     """Return a build script and what it builds, None where nothing is recognised that can be built."""
     kinds = find_kinds(root)
     sections = [("", kinds)] if kinds else _in_folders(root)
+    hooks = find_pre_commit(root)
+    sections = [("", [hooks]), *sections] if hooks else sections
     runnable = [kind for _, kinds in sections for kind in kinds if kind.lines]
     if not runnable:
         return None
