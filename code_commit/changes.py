@@ -4,14 +4,17 @@ The values that the parser, the verification pass and the transaction hand to on
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from code_commit.errors import CodeCommitError
 
 Action = Literal["create", "replace", "delete"]
+
+Line = int | Callable[[], int]
+"""A line's number, or what counts it: only a response that is rejected needs to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,11 @@ class FileReplacement:
 
     path: str
     content: str
-    line: int = 0
+    opening: Line = field(default=0, compare=False, repr=False)
+
+    @property
+    def line(self) -> int:
+        return _number(self.opening)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,15 @@ class FileRemoval:
     """One file that the response deletes. `line` is that of the opening fence, from 1."""
 
     path: str
-    line: int = 0
+    opening: Line = field(default=0, compare=False, repr=False)
+
+    @property
+    def line(self) -> int:
+        return _number(self.opening)
+
+
+def _number(line: Line) -> int:
+    return line if isinstance(line, int) else line()
 
 
 FileChange = FileReplacement | FileRemoval

@@ -45,6 +45,20 @@ def test_accepts(text, expected):
     assert contents(text) == expected
 
 
+def test_fences_of_any_length_and_content_full_of_carets():
+    fence = "^" * 10_000
+    content = "".join("^" * count + "\n" for count in range(0, 12_000, 7) if count != len(fence)) + "x\n^^^end\n"
+    text = f"^^^^^\n ^ ^\n{fence}a\n{content}{fence}end\n^^^b\n^^^end\n"
+    assert contents(text.partition("\n")[2]) == {"a": content, "b": ""}
+
+
+@given(st.lists(st.sampled_from(["^", "^^", "x", "\n", "y" * 4090, "^" * 4090, "z" * 10]), max_size=12))
+def test_a_fence_is_found_wherever_it_stands(pieces):
+    """Far behind a caret, or near it, or at the end of the stretch that is searched otherwise."""
+    content = "".join(pieces).replace("\n^", "\n ^").lstrip("^") + "\n"
+    assert contents(f"^^^a\n{content}^^^end\n^^^b\n^^^end\n") == {"a": content, "b": ""}
+
+
 REJECTED = {
     "nothing": ("", ["no-block"]),
     "prose alone": ("I cannot do that.\n", ["no-block"]),
