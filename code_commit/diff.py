@@ -1,14 +1,13 @@
 """What changed in files, as a unified diff that `git apply` reads, and as the numbers of run.json."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from code_commit.changes import Action, VerifiedChanges
+from code_commit.line_matching import Block, Range, differing_ranges
 from code_commit.run_record import AppliedChange
 
 CONTEXT_LINES = 3  # as git diff
-MOST_LINE_PAIRS = 25_000_000
-"""Above this product of differing lines a file is shown as replaced: the search would take longer than a build."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,26 +41,33 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
     ]
 
 
-def unified_diff(edits: Sequence[FileEdit]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """What one edit changed: as run.json says it, and as the part of a unified diff."""
+
+    change: AppliedChange
+    text: bytes
+
+
+def diff_file(edit: FileEdit) -> FileDiff:
+    """Compare a file before and after; the text is b"" when nothing differs."""
+    old, new = _lines(edit.old or b""), _lines(edit.new or b"")
+    blocks = list(differing_ranges(old, new))
+    removed = sum(end - start for (start, end), _ in blocks)
+    added = sum(end - start for _, (start, end) in blocks)
+    change = AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed)
+    return FileDiff(change, _file_diff(edit, list(_hunks(old, new, blocks))))
+
+
+def join_diffs(diffs: Iterable[FileDiff]) -> bytes:
+    """Return one unified diff of them all, in the order of their paths."""
+    in_order = sorted(diffs, key=lambda diff: diff.change.path.encode("utf-8", "replace"))
+    return b"".join(diff.text for diff in in_order)
+
+
+def unified_diff(edits: Iterable[FileEdit]) -> bytes:
     """Return one diff of all edits, in the order of their paths; b"" when nothing differs."""
-    return b"".join(_file_diff(edit) for edit in sorted(edits, key=lambda edit: edit.path.encode("utf-8", "replace")))
-
-
-def applied_change(edit: FileEdit) -> AppliedChange:
-    """Return what run.json says of one edit."""
-    added = removed = 0
-    for old, new in _blocks(*_sides(edit)):
-        removed += old[1] - old[0]
-        added += new[1] - new[0]
-    return AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed)
-
-
-_Range = tuple[int, int]
-_Block = tuple[_Range, _Range]
-
-
-def _sides(edit: FileEdit) -> tuple[list[bytes], list[bytes]]:
-    return _lines(edit.old or b""), _lines(edit.new or b"")
+    return join_diffs(map(diff_file, edits))
 
 
 def _lines(content: bytes) -> list[bytes]:
@@ -69,10 +75,9 @@ def _lines(content: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _file_diff(edit: FileEdit) -> bytes:
+def _file_diff(edit: FileEdit, hunks: list[bytes]) -> bytes:
     name_a, name_b = _quoted("a/" + edit.path), _quoted("b/" + edit.path)
     modes = _mode_lines(edit)
-    hunks = list(_hunks(*_sides(edit)))
     if not hunks and not modes:
         return b""
     header = [b"diff --git %s %s\n" % (name_a, name_b), *modes]
@@ -114,8 +119,7 @@ def _quoted_byte(byte: int) -> bytes:
     return b"\\%03o" % byte if byte < 0x20 or byte == 0x7F else bytes([byte])
 
 
-def _hunks(old: list[bytes], new: list[bytes]) -> Iterator[bytes]:
-    blocks = list(_blocks(old, new))
+def _hunks(old: list[bytes], new: list[bytes], blocks: list[Block]) -> Iterator[bytes]:
     start = 0
     while start < len(blocks):
         end = start + 1
@@ -125,7 +129,7 @@ def _hunks(old: list[bytes], new: list[bytes]) -> Iterator[bytes]:
         start = end
 
 
-def _hunk(old: list[bytes], new: list[bytes], blocks: list[_Block]) -> bytes:
+def _hunk(old: list[bytes], new: list[bytes], blocks: list[Block]) -> bytes:
     lead = min(CONTEXT_LINES, blocks[0][0][0])
     trail = min(CONTEXT_LINES, len(old) - blocks[-1][0][1])
     old_range = (blocks[0][0][0] - lead, blocks[-1][0][1] + trail)
@@ -141,27 +145,6 @@ def _hunk(old: list[bytes], new: list[bytes], blocks: list[_Block]) -> bytes:
     return b"".join(row if row.endswith(b"\n") else row + b"\n\\ No newline at end of file\n" for row in rows)
 
 
-def _span(lines: _Range) -> bytes:
+def _span(lines: Range) -> bytes:
     start, end = lines
     return b"%d,%d" % (start + 1 if end > start else start, end - start)
-
-
-def _blocks(old: list[bytes], new: list[bytes]) -> Iterator[_Block]:
-    """Yield the ranges of lines that differ, the equal lines at both ends set aside first."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if not middle_old and not middle_new:
-        return
-    if not middle_old or not middle_new or len(middle_old) * len(middle_new) > MOST_LINE_PAIRS:
-        yield (head, head + len(middle_old)), (head, head + len(middle_new))
-        return
-    from difflib import SequenceMatcher
-
-    for kind, old_start, old_end, new_start, new_end in SequenceMatcher(None, middle_old, middle_new).get_opcodes():
-        if kind != "equal":
-            yield (head + old_start, head + old_end), (head + new_start, head + new_end)

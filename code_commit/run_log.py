@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 
 from code_commit.changes import VerifiedChanges, Violation, shown
 from code_commit.config import Settings
-from code_commit.diff import FileEdit, applied_change, edits_of, unified_diff
+from code_commit.diff import FileEdit, diff_file, edits_of, join_diffs
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
 from code_commit.exchange import Prompt, Response
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
@@ -209,8 +209,9 @@ class AttemptLog:
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
-        self._attempt.changes = [applied_change(edit) for edit in edits]
-        self._log.write_bytes(self._name("changes.diff"), unified_diff(edits))
+        diffs = [diff_file(edit) for edit in edits]
+        self._attempt.changes = [diff.change for diff in diffs]
+        self._log.write_bytes(self._name("changes.diff"), join_diffs(diffs))
 
     def build_log(self) -> "BuildLog":
         """Open N-build.txt; the build's result, when there is one, is set on it."""

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from code_commit.diff import FileEdit, applied_change, unified_diff
+from code_commit.diff import FileEdit, diff_file, unified_diff
 
 change = FileEdit
 
@@ -69,12 +69,12 @@ def test_modes_are_in_it(tmp_path):
 
 def test_equal_content_is_no_change():
     assert unified_diff([change("a", b"x\n", b"x\n")]) == b""
-    assert applied_change(change("a", b"x\n", b"x\n")).lines_added == 0
+    assert diff_file(change("a", b"x\n", b"x\n")).change.lines_added == 0
 
 
 def test_counts_lines_as_git_does(tmp_path):
     old, new = b"a\nb\nc\nd\n", b"a\nX\nY\nd\ne"
-    counted = applied_change(change("f", old, new))
+    counted = diff_file(change("f", old, new)).change
     (tmp_path / "old").write_bytes(old)
     (tmp_path / "new").write_bytes(new)
     command = ["git", "diff", "--no-index", "--numstat", "old", "new"]
@@ -88,7 +88,30 @@ def test_two_large_files_without_a_common_line_take_no_search(tmp_path):
     new = b"".join(b"new %d\n" % number for number in range(20_000))
     changes = [change("big", b"same\n" + old + b"end\n", b"same\n" + new + b"end\n")]
     assert applied_by_git(tmp_path, changes) == expected(changes)
-    assert applied_change(changes[0]).lines_removed == 20_000
+    assert diff_file(changes[0]).change.lines_removed == 20_000
+
+
+SHAPES = {
+    "one line over and over": (b"x\n" * 3000, b"x\ny\n" * 1500),
+    "two lines in turn": (b"a\nb\n" * 3000, b"b\na\nc\n" * 2000),
+    "the reverse order": (b"".join(b"%d\n" % n for n in range(4000)), b"".join(b"%d\n" % n for n in range(4000, 0, -1))),
+    "one line in three gone": (b"".join(b"%d\n" % n for n in range(9000)), b"".join(b"%d\n" % n for n in range(9000) if n % 3)),
+    "unique only between others": (b"".join(b"%d\n" % abs(n) for n in range(-900, 900)), b"".join(b"%d\n" % abs(n) for n in range(-890, 910))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_git_applies_a_diff_of_every_shape(shape, tmp_path):
+    old, new = SHAPES[shape]
+    changes = [change("big", old, new)]
+    assert applied_by_git(tmp_path, changes) == expected(changes)
+
+
+def test_what_a_large_file_keeps_is_not_in_its_diff(tmp_path):
+    lines = [b"def f%d():\n    return %d\n\n" % (n, n) for n in range(3000)]
+    moved = [*lines[:500], b"new\n", *lines[700:2000], *lines[2500:]]
+    counted = diff_file(change("f", b"".join(lines), b"".join(moved))).change
+    assert (counted.lines_added, counted.lines_removed) == (1, 3 * (200 + 500))
 
 
 texts = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"x", b"\r\n"]), max_size=30).map(b"".join)

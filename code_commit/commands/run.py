@@ -57,7 +57,7 @@ def run_main_job(
 def load_ahead(choice: ModelChoice) -> None:
     """Load the modules of the later steps on a thread: half of a short run's time, while git and the sandbox answer."""
     needed = ["code_commit.llm.network"] if choice.provider != "replay" else []
-    needed += ["code_commit.apply.carry_out", "difflib"]
+    needed += ["code_commit.apply.carry_out"]
     threading.Thread(target=_load, args=(needed,)).start()
 
 
