@@ -31,7 +31,7 @@ from code_commit.verify.repositories import find_bare_repositories, find_hidden
 from code_commit.verify.rollup import find_unseen
 from code_commit.verify.rules import Rules, capture_rules, ignored_paths
 from code_commit.verify.tree import look_at_targets
-from code_commit.verify.twins import find_folder_twins, find_twins
+from code_commit.verify.twins import find_folder_twins, find_near_names, find_twins
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
@@ -53,7 +53,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
-    warnings = [*find_cautions(verified), *_check_rollup(findings, verified, rules)]
+    warnings = [*find_cautions(verified), *_near_names(verified, project), *_check_rollup(findings, verified, rules)]
     if findings.violations:
         raise RejectedResponseError(findings.violations)
     rules.written.update((change.path, hash(change.content)) for change in verified)
@@ -123,6 +123,12 @@ def _check_content(findings: Findings, originals: dict[str, OriginalFile | None]
         else:
             verified.append(verified_change(change, original, umask))
     return verified
+
+
+def _near_names(verified: Sequence[VerifiedChange], project: Project) -> Iterator[str]:
+    created = [change.path for change in verified if change.action == "create"]
+    for path, near in find_near_names(created, project.root):
+        yield f"{shown(path)} and {shown(near)} are one name where case or Unicode form does not count: rename one"
 
 
 def _check_rollup(findings: Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""Two paths that are one file on a case-insensitive or normalising file system. Rule `same-file`."""
+"""Two paths that are one file on a case-insensitive or normalising file system. Rule `same-file`, and a warning."""
 
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from code_commit.verify.paths import fold
 
@@ -39,6 +40,34 @@ def find_folder_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
                 yield path, first[1]
                 break
             folder = folder.rpartition("/")[0]
+
+
+def find_near_names(created: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each new path that clashes with a file or folder of the tree on some other file system, and that one.
+
+    Here both can stand side by side (else it is a violation); a checkout elsewhere loses one of them.
+    """
+    listings: dict[str, dict[str, set[str]]] = {}
+    for path in created:
+        folder = ""
+        for name in path.split("/"):
+            if folder not in listings:
+                listings[folder] = _list_folded(root / folder)
+            near = listings[folder].get(fold(name), set())
+            if name not in near:
+                yield from ((path, f"{folder}/{other}".lstrip("/")) for other in sorted(near)[:1])
+                break
+            folder = f"{folder}/{name}".lstrip("/")
+
+
+def _list_folded(folder: Path) -> dict[str, set[str]]:
+    names: dict[str, set[str]] = {}
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208 - names alone, of folders that may be large
+            names.setdefault(fold(name), set()).add(name)
+    except OSError:
+        return {}
+    return names
 
 
 def other_spelling(folder: int, name: bytes, status: os.stat_result) -> bytes | None:
