@@ -11,38 +11,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
 
+from code_commit.verify.changed_part import find_changed_part
+
 _LONGEST_LINE = 160
 """Longer lines are no placeholders."""
 
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
 _HINTS = (
-    *(
-        "...",
-        "\u2026",
-        "rest of",
-        "remain",
-        "existing",
-        "unchanged",
-        "omitted",
-        "same as",
-        "no change",
-        "snip",
-        "elided",
-    ),
-    *(
-        "truncated",
-        "unmodified",
-        "as is",
-        "as-is",
-        "not shown",
-        "previous ",
-        "untouched",
-        "stays",
-        "the same",
-        "other ",
-    ),
-)
+    "...", "\u2026", "rest of", "remain", "existing", "unchanged", "omitted", "same as", "no change", "snip", "elided",
+    "truncated", "unmodified", "as is", "as-is", "not shown", "previous ", "untouched", "stays", "the same", "other ",
+)  # fmt: skip
 
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
 """In these files a line of words may speak of the rest of something: dots must stand on both sides."""
@@ -64,15 +43,17 @@ class _Wrapping:
 
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
     """Return the first placeholder that the old content (None: a new file) did not have: line from 0, and its text."""
-    shorter = old is not None and len(new) < len(old)
-    found = _placeholders(path, new, is_new=old is None, shorter=shorter)
+    if old is None:
+        return next(_placeholders(path, new, is_new=True, shorter=False), None)
+    part = find_changed_part(new, old)
+    found = _placeholders(path, part.new, is_new=False, shorter=len(new) < len(old))
     first = next(found, None)
-    if first is None or old is None:
-        return first
-    had = Counter(line for _, line in _placeholders(path, old, is_new=False, shorter=True))
+    if first is None:
+        return None
+    had = Counter(line for _, line in _placeholders(path, part.old, is_new=False, shorter=True))
     for number, line in (first, *found):
         if had[line] == 0:
-            return number, line
+            return new.count("\n", 0, part.start) + number, line
         had[line] -= 1
     return None
 
