@@ -98,15 +98,22 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name,
             help=help_text,
-            description=help_text[0].upper() + help_text[1:] + ".",
             formatter_class=_HelpFormatter,
             allow_abbrev=False,
             argument_default=argparse.SUPPRESS,
         )
         if name in arguments:
             add_arguments(command)
+            if "-h" in arguments or "--help" in arguments:
+                _add_help_text(command, name)
         command.set_defaults(command=name)
     return parser
+
+
+def _add_help_text(parser: argparse.ArgumentParser, name: str) -> None:
+    from code_commit.help_texts import describe_command
+
+    parser.description, parser.epilog = describe_command(name)
 
 
 def _add_settings(parser: argparse.ArgumentParser, names: Sequence[str] = ()) -> None:

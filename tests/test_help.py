@@ -1,0 +1,37 @@
+"""The help texts: every command has one, it fits a terminal, and its examples are commands that there are."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from command import Run
+
+from code_commit.arguments import COMMAND_NAMES, make_parser
+from code_commit.help_texts import HELP_TEXTS
+
+
+def test_every_command_has_a_text():
+    assert tuple(HELP_TEXTS) == COMMAND_NAMES
+
+
+EXAMPLES = [(name, line) for name, (_, examples) in HELP_TEXTS.items() for line in examples.split("\n")]
+
+
+@pytest.mark.parametrize(("name", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
+def test_every_example_is_a_command(name, line):
+    words = shlex.split(re.split(r" >>?| <", line)[0])
+    assert words.pop(0) == "code-commit"
+    options = vars(make_parser(words).parse_args(words))
+    assert options.get("command", "run") == name
+
+
+@pytest.mark.parametrize("name", COMMAND_NAMES)
+def test_help_shows_what_it_does_its_arguments_and_examples(name, run_code_commit: Run, tmp_path: Path):
+    done = run_code_commit(tmp_path, name, "--help", env={"COLUMNS": "80"})
+    assert (done.returncode, done.stderr) == (0, "")
+    description, examples = HELP_TEXTS[name]
+    places = [done.stdout.index(part) for part in (f"usage: code-commit {name}", description, "options:", "examples:")]
+    assert places == sorted(places)
+    assert all(f"  {example}\n" in done.stdout for example in examples.split("\n"))
+    assert max(map(len, done.stdout.splitlines())) <= 80
