@@ -7,9 +7,8 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 import os
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +19,7 @@ from code_commit.config import Settings
 from code_commit.diff import FileEdit, diff_file, edits_of, join_diffs
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
 from code_commit.exchange import Prompt, Response
+from code_commit.json_documents import plain
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.redaction import Redactor
 from code_commit.run_record import (
@@ -79,8 +79,13 @@ class RunLog:
 
     def add_warning(self, message: str) -> None:
         """Add a warning to the record, once."""
-        if message not in self.record.warnings:
-            self.record.warnings.append(message)
+        self.add_warnings([message])
+
+    def add_warnings(self, messages: Iterable[str]) -> None:
+        """Add those of the warnings to the record that it does not have."""
+        new = [message for message in dict.fromkeys(messages) if message not in self.record.warnings]
+        if new:
+            self.record.warnings += new
             self.save("warned")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
@@ -97,7 +102,7 @@ class RunLog:
         self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
         temporary = self.folder / ".run.json.new"
         with create_private(temporary) as file:
-            file.write(self.redactor.redact_json(asdict(self.record)))
+            file.write(self.redactor.redact_json(plain(self.record)))
         try:
             temporary.replace(self.folder / "run.json")
         except OSError as error:
@@ -193,8 +198,7 @@ class AttemptLog:
     def applying(self, changes: VerifiedChanges) -> None:
         """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
         self._changed(edits_of(changes))
-        for warning in changes.warnings:
-            self._log.add_warning(warning)
+        self._log.add_warnings(changes.warnings)
         self._log.save("applying")
 
     def applied(self) -> None:
@@ -304,7 +308,7 @@ def open_run_log(
         root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
-        options=asdict(settings),
+        options=plain(settings),
     )
     return RunLog(folder, record, redactor, listener)
 

@@ -4,13 +4,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 from code_commit.changes import RejectedResponseError, shown
 from code_commit.config import ENVIRONMENT_PREFIX, load_settings
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError
+from code_commit.json_documents import plain
 from code_commit.options import OPTIONS
 from code_commit.progress import Progress
 from code_commit.project import Project, read_regular_file
@@ -60,7 +60,7 @@ def wants_json(project: Project, options: Mapping[str, Any], environment: Mappin
 
 
 def _print_record(record: RunRecord, progress: Progress) -> None:
-    print_bytes(progress.redactor.redact_json(asdict(record)))
+    print_bytes(progress.redactor.redact_json(plain(record)))
 
 
 def print_bytes(data: bytes) -> None:

@@ -88,8 +88,7 @@ def begun(project: Project, command: Command, ready: Readiness, progress: Progre
         log.record.model, log.record.base_url = str(ready.choice or ""), ready.base_url
         stack.enter_context(log)
         stack.enter_context(progress)
-        for warning in ready.warnings:
-            log.add_warning(warning)
+        log.add_warnings(ready.warnings)
         yield log
 
 

@@ -9,7 +9,7 @@ import math
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -19,6 +19,7 @@ from code_commit.changes import shown
 from code_commit.commands.page.colours import style_rules
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
+from code_commit.json_documents import plain
 from code_commit.run_record import load_run_record
 
 
@@ -28,7 +29,7 @@ def render_page(logged: LoggedRun, start: Path) -> bytes:
 
     from code_commit.commands.page.view import run_view
 
-    record = load_run_record(logged.redactor.redact_json(asdict(logged.record)))
+    record = load_run_record(logged.redactor.redact_json(plain(logged.record)))
     run = run_view(replace(logged, record=record), start)
     style = _resource("page.css") + style_rules(run.terminal.colours)
     script = _resource("page.js")

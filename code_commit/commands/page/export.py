@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.step_summary import markdown_summary
 from code_commit.errors import NotSetUpError
+from code_commit.json_documents import plain
 from code_commit.keys import find_secrets
 from code_commit.project import Project, log_folders
 from code_commit.redaction import Redactor
@@ -30,10 +30,10 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     redactor = Redactor(find_secrets(project))
     run = options.get("run") or ""
     if options.get("json") and not run:
-        return redactor.redact_json([asdict(record) for record in list_runs(project)])
+        return redactor.redact_json([plain(record) for record in list_runs(project)])
     logged = _find(project, run, redactor)
     if options.get("json"):
-        return redactor.redact_json(asdict(logged.record))
+        return redactor.redact_json(plain(logged.record))
     if options.get("markdown"):
         return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
     return _page(logged, options)
