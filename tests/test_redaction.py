@@ -71,6 +71,8 @@ ROW_DUMPS: dict[str, Callable[[str], str]] = {
     "od -An -tx1": dump("od", "-An", "-tx1"),
     "od -tx1": dump("od", "-tx1"),
     "od -b": dump("od", "-b"),
+    "od -tx1z": dump("od", "-Ax", "-tx1z"),
+    "od -tx1z, short rows": dump("od", "-Ax", "-w8", "-tx1z"),
 }
 
 
@@ -104,6 +106,39 @@ def test_every_spelling_is_censored_when_split_anywhere(spell):
     for split in range(1, len(data)):
         assert in_pieces(redactor, data[:split], data[split:]) == whole, split
     assert in_pieces(redactor, *(data[place : place + 1] for place in range(len(data)))) == whole
+
+
+BUILD_OUTPUT = b"2026-11-22 01:02:03 INFO  Compiling zlib_12 v0.4.1 (+https://example.org/z?q=%20) \\n\\x7a\n" * 4000
+
+
+@pytest.mark.parametrize("spell", SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize(
+    "key", [KEY, "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab", "hunter42", "0123456789ab", "+/+/+/+/+/+/+/"]
+)
+def test_a_key_is_met_in_much_output_that_holds_none(spell, key):
+    redactor = Redactor([key, "another-key-of-some-length"])
+    hidden = f"before {spell(key)} after\n".encode()
+    redacted = redactor.redact(BUILD_OUTPUT + hidden + BUILD_OUTPUT)
+    assert redacted == BUILD_OUTPUT + redactor.redact(hidden) + BUILD_OUTPUT
+    assert b"*" in redactor.redact(hidden)
+
+
+def test_what_is_nearly_a_key_takes_no_time():
+    key = "".join(f"{number:02x}G" for number in range(55))
+    redactor = Redactor([key])
+    rows = "".join(
+        f"{place:08x} {key[place : place + 8].encode().hex(' ')}   >{key[place : place + 8]}<\n"
+        for place in range(0, len(key) - 8, 8)
+    )
+    quoted = '"\n+ "  \r\n  # \n> \t\r\n | '.join(key[:-1])
+    for text in (
+        rows,
+        quoted,
+        "   ".join(key[:-1]),
+        key[:-1].replace("G", "\\n \x1b[m \n"),
+        key[:-1].encode().hex(" "),
+    ):
+        assert redactor.redact_text(text + "!") == text + "!"
 
 
 @pytest.mark.parametrize("dots", ["****", "...", "…", "xxxx", "*" * 40])

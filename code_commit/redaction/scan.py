@@ -1,0 +1,84 @@
+"""The scan: where keys stand in data, in any of their spellings."""
+
+from collections.abc import Sequence
+
+from code_commit.redaction.echo import Echo
+from code_commit.redaction.folding import DROPPED, fold, fold_beginning, place_of_last
+from code_commit.redaction.glance import Glance
+from code_commit.redaction.spellings import Form, Span, forms_of, running_spellings
+
+_BYTES_PER_CHARACTER = 12
+"""A key is looked for that many times its length back when a write may have ended inside it (`\\u0073` is 6)."""
+
+_NUMBER_MARKS = b"\\%xXuU0&#"
+
+
+class Scan:
+    """Looks for a set of keys. Immutable."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._echoes = [Echo(secret) for secret in secrets]
+        self._window = max(_BYTES_PER_CHARACTER * len(secret) + 256 for secret in secrets)
+        self._forms = [form for secret in secrets for form in forms_of(secret)]
+        self._anchors = frozenset().union(*(form.anchors for form in self._forms))
+        self._openings = frozenset(_NUMBER_MARKS).union(*map(_dropped_beginning, secrets))
+        self._running = sorted({spelling for secret in secrets for spelling in running_spellings(secret)})
+        self._is_sure = all(form.anchors for form in self._forms)
+        sequences = [form.sequence for form in self._forms if form.sequence]
+        self._glance = Glance(sequences, self._anchors, min(map(len, secrets)))
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Return where keys stand: (start, end, mask), in order, those that overlap joined into one."""
+        finders: list[Form | Echo] = [echo for echo in self._echoes if echo.is_near(data)]
+        if not self._is_sure or self._glance.meets_key(data):
+            folded = fold(data)
+            met = {anchor for anchor in self._anchors if anchor in folded}
+            finders += [form for form in self._forms if not form.anchors or not met.isdisjoint(form.anchors)]
+        return _joined(sorted(span for finder in finders for span in finder.spans(data)))
+
+    def unfinished(self, data: bytes, start: int) -> tuple[int, int] | None:
+        """Return (position, characters read) of the first key from `start` on that may go on past the end, else None.
+
+        The rows of a hex dump are not followed across pieces: a program writes such a row as one.
+        """
+        start = max(start, len(data) - self._window)
+        folded = fold_beginning(data[start:])
+        read = max(_shared_length(folded, spelling) for spelling in self._running)
+        first = place_of_last(data, read, start)
+        while first > start and data[first - 1] in self._openings:
+            first -= 1
+        return (first, read) if first < len(data) else None
+
+
+def _dropped_beginning(secret: bytes) -> bytes:
+    """Return the characters that a key begins with, in either direction, and that folding drops."""
+    backwards = secret[::-1]
+    return secret[: len(secret) - len(secret.lstrip(DROPPED))] + backwards[: len(secret) - len(secret.rstrip(DROPPED))]
+
+
+def _joined(found: list[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for start, end, mask in found:
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]), joined[-1][2])
+        else:
+            joined.append((start, end, mask))
+    return joined
+
+
+_PROBE = 4
+
+
+def _shared_length(text: bytes, spelling: bytes) -> int:
+    """Return the length of the longest end of the text that the spelling begins with.
+
+    Most often that is none: then the text's last few characters are not in the spelling at all.
+    """
+    probe = text[-_PROBE:]
+    place = spelling.rfind(probe) if len(probe) == _PROBE else -1
+    while place >= 0:
+        if text.endswith(spelling[: place + _PROBE]):
+            return place + _PROBE
+        place = spelling.rfind(probe, 0, place + _PROBE - 1)
+    lengths = range(min(len(text), len(spelling), _PROBE - 1), 0, -1)
+    return next((length for length in lengths if text.endswith(spelling[:length])), 0)
