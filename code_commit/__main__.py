@@ -1,5 +1,5 @@
 """`python -m code_commit`, the same as `code-commit`."""
 
-from code_commit.cli import main
+from code_commit.cli import command
 
-raise SystemExit(main())
+command()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import FrameType
-    from typing import Any
+    from typing import Any, NoReturn
 
     from code_commit.progress import Progress
     from code_commit.project import Project
@@ -38,15 +38,25 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 """Python's own 700 have it look for garbage some 300 times while modules load, a twentieth of a short run's time."""
 
 
+def command() -> NoReturn:
+    """Run the command of this process and end it, without taking down some 300 modules one by one: 15 ms."""
+    code = main()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        sys.exit(code)  # closed or full: the interpreter's own end says so
+    os._exit(code)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    if arguments == ["--version"]:
-        print(f"code-commit {__version__}")
-        return EXIT_SUCCESS
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _open_standard_streams()
     try:
+        if arguments == ["--version"]:
+            return _print_version()
         _install_signal_handlers()
         return _run_command(arguments)
     except (CodeCommitError, Interrupted) as error:
@@ -61,6 +71,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         logged = bool(getattr(error, "__notes__", []))
         _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
         return EXIT_INTERNAL_ERROR
+
+
+def _print_version() -> int:
+    try:
+        print(f"code-commit {__version__}", flush=True)
+    except OSError as error:
+        raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
+    return EXIT_SUCCESS
 
 
 def _run_command(arguments: Sequence[str]) -> int:
