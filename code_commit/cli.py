@@ -76,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_version() -> int:
     try:
         print(f"code-commit {__version__}", flush=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
     return EXIT_SUCCESS
