@@ -9,6 +9,7 @@ from itertools import count, cycle
 from pathlib import Path
 
 from bench.environments import SOURCE
+from bench.measuring import CommandFailedError
 
 BUILD = "#!/bin/sh\ngrep -q '^right$' answer.txt\n"
 GIT_CONFIG = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0")
@@ -48,9 +49,11 @@ def make_job(root: Path, *, files: int, rollup_bytes: int) -> Job:
     return job
 
 
-def git(root: Path, *arguments: str) -> None:
-    """Run git in the folder."""
-    subprocess.run(["git", *GIT_CONFIG, *arguments], cwd=root, check=True, capture_output=True)
+def git(root: Path, *arguments: str, exit_codes: Sequence[int] = (0,)) -> None:
+    """Run git in the folder. Raises CommandFailedError."""
+    done = subprocess.run(["git", *GIT_CONFIG, *arguments], cwd=root, check=False, capture_output=True)
+    if done.returncode not in exit_codes:
+        raise CommandFailedError(f"git {arguments[0]}: {done.stderr.decode(errors='replace')}")
 
 
 def git_output(root: Path, *arguments: str) -> bytes:
