@@ -101,8 +101,8 @@ def _writes_back(
     changed = []
     with Tree(project.root) as tree:
         for path, history in sorted(histories.items()):
-            made = path in folders and folders[path] is None
-            now = None if made and tree.is_folder(path) else _read_now(tree, path)
+            is_folder = path in folders and tree.is_folder(path)  # made in the file's place, or there before it
+            now = None if is_folder else _read_now(tree, path)
             if _is(now, history.before):
                 continue
             if history.changed_between or not _is(now, history.after):

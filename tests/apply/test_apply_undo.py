@@ -146,6 +146,16 @@ def test_what_was_put_back_by_hand_is_no_change(project: Project) -> None:
     assert not run_folder(project, "nothing").exists()
 
 
+def test_an_undo_of_what_is_undone_already_changes_nothing(project: Project) -> None:
+    before = read_tree(project.root)
+    apply(project, {"gone/two/three.txt": None, "run.sh": None})
+    apply(project, {"gone/two": b"a file now\n", "run.sh/is/a folder": b"now\n"})
+    assert undo(project, "one")
+    assert read_tree(project.root) == before
+    assert undo(project, "one", to="again") == []
+    assert read_tree(project.root) == before
+
+
 def test_two_runs_are_undone_at_once(project: Project) -> None:
     before = read_tree(project.root)
     apply(project, NEW_FILES, "one")
