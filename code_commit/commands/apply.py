@@ -34,7 +34,7 @@ def apply_saved(
     ready = check_tree(project, options, build=build)
     if ready.problems:
         raise NotSetUpError("\n".join(ready.problems))
-    text = _read_response(source)
+    text = _read_response(source, progress)
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with begun(project, "apply", ready, progress) as log:
         job = job_of(project, ready, os.environ)
@@ -53,9 +53,9 @@ def apply_saved(
             return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
-def _read_response(source: str) -> str:
+def _read_response(source: str, progress: Progress) -> str:
     try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        data = _read_standard_input(progress) if source == "-" else Path(source).read_bytes()
     except OSError as error:
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}") from error
     try:
@@ -63,3 +63,19 @@ def _read_response(source: str) -> str:
     except UnicodeDecodeError as error:
         name = "the response on standard input" if source == "-" else shown(source)
         raise NotSetUpError(f"{name} is not UTF-8 text (byte {error.start}): convert it") from error
+
+
+def _read_standard_input(progress: Progress) -> bytes:
+    if not sys.stdin.isatty():
+        return sys.stdin.buffer.read()
+    progress.say("Paste the response, then press Enter and Ctrl-D.")
+    data = sys.stdin.buffer.read()
+    if max(map(len, data.split(b"\n"))) >= _LONGEST_TERMINAL_LINE:
+        raise NotSetUpError(
+            "a line is too long to be pasted, the terminal cuts it: save the response to a file, apply that"
+        )
+    return data
+
+
+_LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
+"""Bytes of a line that a terminal hands on (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux), its end not counted."""

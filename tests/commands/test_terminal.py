@@ -214,3 +214,16 @@ def test_a_terminal_that_changes_its_width(size, root: Path):
         open_gate(root)
         assert pane.end() == 0
         assert not any("running build.sh" in row for row in pane.screen())
+
+
+@pytest.mark.parametrize(("length", "code"), [(4000, 0), (4095, 2), (6000, 2)])
+def test_a_response_can_be_pasted_but_for_lines_that_the_terminal_cuts(length, code, root: Path):
+    with terminal(root, "apply", "-") as pane:
+        pane.wait_for("^Paste the response, then press Enter and Ctrl-D.$")
+        pane.press("-l", f"^^^long.txt\n{'x' * length}\n^^^end\n")
+        pane.press("C-d")
+        assert pane.end() == code
+    if code == 0:
+        assert (root / "long.txt").read_text() == "x" * length + "\n"
+    else:
+        assert not (root / "long.txt").exists()

@@ -1,0 +1,119 @@
+"""What the README says can be done is done here, word for word."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import git
+
+from code_commit.arguments import COMMAND_NAMES
+from code_commit.commands.build_scripts import build_script_for
+from code_commit.options import OPTIONS
+
+README = Path(__file__).parents[1] / "README.md"
+TEXT = README.read_text("utf-8")
+
+
+def section(title: str) -> str:
+    return TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def shell_blocks(text: str) -> list[list[str]]:
+    """Return the commands of each block, without their comments."""
+    blocks = re.findall(r"^( *)(?:\d\. )?```sh\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    return [[line.split(" #")[0].strip() for line in block.splitlines() if line.strip()] for _, block in blocks]
+
+
+@pytest.fixture
+def root(project_folder: Path, tmp_path: Path) -> Path:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "code-commit").write_text(f'#!/bin/sh\nexec {sys.executable} -m code_commit "$@"\n')
+    (tmp_path / "bin" / "code-commit").chmod(0o755)
+    return project_folder
+
+
+def shell(root: Path, line: str) -> subprocess.CompletedProcess[str]:
+    path = f"{root.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "BROWSER": "true"}
+    command = ["bash", "-c", line]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def answer(prompt: str) -> str:
+    """Answer like an LLM that has read the prompt: with the file that its codebase shows, as its query wants it."""
+    path = re.findall(r"^--- (\S+) ---$", prompt.rpartition("[codebase]\n")[2], re.MULTILINE)[0]
+    content = re.findall(r"Make \S+ say (\w+)\.", prompt.rpartition("[query]\n")[2])[0]
+    return f"Here it is.\n\n^^^{path}\n{content}\n^^^end\n"
+
+
+@pytest.mark.parametrize(("spoil", "code"), [(False, 0), (True, 1)])
+def test_the_same_job_by_hand(spoil, code, root: Path):
+    ((prompt, apply, undo),) = shell_blocks(section("The same job by hand"))
+    done = shell(root, prompt)
+    assert (done.returncode, done.stdout) == (0, "")
+    text = answer((root / "agent-config/prompt.txt").read_text())
+    (root / "agent-config/answer.txt").write_text(text.replace("\nok\n", "\nno\n") if spoil else text)
+    done = shell(root, apply)
+    assert done.returncode == code, done.stderr
+    assert (root / "ok.txt").read_text() == ("no\n" if spoil else "ok\n")
+    assert git(root, "status", "--porcelain") == " M ok.txt\n"
+    assert shell(root, undo).returncode == 0
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_a_rejected_answer_by_hand_changes_nothing(root: Path):
+    _, apply, undo = shell_blocks(section("The same job by hand"))[0]
+    (root / "agent-config/answer.txt").write_text("^^^ok.txt\nok\n^^^end\n^^^build.sh\n^^^delete\n")
+    assert shell(root, apply).returncode == 4
+    assert git(root, "status", "--porcelain") == ""
+    assert shell(root, undo).returncode == 2
+
+
+def test_the_first_real_run(root: Path):
+    init, run, review = shell_blocks(section("The first real run"))
+    (root / "build.sh").unlink()
+    (root / ".gitignore").unlink()
+    (root / "Makefile").write_text("test:\n\tgrep -qx ok ok.txt\n")
+    assert shell(root, init[0]).returncode == 0
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "init")
+    (root / "agent-config/recorded").mkdir()
+    (root / "agent-config/recorded/1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    (root / "agent-config/config.toml").write_text('model = "replay:agent-config/recorded"\n')
+    for line in run:
+        done = shell(root, line)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+    assert (root / "ok.txt").read_text() == "ok\n"
+    for line in review:
+        done = shell(root, line)
+        assert done.returncode == 0, (line, done.stderr)
+    assert (root / "ok.txt").read_text() == "not yet\n"
+
+
+def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
+    (tmp_path / ".pre-commit-config.yaml").touch()
+    script, _ = build_script_for(tmp_path) or ("", [])
+    for line in shell_blocks(section("From a script, from CI"))[0]:
+        assert line in script
+
+
+def test_the_tables_name_every_command_and_every_option():
+    assert set(re.findall(r"`code-commit (\w+)", section("Commands"))) == set(COMMAND_NAMES)
+    options = set(
+        re.findall(r"`--([a-z-]+)", "\n".join(re.findall(r"^\| (`--.*?) \|", section("Options"), re.MULTILINE)))
+    )
+    assert options == {name.replace("_", "-") for name in OPTIONS}
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", TEXT))))
+def test_links_lead_to_files(target):
+    assert (README.parent / target).exists()
+
+
+def test_the_first_command_is_the_demo():
+    (demo,), (test,) = shell_blocks(section("Try it"))
+    assert demo.endswith(".venv/bin/code-commit demo")
+    assert "-m pytest" in test
