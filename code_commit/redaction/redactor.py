@@ -1,9 +1,9 @@
 """The Redactor: what the steps of the tool hold."""
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from code_commit.json_documents import json_document
 from code_commit.redaction.scan import Scan
 from code_commit.redaction.spellings import Span
 from code_commit.redaction.stream import RedactingStream, masked
@@ -30,8 +30,8 @@ class Redactor:
 
     def redact_json(self, value: Any) -> bytes:
         """Return JSON-like data as a JSON document with every key censored, in names of members too."""
-        document = _json_document(value)
-        return _json_document(self._redact_value(value)) if self.spans(document) else document
+        document = json_document(value)
+        return json_document(self._redact_value(value)) if self.spans(document) else document
 
     def _redact_value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -53,7 +53,3 @@ class Redactor:
     def spans(self, data: bytes) -> list[Span]:
         """Return where keys stand: (start, end, mask), in order."""
         return [] if self._scan is None else self._scan.spans(data)
-
-
-def _json_document(value: Any) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"

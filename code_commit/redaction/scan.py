@@ -1,14 +1,17 @@
 """The scan: where keys stand in data, in any of their spellings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from code_commit.redaction.echo import Echo
 from code_commit.redaction.folding import DROPPED, fold, fold_beginning, place_of_last
 from code_commit.redaction.glance import Glance
-from code_commit.redaction.spellings import Form, Span, forms_of, running_spellings
+from code_commit.redaction.spellings import Form, Span, forms_of, mask_of, running_spellings
 
 _BYTES_PER_CHARACTER = 12
 """A key is looked for that many times its length back when a write may have ended inside it (`\\u0073` is 6)."""
+
+_NO_KEY = b"\x7f"
+"""Stands in no spelling and in no gap of one."""
 
 _NUMBER_MARKS = b"\\%xXuU0&#"
 
@@ -17,6 +20,7 @@ class Scan:
     """Looks for a set of keys. Immutable."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._secrets = secrets
         self._echoes = [Echo(secret) for secret in secrets]
         self._window = max(_BYTES_PER_CHARACTER * len(secret) + 256 for secret in secrets)
         self._forms = [form for secret in secrets for form in forms_of(secret)]
@@ -28,13 +32,22 @@ class Scan:
         self._glance = Glance(sequences, self._anchors, min(map(len, secrets)))
 
     def spans(self, data: bytes) -> list[Span]:
-        """Return where keys stand: (start, end, mask), in order, those that overlap joined into one."""
+        """Return where keys stand: (start, end, mask), in order, those that overlap joined into one.
+
+        Keys as they are, in the header of a request say, are found without the patterns of their spellings: to compile
+        one takes longer than to read a log.
+        """
+        literal = [span for secret in self._secrets for span in _literal_spans(data, secret)]
+        rest = _blanked(data, literal) if literal else data
+        return _joined(sorted([*literal, *self._spelled_spans(rest)]))
+
+    def _spelled_spans(self, data: bytes) -> Iterator[Span]:
         finders: list[Form | Echo] = [echo for echo in self._echoes if echo.is_near(data)]
         if not self._is_sure or self._glance.meets_key(data):
             folded = fold(data)
             met = {anchor for anchor in self._anchors if anchor in folded}
             finders += [form for form in self._forms if not form.anchors or not met.isdisjoint(form.anchors)]
-        return _joined(sorted(span for finder in finders for span in finder.spans(data)))
+        return (span for finder in finders for span in finder.spans(data))
 
     def unfinished(self, data: bytes, start: int) -> tuple[int, int] | None:
         """Return (position, characters read) of the first key from `start` on that may go on past the end, else None.
@@ -54,6 +67,20 @@ def _dropped_beginning(secret: bytes) -> bytes:
     """Return the characters that a key begins with, in either direction, and that folding drops."""
     backwards = secret[::-1]
     return secret[: len(secret) - len(secret.lstrip(DROPPED))] + backwards[: len(secret) - len(secret.rstrip(DROPPED))]
+
+
+def _literal_spans(data: bytes, secret: bytes) -> Iterator[Span]:
+    start = data.find(secret)
+    while start >= 0:
+        yield start, start + len(secret), mask_of(secret)
+        start = data.find(secret, start + len(secret))
+
+
+def _blanked(data: bytes, spans: list[Span]) -> bytes:
+    blanked = bytearray(data)
+    for start, end, _ in spans:
+        blanked[start:end] = _NO_KEY * (end - start)
+    return bytes(blanked)
 
 
 def _joined(found: list[Span]) -> list[Span]:
