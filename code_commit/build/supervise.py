@@ -14,7 +14,8 @@ from code_commit.build.keeper import GRACE, HANG_UP, KILL, TERMINATE, fork_keepe
 from code_commit.build.launch import Launch
 from code_commit.build.signals import DeferredSignals
 
-CHUNK = 1 << 20
+PIPE_BYTES = 1 << 20  # what the build may be ahead
+CHUNK = 1 << 18  # fits into a processor's cache, where the Redactor reads it several times
 HEAD_BYTES = 4096
 LINGER = 0.25  # seconds in which the last output of a `tee` behind build.sh may still come
 LINGER_BYTES = 16 << 20  # a pipe that is held by what writes without end is given up after so much
@@ -46,7 +47,7 @@ def supervise(order: Launch, write: Callable[[bytes], object], timeout: float, s
         at_the_end.callback(adopt_orphans, adopt_orphans(True))
         os.set_blocking(output, False)
         with contextlib.suppress(AttributeError, OSError):  # Linux, and within the user's limit: fewer, larger reads
-            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, CHUNK)
+            fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         try:
             keeper = fork_keeper(replace(order, output=output_end), control_end, answers_end)
         finally:
