@@ -92,7 +92,8 @@ def _say(line: str) -> None:
 def report(rows: Sequence[Row | Skipped], machine: dict[str, Any], json_file: Path | None, plot: Path | None) -> None:
     """Print the table and write the files that are wanted."""
     print(*as_lines(rows), "", *growth_lines(rows), sep="\n")
-    print(f"\n{machine['cores']} cores, Python {machine['python']}, {machine['seconds']:.0f} s")
+    load = f"load {machine['load_before']:.1f} before"
+    print(f"\n{machine['cores']} cores, Python {machine['python']}, {load}, {machine['seconds']:.0f} s")
     if json_file:
         json_file.write_text(json.dumps(as_json(rows, machine), indent=1) + "\n")
     if plot:
