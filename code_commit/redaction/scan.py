@@ -37,17 +37,20 @@ class Scan:
         Keys as they are, in the header of a request say, are found without the patterns of their spellings: to compile
         one takes longer than to read a log.
         """
-        literal = [span for secret in self._secrets for span in _literal_spans(data, secret)]
-        rest = _blanked(data, literal) if literal else data
-        return _joined(sorted([*literal, *self._spelled_spans(rest)]))
-
-    def _spelled_spans(self, data: bytes) -> Iterator[Span]:
+        is_met = self._meets_key(data)
+        literal = [span for secret in self._secrets for span in _literal_spans(data, secret)] if is_met else []
+        if literal:
+            data = _blanked(data, literal)
+            is_met = self._meets_key(data)
         finders: list[Form | Echo] = [echo for echo in self._echoes if echo.is_near(data)]
-        if not self._is_sure or self._glance.meets_key(data):
+        if is_met:
             folded = fold(data)
             met = {anchor for anchor in self._anchors if anchor in folded}
             finders += [form for form in self._forms if not form.anchors or not met.isdisjoint(form.anchors)]
-        return (span for finder in finders for span in finder.spans(data))
+        return _joined(sorted([*literal, *(span for finder in finders for span in finder.spans(data))]))
+
+    def _meets_key(self, data: bytes) -> bool:
+        return not self._is_sure or self._glance.meets_key(data)
 
     def unfinished(self, data: bytes, start: int) -> tuple[int, int] | None:
         """Return (position, characters read) of the first key from `start` on that may go on past the end, else None.
