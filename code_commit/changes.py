@@ -60,7 +60,8 @@ class Violation:
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
-        return f"{where}{shown(self.path) + ': ' if self.path else ''}{self.message}"
+        name = "" if self.message.startswith(f"{self.path} ") else f"{shown(self.path)}: "
+        return f"{where}{name if self.path else ''}{self.message}"
 
 
 class RejectedResponseError(CodeCommitError):
