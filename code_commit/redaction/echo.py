@@ -6,10 +6,10 @@ from functools import cached_property
 
 from code_commit.redaction.spellings import Span, mask_of
 
-_DOTS = (b"***", b"...", b"\xe2\x80\xa6", b"xxxx")
+_DOTS = re.compile(rb"\*\*\*|\.\.\.|\xe2\x80\xa6|xxxx")
 _SHORTEST_END = 3
 _LONGEST_END = 12
-_LONGEST_DOTS = max(map(len, _DOTS))
+_LONGEST_DOTS = 4
 _RARE = b"ZQJXYKVWHUBGFzqjKMNOLPDCATSREI"
 
 
@@ -34,10 +34,9 @@ class Echo:
         place = data.find(sought)
         while place >= 0:
             start = place - offset
-            if data.startswith(self._end, max(0, start)):
-                before = data[max(0, start - _LONGEST_END - _LONGEST_DOTS) : start]
-                if any(dots in before for dots in _DOTS):
-                    return True
+            begin = max(0, start - _LONGEST_END - _LONGEST_DOTS)
+            if data.startswith(self._end, max(0, start)) and _DOTS.search(data, begin, max(0, start)):
+                return True
             place = data.find(sought, place + 1)
         return False
 
