@@ -1,5 +1,6 @@
 """What the README says can be done is done here, word for word."""
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from command import git
 from code_commit.arguments import COMMAND_NAMES
 from code_commit.commands.build_scripts import build_script_for
 from code_commit.options import OPTIONS
+from code_commit.run_record import SCHEMA_VERSION, run_record_schema
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text("utf-8")
@@ -117,3 +119,22 @@ def test_the_first_command_is_the_demo():
     (demo,), (test,) = shell_blocks(section("Try it"))
     assert demo.endswith(".venv/bin/code-commit demo")
     assert "-m pytest" in test
+
+
+def test_the_record_in_short_has_the_fields_of_the_schema():
+    schema = run_record_schema()
+    assert schema["properties"]["schema_version"]["default"] == SCHEMA_VERSION
+    (example,) = re.findall(r"```json\n(.*?)```", section("The log"), re.DOTALL)
+    shown = json.loads(example)
+    assert shown["schema_version"] == SCHEMA_VERSION
+    parts = {
+        "RunRecord": shown,
+        "Attempt": shown["attempts"][0],
+        "AppliedChange": shown["attempts"][0]["changes"][0],
+        "BuildResult": shown["attempts"][0]["build"],
+        "Usage": shown["attempts"][0]["usage"],
+        "Totals": shown["totals"],
+    }
+    for name, part in parts.items():
+        fields = schema["properties"] if name == "RunRecord" else schema["$defs"][name]["properties"]
+        assert part.keys() <= fields.keys(), name
