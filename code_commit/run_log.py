@@ -143,7 +143,9 @@ class AttemptLog:
         self._log.save("asking")
 
     def requested(self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
-        self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
+        # the key is in a header: censored there, it does not send the whole of a large body through the redactor twice
+        censored = {name: self._log.redactor.redact_text(value) for name, value in headers.items()}
+        self._log.write_json(self._name("query.json"), {"url": url, "headers": censored, "body": body})
 
     def job_created(self, job_id: str) -> None:
         self._attempt.job_id = job_id
@@ -267,7 +269,11 @@ class BuildLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._file:
-            self._stream.close()
+            if isinstance(error, LogError):
+                self._file.take_back(_ROOM_FOR_THE_END)
+                self._at_line_start = False
+            else:
+                self._stream.close()
             ending = self.result.ending if self.result else f"no result, {error or 'it did not run to its end'}"
             self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
         self._attempt.build = self.result
@@ -284,6 +290,9 @@ class BuildLog:
         tail = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
         self._log.listener.live(tail.decode("utf-8", "replace"))
 
+
+_ROOM_FOR_THE_END = 64 * 1024
+"""Bytes of a build log that filled the disk are given back, so that the run can write down how it ended."""
 
 _LIVE_BYTES = 400
 """Of each piece of output so much is offered to a live display, which shows one line: a longer one begins anew."""
@@ -365,3 +374,9 @@ class PrivateFile:
                 view = view[os.write(self._descriptor, view) :]
         except OSError as error:
             raise LogError(self._path, error) from error
+
+    def take_back(self, count: int) -> None:
+        """Drop the last bytes of the file, as far as it has so many."""
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, max(0, os.fstat(self._descriptor).st_size - count))
+            os.lseek(self._descriptor, 0, os.SEEK_END)

@@ -168,6 +168,16 @@ _LONGEST_TOKEN = 4
 """So many times longer than the estimate's tokens no tokenizer's are, on the average of a text."""
 
 
+_WORDS_AND_BLANKS = bytes(
+    ord("a" if code > 0x7F or chr(code).isalnum() or code == ord("_") else " ") for code in range(256)
+)
+
+
+def _count_words(text: str) -> int:
+    """Count runs of letters, digits and underscores, a hundred times as fast as a regular expression does."""
+    return (b" " + text.encode("utf-8", "replace").translate(_WORDS_AND_BLANKS)).count(b" a")
+
+
 def _refuse_truncated_prompt(call: Call, body: Mapping[str, Any], answer: Answer) -> None:
     """Raise LLMError when the server counted far fewer tokens than the prompt has.
 
@@ -179,10 +189,8 @@ def _refuse_truncated_prompt(call: Call, body: Mapping[str, Any], answer: Answer
         return
     prompt = "".join(message["content"] for message in body["messages"])
     estimate = estimate_tokens(prompt)
-    if counted * _LONGEST_TOKEN >= estimate:
-        words = sum(1 for _ in re.finditer(r"\w+", prompt))
-        if counted >= words:
-            return
+    if counted * _LONGEST_TOKEN >= estimate and counted >= _count_words(prompt):
+        return
     call.finished(answer.status, answer.headers, answer.body)
     raise LLMError(
         f"{call.connection.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
