@@ -9,7 +9,8 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from bench.rows import Row, Target
+from bench.measuring import Cost
+from bench.rows import Row, Target, timed
 from bench.running import Plan, run_alone
 from code_commit.changes import FileReplacement
 from code_commit.parse import parse_response, render_response
@@ -33,10 +34,10 @@ def make_response(size: int) -> str:
     return render_response(changes)
 
 
-def _seconds(work: Callable[[], object], results: list[object]) -> float:
-    started = time.perf_counter()
+def _cost(work: Callable[[], object], results: list[object]) -> Cost:
+    wall, cpu = time.perf_counter(), time.process_time()
     results.append(work())
-    return time.perf_counter() - started
+    return Cost(time.perf_counter() - wall, time.process_time() - cpu, peak=0, output="")
 
 
 def _peak(work: Callable[[], object]) -> int:
@@ -58,15 +59,15 @@ def measure(plan: Plan) -> Iterator[Row]:
             "a copy of the bytes": lambda data=data: bytearray(data),
             "a line count": lambda text=text: sum(1 for _ in text.splitlines()),
         }
-        times: dict[str, list[float]] = {name: [] for name in works}
+        costs: dict[str, list[Cost]] = {name: [] for name in works}
         results: list[object] = []
         for _ in range(plan.rounds(ROUNDS[size])):
             for name, work in works.items():
-                times[name].append(_seconds(work, results))
+                costs[name].append(_cost(work, results))
         what = f"parse of a response of {size} MB"
         for peer, target in (("a copy of the bytes", TIME), ("a line count", None)):
             figures = {"target": target, "series": "parse", "size": len(data)}
-            yield Row("parse", what, peer, times["parse"], times[peer], **figures)
+            yield timed("parse", what, peer, costs["parse"], costs[peer], **figures)
         results.clear()
         peak = [_peak(works["parse"])]
         figures = {"unit": "bytes", "target": MEMORY, "series": "parse, memory", "size": len(data)}
