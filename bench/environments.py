@@ -1,14 +1,20 @@
 """The environments that are measured: ours, as a user installs it, and each peer's, made by the bench itself."""
 
+import fcntl
+import hashlib
+import shutil
 import subprocess
 import sys
-import tempfile
+import time
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1]
 CACHE = Path("~/.cache/code-commit-bench").expanduser()
+KEPT_UNUSED = 86_400.0  # seconds
 INSTALL_TIMEOUT = 900.0  # seconds
 
 
@@ -50,16 +56,39 @@ def run_installer(command: list[str | Path], folder: Path | None = None) -> None
 
 
 def install_ours(cache: Path = CACHE) -> Environment:
-    """Return an environment that holds this package as it is now, installed as a user does: not editable, compiled."""
-    folder = cache / f"code-commit-python{sys.version_info.major}.{sys.version_info.minor}"
-    environment = Environment(folder)
-    if not environment.python.exists():
-        venv.create(folder, with_pip=True)
-        environment.pip("hatchling")
-    with tempfile.TemporaryDirectory() as wheels:
-        run_installer(
-            [environment.python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, SOURCE]
-        )
-        environment.pip(*Path(wheels).glob("*.whl"))  # what it depends on, where that has grown
-        environment.pip("--force-reinstall", "--no-deps", *Path(wheels).glob("*.whl"))
+    """Return an environment that holds this package as it is now, installed as a user does: not editable, compiled.
+
+    Each state of the source has its own, so that two runs of the benchmarks do not take it from one another; what was
+    not used for a day goes.
+    """
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    environment = Environment(cache / f"code-commit-{_source_digest()}-{python}")
+    used = environment.folder / "used"
+    with locked(cache):
+        if not used.exists():
+            shutil.rmtree(environment.folder, ignore_errors=True)
+            venv.create(environment.folder, with_pip=True)
+            environment.pip(SOURCE)
+        used.touch()
+        for mark in cache.glob("code-commit-*-python*/used"):
+            if mark.stat().st_mtime < time.time() - KEPT_UNUSED:
+                shutil.rmtree(mark.parent, ignore_errors=True)
     return environment
+
+
+def _source_digest() -> str:
+    digest = hashlib.sha256((SOURCE / "pyproject.toml").read_bytes())
+    for folder in ("code_commit", "system_prompts", "agent-config.example"):
+        for path in sorted((SOURCE / folder).rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{path.relative_to(SOURCE)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+@contextmanager
+def locked(cache: Path) -> Iterator[None]:
+    """Hold the cache's lock, for the time of an installation."""
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -50,8 +50,10 @@ class Command:
             with output.open("wb") as file:
                 finished = self._start(report, file.fileno())
             said = output.read_text("utf-8", "replace")
-            if not finished or not report.exists():
+            if not finished:
                 raise CommandFailedError(f"{self.argv[0]} did not end within {self.timeout} s: {said[-2000:]}")
+            if not report.exists():
+                raise CommandFailedError(f"{self.argv[0]} could not be started: {said[-2000:]}")
             wall, cpu, peak, code = report.read_text().split()
         if int(code) != self.exit_code:
             raise CommandFailedError(f"{self.argv[0]} ended with {code}, not {self.exit_code}: {said[-2000:]}")

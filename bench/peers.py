@@ -5,7 +5,7 @@ import venv
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.environments import Environment, UnavailableError, run_installer
+from bench.environments import Environment, UnavailableError, locked, run_installer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,11 @@ class Peer:
         folder = cache / f"{self.package}-{self.version}"
         command = folder / ("bin" if self.registry == "PyPI" else "node_modules/.bin") / self.script
         done = folder / "installed"
-        if not done.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            self._install(folder)
-            done.touch()
+        with locked(cache):
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                self._install(folder)
+                done.touch()
         return command
 
     def _install(self, folder: Path) -> None:

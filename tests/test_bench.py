@@ -69,6 +69,8 @@ def test_a_command_that_fails_or_hangs_is_no_measurement(tmp_path):
         Command([*PYTHON, "print('why'); raise SystemExit(3)"], tmp_path).run()
     with pytest.raises(CommandFailedError, match=r"did not end within 0\.5 s"):
         Command([*PYTHON, "import time; time.sleep(60)"], tmp_path, timeout=0.5).run()
+    with pytest.raises(CommandFailedError, match=r"no-such-program could not be started"):
+        Command(["no-such-program"], tmp_path).run()
 
 
 def test_commands_run_in_turns_each_prepared_anew(tmp_path):
