@@ -1,5 +1,6 @@
 """JSON as the log has it: lines that a person can read, written as fast as the machine reads them."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -8,8 +9,8 @@ _on_one_line = json.JSONEncoder(ensure_ascii=False).encode
 
 def plain(value: Any) -> Any:
     """Return the same in dicts and lists, dataclasses as dicts; `dataclasses.asdict` would copy every string."""
-    if hasattr(value, "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if hasattr(value, "__dataclass_fields__"):  # which has the class variables, too
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
