@@ -564,7 +564,7 @@ def test_open_goes_with_a_page_only(hostile: Path, run_code_commit: Run):
         done = run_code_commit(hostile, "log", "--open", *arguments)
         assert done.returncode == 2
         assert "--open" in done.stderr
-        assert done.stdout == ""
+        assert json.loads(done.stdout)["exit_code"] == 2 if "--json" in arguments else done.stdout == ""
 
 
 def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
