@@ -33,7 +33,9 @@ def find_run(project: Project, name: str) -> RunRecord:
     """Return the record of the run whose name begins with `name`, the latest of several. Raises NotSetUpError."""
     runs = [run for folder in log_folders(project) if (run := _read(folder)).run.startswith(name)]
     if not runs:
-        raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them" if name else "there is no run yet")
+        raise NotSetUpError(
+            f"there is no run {shown(name)}: code-commit log lists them" if name else "there is no run yet"
+        )
     if isinstance(runs[-1], UnreadableRun):
         at = f"{AGENT_CONFIG}/{project.logs.name}/{shown(runs[-1].run)}"
         raise NotSetUpError(f"{shown(runs[-1].run)} cannot be shown: {runs[-1].why}; its files are in {at}")
