@@ -13,7 +13,7 @@ Span = tuple[int, int, bytes]
 _Unit = tuple[bytes, ...]
 
 _OFFSET = rb"\n[0-9a-fA-F]{6,8}:?[ \t]++"
-_DUMP_ROW = rb"(?:[|<]\r?)?" + _OFFSET + rb"(?:[0-9a-fA-F]{2,4}[ \t]++)*+[|>]?+"
+_DUMP_ROW = rb"(?:[|<]\r?)?" + _OFFSET + rb"(?:[0-9a-fA-F]{2,4}[ \t]++)*+(?:\|?+|>)"
 _QUOTED_LINE = rb"\n[ \t]*[+|#>*]++[ \t]++|\"[ \t]*\+[ \t\r\n]*\""
 _READABLE_GAP = (
     rb"(?:" + _DUMP_ROW + rb"|" + _QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,16}"
