@@ -192,6 +192,7 @@ def _doubt_clean(project: Project) -> tuple[str, str, str]:
 
 def _check_prompt(ready: Readiness, task: Task, settings: Settings) -> None:
     prompt = initial_prompt(task)
+    ready.redactor = ready.redactor.knowing(task.codebase)
     ready.check("prompt", lambda: check_prompt_has_no_key(ready.redactor, prompt), lambda _: _size(prompt.text))
     if ready.choice:
         choice = ready.choice

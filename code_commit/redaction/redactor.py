@@ -1,9 +1,10 @@
 """The Redactor: what the steps of the tool hold."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Self
 
 from code_commit.json_documents import json_document
+from code_commit.redaction.known_text import KnownText
 from code_commit.redaction.scan import Scan
 from code_commit.redaction.spellings import Span
 from code_commit.redaction.stream import RedactingStream, masked
@@ -12,8 +13,10 @@ from code_commit.redaction.stream import RedactingStream, masked
 class Redactor:
     """Censors a set of API keys. Immutable, so every sink of a run can share it."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        keys = sorted({secret.encode() for secret in secrets if secret}, key=len, reverse=True)
+    def __init__(self, secrets: Iterable[str], known: KnownText | None = None) -> None:
+        self._secrets = tuple(secrets)
+        self._known = known
+        keys = sorted({secret.encode() for secret in self._secrets if secret}, key=len, reverse=True)
         self._scan = Scan(keys) if keys else None
 
     def redact(self, data: bytes) -> bytes:
@@ -52,4 +55,14 @@ class Redactor:
 
     def spans(self, data: bytes) -> list[Span]:
         """Return where keys stand: (start, end, mask), in order."""
-        return [] if self._scan is None else self._scan.spans(data)
+        if self._scan is None:
+            return []
+        ends = self._known.ends_of(data) if self._known else None
+        if ends is not None and not any(map(self._scan.spans, ends)):
+            return []
+        return self._scan.spans(data)
+
+    def knowing(self, text: str) -> Self:
+        """Return one that does not search the text again wherever it stands whole; the same where a key is in it."""
+        known = KnownText(text)
+        return self if any(map(self.spans, known.forms())) else type(self)(self._secrets, known)
