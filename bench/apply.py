@@ -17,7 +17,7 @@ from bench.rows import Row, Skipped, Target, timed, weighed
 from bench.running import Plan, run_alone
 
 SIZES = (10, 1_000, 10_000)
-ROUNDS = {10: 15, 1_000: 9, 10_000: 4}
+ROUNDS = {10: 15, 1_000: 5, 10_000: 3}
 TARGET = Target(2.0)
 LINES_A_FILE = 60
 STEPS = Path(__file__).parent / "scripts" / "apply_steps.py"
