@@ -34,7 +34,7 @@ class Packer:
 
 PACKERS = (
     Packer(FILES_TO_PROMPT, (".", "-o", "{output}")),
-    Packer(GITINGEST, (".", "-o", "{output}"), Target(1 / 15)),
+    Packer(GITINGEST, (".", "-o", "{output}"), Target(1 / 20)),
     Packer(REPOMIX, ("--quiet", "--no-security-check", "-o", "{output}"), Target(1 / 20)),
 )
 

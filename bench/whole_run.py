@@ -22,9 +22,9 @@ ROLLUP_BYTES = 100_000
 AGENT_ROUNDS = 5
 WHAT = "whole run, 2 attempts"
 BARE_TIME = Target(1.5)
-BARE_MEMORY = Target(2.0)
+BARE_MEMORY = Target(1.3)
 ANSWERS = ("^^^answer.txt\nwrong\n^^^end\n", "^^^answer.txt\nright\n^^^end\n")
-AIDER_TARGETS = Target(1 / 20), Target(1 / 5)
+AIDER_TARGETS = Target(1 / 20), Target(1 / 7)
 MakeCommand = Callable[[Path, Path, Job, FakeLLM], Command]
 AGENTS: tuple[tuple[Peer, MakeCommand, tuple[Target, Target] | None], ...] = (
     (AIDER, aider_command, AIDER_TARGETS),
