@@ -20,9 +20,9 @@ def measure(plan: Plan) -> Iterator[Row | Skipped]:
             "pass": Command([ours.python, "-c", "pass"], folder),
         }
         costs = in_turns(commands, plan.rounds(ROUNDS))
-    for option in TARGETS:
+    for option, target in TARGETS.items():
         what = f"start-up, `{option}`"
-        yield timed("startup", what, "python -c pass", costs[option], costs["pass"], target=TARGETS[option])
+        yield timed("startup", what, "python -c pass", costs[option], costs["pass"], target=target)
     yield weighed("startup", "start-up, `--help`, memory", "python -c pass", costs["--help"], costs["pass"])
 
 
