@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
@@ -64,6 +65,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
 
 def run(benches: Iterable[tuple[str, Bench]], options: argparse.Namespace) -> int:
     """Run benchmarks and print their rows; the exit code is 1 when a target is missed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs ends and what was laid out goes
     began, load = time.monotonic(), os.getloadavg()[0]
     plan = Plan(options.folder, options.peers, options.quick)
     rows: list[Row | Skipped] = []
