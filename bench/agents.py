@@ -65,7 +65,7 @@ def mini_command(cache: Path, home: Path, job: Job, llm: FakeLLM) -> Command:
 def _environment(home: Path, llm: FakeLLM) -> dict[str, str]:
     return {
         "HOME": str(home),
-        "OPENAI_API_KEY": "sk-bench-0123456789",
+        "OPENAI_API_KEY": "sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U",
         "OPENAI_API_BASE": llm.base_url,
         "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     }

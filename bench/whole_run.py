@@ -45,7 +45,7 @@ def measure(plan: Plan) -> Iterator[Row | Skipped]:
 def our_command(plan: Plan, job: Job, llm: FakeLLM, answers: tuple[str, ...] = ANSWERS) -> Command:
     """Return the main job as its user calls it."""
     argv = [plan.ours.script("code-commit"), "--quiet", "--model", "chat:bench", "--base-url", llm.base_url]
-    environment = {"CODE_COMMIT_CHAT_API_KEY": "sk-bench-0123456789"}
+    environment = {"CODE_COMMIT_CHAT_API_KEY": "sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U"}
     return Command(argv, job.root, environment, prepared(job, llm.answer_with, answers))
 
 

@@ -23,7 +23,7 @@ def main() -> None:
     snapshot = project.logs / "a-run" / "snapshot"
     snapshot.parent.mkdir(parents=True)
     with timed_part():
-        rules = capture_rules(project, Settings(), None, Redactor(["sk-bench-0123456789"]))
+        rules = capture_rules(project, Settings(), None, Redactor(["sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U"]))
         apply_changes(verify_changes(changes, project, rules), project, snapshot)
 
 

@@ -12,7 +12,7 @@ from code_commit.run_log import open_run_log
 from code_commit.verify import capture_rules
 from code_commit.workflow import Job, build_project
 
-KEY = "sk-bench-0123456789-abcdefghijklmnopqrstuvwxyz"
+KEY = "sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U"
 
 
 def main() -> None:
