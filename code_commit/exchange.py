@@ -1,7 +1,9 @@
 """One exchange with an LLM: the prompt that goes out, the response that comes back, and who listens in between."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from code_commit.changes import RejectedResponseError, Violation
@@ -28,6 +30,15 @@ class Prompt:
     @property
     def text(self) -> str:
         return self.system + self.user
+
+
+class RequestBody(dict[str, Any]):
+    """The body of a request, which nobody changes: a large one is put into JSON once, to be logged and sent."""
+
+    @cached_property
+    def content(self) -> bytes:
+        """The JSON that is sent."""
+        return json.dumps(self, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ class ExchangeListener(Protocol):
     The order of one call: `requested`, then any of `job_created`, `progressed` and `retrying`, then `replied`.
     """
 
-    def requested(self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
+    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
         """Called before the request is sent; it is on disk when this returns. Header values include the key."""
 
     def job_created(self, job_id: str) -> None:

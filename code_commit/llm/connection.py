@@ -3,7 +3,6 @@
 No exception that leaves this module quotes a header or a body that was sent: the key is in them.
 """
 
-import json
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import httpx
 
 from code_commit.changes import shown
 from code_commit.errors import LLMError
+from code_commit.exchange import RequestBody
 from code_commit.llm.json_values import parse_json
 from code_commit.llm.pace import Pace
 from code_commit.llm.wire import Deadline, Wire
@@ -96,7 +96,8 @@ class Connection:
     @contextmanager
     def open(self, method: str, path: str, body: Mapping[str, Any] | None, silence: float) -> Iterator[OpenReply]:
         """Send a request and hand over the reply as it comes; `silence` is the longest pause of it, in seconds."""
-        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        body = RequestBody(body) if body is not None and not isinstance(body, RequestBody) else body
+        content = None if body is None else body.content
         timeout = httpx.Timeout(silence, connect=self.pace.connect, write=self.pace.write, pool=self.pace.connect)
         request = self._client.build_request(method, self.base_url + path, content=content, timeout=timeout)
         with self._own_words():

@@ -7,7 +7,7 @@ from typing import Self
 
 from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
-from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.keys import ApiKey
 from code_commit.llm.answers import API, Answer, JobAPI
 from code_commit.llm.budget import Budget
@@ -73,7 +73,7 @@ class NetworkLLM:
 
     def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         self.budget.check(prompt, self._count(prompt, listener) if self.budget.has_limit else None)
-        body = self._api.request_body(prompt)
+        body = RequestBody(self._api.request_body(prompt))
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, self._subject, listener, self._settings.llm_timeout)
         answer = call.retried(lambda: self._api.ask(call, body))

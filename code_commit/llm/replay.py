@@ -4,7 +4,7 @@ from typing import Self
 
 from code_commit.changes import shown
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, Response
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 
@@ -32,7 +32,7 @@ class ReplayLLM:
         """Return the next recorded response. Raises LLMError that names the file when it cannot be read."""
         self._calls += 1
         path = self._folder / f"{self._calls}-response.txt"
-        listener.requested(path.as_uri(), {}, {"system": prompt.system, "user": prompt.user})
+        listener.requested(path.as_uri(), {}, RequestBody(system=prompt.system, user=prompt.user))
         try:
             text = path.read_bytes().decode("utf-8")
         except OSError as error:

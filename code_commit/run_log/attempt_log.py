@@ -3,11 +3,11 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from code_commit.changes import VerifiedChanges, Violation
 from code_commit.diff import FileEdit, diff_file, edits_of, join_diffs
-from code_commit.exchange import Prompt, Response
+from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.run_log.build_log import BuildLog
 from code_commit.run_record import Attempt
 
@@ -29,10 +29,8 @@ class AttemptLog:
         self._started = time.monotonic()
         self._log.save("asking")
 
-    def requested(self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
-        # the key is in a header: censored there, it does not send the whole of a large body through the redactor twice
-        censored = {name: self._log.redactor.redact_text(value) for name, value in headers.items()}
-        self._log.write_json(self._name("query.json"), {"url": url, "headers": censored, "body": body})
+    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
+        self._log.write_request(self._name("query.json"), url, headers, body)
 
     def job_created(self, job_id: str) -> None:
         self._attempt.job_id = job_id

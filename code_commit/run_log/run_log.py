@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError
-from code_commit.json_documents import plain
+from code_commit.exchange import RequestBody
+from code_commit.json_documents import json_document, plain
 from code_commit.redaction import Redactor
 from code_commit.run_log.attempt_log import AttemptLog
 from code_commit.run_log.private_file import create_private
@@ -102,6 +103,16 @@ class RunLog:
         """Write one file of the log as JSON, every string in it redacted."""
         with create_private(self.folder / name) as file:
             file.write(self.redactor.redact_json(value))
+
+    def write_request(self, name: str, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
+        """Write one request as JSON, redacted: the key is in a header. Its body is the very line that is sent."""
+        censored = {header: self.redactor.redact_text(value) for header, value in headers.items()}
+        head = json_document({"url": url, "headers": censored}).removesuffix(b"\n}\n")
+        document = head + b',\n  "body": ' + body.content + b"\n}\n"
+        if self.redactor.spans(document):
+            document = self.redactor.redact_json({"url": url, "headers": censored, "body": body})
+        with create_private(self.folder / name) as file:
+            file.write(document)
 
     def shown_name(self, name: str) -> str:
         """Return how the user finds a file of the log from the project's root."""
