@@ -13,7 +13,7 @@ from code_commit.changes import RejectedResponseError, Violation
 class Prompt:
     """Everything that is sent, in order: the system prompts, then the user message.
 
-    `sizes` tells the user how many bytes each part of it has, by its name.
+    `parts` are the user's parts of it, by their names, to tell how large each is.
     `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
     layout); a provider that wants cache boundaries marked puts one behind `system` and one behind `stable`.
     """
@@ -21,11 +21,16 @@ class Prompt:
     system: str
     stable: str
     rest: str
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def user(self) -> str:
         return self.stable + self.rest
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many bytes each part has that is there."""
+        return {name: len(part.encode("utf-8", "surrogatepass")) for name, part in self.parts.items() if part}
 
     @property
     def text(self) -> str:

@@ -89,10 +89,9 @@ def _lay_out(task: Task, phase: str, build_output: str, replacements: str) -> Pr
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions
     query, codebase = _section("query", task.query), _section("codebase", task.codebase)
     parts = {"query": query, "codebase": codebase, "build output": build_output, "file replacements": replacements}
-    sizes = {name: len(part.encode("utf-8", "surrogatepass")) for name, part in parts.items() if part}
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, phase + build_output + replacements, sizes)
-    return Prompt(rules + phase, "", build_output + query + codebase + replacements, sizes)
+        return Prompt(rules, codebase + query, phase + build_output + replacements, parts)
+    return Prompt(rules + phase, "", build_output + query + codebase + replacements, parts)
 
 
 def _section(label: str, text: str) -> str:

@@ -13,7 +13,7 @@ from code_commit.llm.budget import Budget, explain_misfit
 from code_commit.model_choice import ModelChoice
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
-PROMPT = Prompt("", "", "x" * 3_200_000, {"query": 10, "codebase": 3_199_990})  # about 1,000,000 tokens
+PROMPT = Prompt("", "", "x" * 3_200_000, {"query": "q" * 10, "codebase": "x" * 3_199_990})  # about 1,000,000 tokens
 PRICES = {"gpt-6.2-sol": Price(input=1.0, output=10.0)}
 
 
