@@ -1,6 +1,7 @@
 import base64
 import html
 import json
+import shutil
 import subprocess
 import urllib.parse
 from collections.abc import Callable
@@ -121,6 +122,51 @@ def test_a_key_is_met_in_much_output_that_holds_none(spell, key):
     redacted = redactor.redact(BUILD_OUTPUT + hidden + BUILD_OUTPUT)
     assert redacted == BUILD_OUTPUT + redactor.redact(hidden) + BUILD_OUTPUT
     assert b"*" in redactor.redact(hidden)
+
+
+WITH_GAPS: dict[str, Callable[[str], str]] = {
+    "JSON, some letters escaped": lambda key: escaped(key, "\\u00{:02x}", 3),
+    "URL, some letters quoted": lambda key: escaped(key, "%{:02X}", 2),
+    "XML, some letters as numbers": lambda key: escaped(key, "&#{};", 3),
+    "C, some letters octal": lambda key: escaped(key, "\\{:03o}", 4),
+    "JSON, all escaped, coloured": lambda key: "\x1b[1m".join(f"\\u{ord(char):04x}" for char in key),
+    "Python, all escaped, line ends quoted": lambda key: "\\n".join(f"\\x{ord(char):02x}" for char in key),
+    "XML, all decimal, in a diff": lambda key: "\n+ ".join(f"&#{ord(char)};" for char in key),
+    "in a diff, one a line": "\n> ".join,
+    "as a sum of strings": '" + "'.join,
+    "between quoted line ends": "\\r\\n".join,
+}
+
+
+def escaped(key: str, spelling: str, step: int) -> str:
+    return "".join(char if place % step else spelling.format(ord(char)) for place, char in enumerate(key))
+
+
+@pytest.mark.parametrize("spell", WITH_GAPS.values(), ids=WITH_GAPS)
+@pytest.mark.parametrize("key", [KEY, "AIzaSyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab", "57909fd7-bc74-4326-818a-e7c6d95335ee"])
+@pytest.mark.parametrize("place", range(6))
+def test_escapes_of_some_characters_and_odd_gaps_are_met(spell, key, place):
+    """`place` moves the escapes on, so that each character is escaped once."""
+    spelled = key[:place] + spell(key[place:])
+    around = BUILD_OUTPUT[: len(BUILD_OUTPUT) // 50]
+    redacted = Redactor([key]).redact(around + f"before {spelled} after\n".encode() + around)
+    assert redacted == around + f"before {'*' * (len(key) - 2)}{key[-2:]} after\n".encode() + around
+
+
+DUMPS = [("xxd",), ("xxd", "-g1"), ("xxd", "-c8"), ("hexdump", "-vC"), ("od", "-v", "-Ax", "-tx1z")]
+
+
+@pytest.mark.parametrize("command", [command for command in DUMPS if shutil.which(command[0])], ids=" ".join)
+@pytest.mark.parametrize(
+    "key", ["57909fd7-bc74-4326-818a-e7c6d95335ee", "ab1cd-ef2gh-ij3kl-mn4op-qr5st", "0123456789abcdef" * 3]
+)
+def test_a_dump_shows_no_more_of_a_key_in_its_numbers_than_in_its_text(command, key):
+    for before in range(16):
+        text = "=" * before + key + " KE=yY"
+        redacted = Redactor([key]).redact_text(f"before\n{dump(*command)(text)}")
+        shown = {redacted[start : start + 4] for start in range(len(redacted))}
+        assert shown.isdisjoint(key[start : start + 4] for start in range(len(key) - 3)), before
+        assert key.encode()[-6:-2].hex() not in redacted.replace(" ", ""), before
 
 
 def test_what_is_nearly_a_key_takes_no_time():

@@ -4,6 +4,7 @@ Letters lose their case, the two base64 alphabets become one, and blanks, quotes
 """
 
 import re
+from collections.abc import Iterator
 
 _ESCAPE = rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[PX\]^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
 
@@ -12,10 +13,32 @@ ESCAPE_SEQUENCE = _ESCAPE
 
 DROPPED = bytes(range(0x1B)) + bytes(range(0x1C, 0x21)) + b"'\"\\%xXuU0&#;:,|"
 
+OFFSET = rb"\n[0-9a-fA-F]{6,8}:?[ \t]++"
+DUMP_ROW_START = (
+    OFFSET + rb"(?>(?:[0-9a-fA-F]{2,4}[ \t])*+(?:[ \t](?:[0-9a-fA-F]{2}[ \t])*+[ \t]*+\||[ \t]*+(?:>|\|?)))"
+)
+"""Where the text of a dump's row goes on in the next row, behind its offset and its numbers.
+
+Two blanks end the numbers (the text may look like more of them), but for the middle of a row of `hexdump -C`.
+"""
+
+QUOTED_LINE = rb"\n[ \t]*[+|#>*]++[ \t]++|\"[ \t]*\+[ \t\r\n]*\""
+"""The beginning of a line in a diff, a comment or a quotation; a string that goes on in the next one."""
+
+NUMERIC_SPELLINGS = (b"\\u00%02x", b"%%%02x", b"%%25%02x", b"&#%d;", b"&#x%x;", b"\\x%02x", b"\\%03o")
+
 _FOLDED = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_", b"abcdefghijklmnopqrstuvwxyz+/")
 _COLOUR = re.compile(_ESCAPE)
 _UNFINISHED = rb"\x1b(?:\[[0-?]*[ -/]*|[PX\]^_][^\x07\x1b\n]*\x1b?|[ -/]*)\Z"
 _COLOUR_OR_ITS_START = re.compile(_ESCAPE + rb"|" + _UNFINISHED)
+_HEX = rb"([2-7][0-9a-fA-F])"
+_ESCAPED = (
+    rb"\\u00" + _HEX + rb"|\\x" + _HEX + rb"|%(?:25)?" + _HEX + rb"|&#x" + _HEX + rb";|&#([0-9]{2,3});|\\([01][0-7]{2})"
+)
+_ROWS = b"|".join(start + DUMP_ROW_START for start in (b"", rb"\|\r?", rb"<\r?"))
+_CLOSELY = re.compile(_ESCAPED + rb"|\\[nr]|" + QUOTED_LINE + rb"|" + _ROWS)
+_ASCII_END = 0x7F
+_BASES = (16, 16, 16, 16, 10, 8)
 
 
 def fold(data: bytes) -> bytes:
@@ -23,6 +46,25 @@ def fold(data: bytes) -> bytes:
     if b"\x1b" in data:
         data = _COLOUR.sub(b"", data)
     return data.translate(_FOLDED, DROPPED)
+
+
+def foldings(data: bytes) -> Iterator[bytes]:
+    """Yield the folded text in each way in which a piece of a key may be read from it.
+
+    Once with escaped characters as themselves, and without what begins the lines of one text. Once with what looks
+    like escape sequences, for one that broke off would take the key's first characters with it.
+    """
+    for text in [data, _COLOUR.sub(b"", data)] if b"\x1b" in data else [data]:
+        yield text.translate(_FOLDED, DROPPED)
+        yield _CLOSELY.sub(_unescaped, text).translate(_FOLDED, DROPPED)
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    group = match.lastindex
+    if group is None:
+        return b""
+    code = int(match[group], _BASES[group - 1])
+    return bytes([code]) if code < _ASCII_END else b""
 
 
 def fold_beginning(data: bytes) -> bytes:

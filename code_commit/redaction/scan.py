@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from code_commit.redaction.echo import Echo
-from code_commit.redaction.folding import DROPPED, fold, fold_beginning, place_of_last
+from code_commit.redaction.folding import DROPPED, fold_beginning, foldings, place_of_last
 from code_commit.redaction.glance import Glance
-from code_commit.redaction.spellings import Form, Span, forms_of, mask_of, running_spellings
+from code_commit.redaction.spellings import Form, Span, forms_of, mask_of, running_spellings, shows_in_rows
 
 _BYTES_PER_CHARACTER = 12
 """A key is looked for that many times its length back when a write may have ended inside it (`\\u0073` is 6)."""
@@ -29,7 +29,8 @@ class Scan:
         self._running = sorted({spelling for secret in secrets for spelling in running_spellings(secret)})
         self._is_sure = all(form.anchors for form in self._forms)
         sequences = [form.sequence for form in self._forms if form.sequence]
-        self._glance = Glance(sequences, self._anchors, min(map(len, secrets)))
+        sizes = [*map(len, secrets)]
+        self._glance = Glance(sequences, self._anchors, sizes, has_text_anchors=all(map(shows_in_rows, secrets)))
 
     def spans(self, data: bytes) -> list[Span]:
         """Return where keys stand: (start, end, mask), in order, those that overlap joined into one.
@@ -44,8 +45,7 @@ class Scan:
             is_met = self._meets_key(data)
         finders: list[Form | Echo] = [echo for echo in self._echoes if echo.is_near(data)]
         if is_met:
-            folded = fold(data)
-            met = {anchor for anchor in self._anchors if anchor in folded}
+            met = {anchor for folded in foldings(data) for anchor in self._anchors if anchor in folded}
             finders += [form for form in self._forms if not form.anchors or not met.isdisjoint(form.anchors)]
         return _joined(sorted([*literal, *(span for finder in finders for span in finder.spans(data))]))
 

@@ -5,27 +5,24 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from code_commit.redaction.folding import ESCAPE_SEQUENCE, fold
+from code_commit.redaction.folding import DUMP_ROW_START, ESCAPE_SEQUENCE, NUMERIC_SPELLINGS, OFFSET, QUOTED_LINE, fold
 
 Span = tuple[int, int, bytes]
 """Where a key begins and ends, and what stands there instead."""
 
 _Unit = tuple[bytes, ...]
 
-_OFFSET = rb"\n[0-9a-fA-F]{6,8}:?[ \t]++"
-_DUMP_ROW = rb"(?:[|<]\r?)?" + _OFFSET + rb"(?:[0-9a-fA-F]{2,4}[ \t]++)*+(?:\|?+|>)"
-_QUOTED_LINE = rb"\n[ \t]*[+|#>*]++[ \t]++|\"[ \t]*\+[ \t\r\n]*\""
+_DUMP_ROW = rb"(?:[|<]\r?)?" + DUMP_ROW_START
 _READABLE_GAP = (
-    rb"(?:" + _DUMP_ROW + rb"|" + _QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,16}"
+    rb"(?:" + _DUMP_ROW + rb"|" + QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,16}"
 )
 _BASE64_GAP = rb"(?:[\x00-\x1a\x1c-\x20]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,12}"
 _MARK = rb"[ \t\r\n:,;\x00]|0x|\\x"
-_NUMBER_GAP = rb"(?:(?>[^\n]{0,40}[\r\n]*" + _OFFSET + rb")(?:" + _MARK + rb"){0,8}+|(?:" + _MARK + rb"){1,8}+)?"
+_NUMBER_GAP = rb"(?:(?>[^\n]{0,40}[\r\n]*" + OFFSET + rb")(?:" + _MARK + rb"){0,8}+|(?:" + _MARK + rb"){1,8}+)?"
 """What may stand between two characters. Each gap can be read in one way only, or a text that is nearly a key would be
 tried in all of them: blanks are taken as a whole, and what one alternative begins with, no other can reach."""
 
 _XML_NAMES = {ord("&"): b"&amp;", ord("<"): b"&lt;", ord(">"): b"&gt;", ord('"'): b"&quot;", ord("'"): b"&apos;"}
-_NUMERIC_SPELLINGS = (b"\\u00%02x", b"%%%02x", b"%%25%02x", b"&#%d;", b"&#x%x;", b"\\x%02x", b"\\%03o")
 
 _ANCHOR = 6
 """Characters of an anchor: two of them fit into a row of a dump, which holds 16."""
@@ -81,19 +78,28 @@ def mask_of(secret: bytes) -> bytes:
 
 def _readable_unit(code: int) -> _Unit:
     """Every spelling of one character: itself, JSON, URL (twice too), XML, Python, shell and C."""
-    spellings = [bytes([code]), *(spelling % code for spelling in _NUMERIC_SPELLINGS)]
+    spellings = [bytes([code]), *(spelling % code for spelling in NUMERIC_SPELLINGS)]
     return tuple([*spellings, _XML_NAMES[code]] if code in _XML_NAMES else spellings)
+
+
+def _longest_run(secret: bytes) -> bytes:
+    return max(map(fold, re.split(rb"[^A-Za-z0-9]", secret)), key=len)
+
+
+def shows_in_rows(secret: bytes) -> bool:
+    """Tell whether one of the anchors is sure to be whole in the text beside the numbers of a dump."""
+    return len(_longest_run(secret)) >= 2 * _ANCHOR
 
 
 def _readable_anchors(secret: bytes) -> list[bytes]:
     """What is sure to be met of a key: a run of letters and digits (they alone are never escaped singly), or the
     numbers of its first characters where all are escaped alike. [] where the key has no such run.
     """
-    run = max(map(fold, re.split(rb"[^A-Za-z0-9]", secret)), key=len)
+    run = _longest_run(secret)
     if len(run) < _SHORTEST_ANCHOR:
         return []
     readable = [run[:_ANCHOR], run[_ANCHOR : 2 * _ANCHOR]] if len(run) >= 2 * _ANCHOR else [run]
-    return readable + [fold(_spelled(secret[:_ANCHOR], spelling)) for spelling in _NUMERIC_SPELLINGS]
+    return readable + [fold(_spelled(secret[:_ANCHOR], spelling)) for spelling in NUMERIC_SPELLINGS]
 
 
 def _spelled(secret: bytes, spelling: bytes) -> bytes:
@@ -132,6 +138,6 @@ def running_spellings(secret: bytes) -> Iterator[bytes]:
         re.sub(rb"[^A-Za-z0-9._~-]", lambda match: b"%%25%02x" % match[0][0], secret),
         b"".join(_XML_NAMES.get(code, bytes([code])) for code in secret),
     )
-    numbers = (_spelled(secret, spelling) for spelling in _NUMERIC_SPELLINGS)
+    numbers = (_spelled(secret, spelling) for spelling in NUMERIC_SPELLINGS)
     base64s = (_base64_core(secret, alignment) for alignment in range(3))
     return map(fold, {secret, secret[::-1], *specials_quoted, *numbers, *base64s})
