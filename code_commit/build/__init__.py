@@ -103,6 +103,9 @@ def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:
         raise BuildError(f"the sandbox cannot be set up: {shown(said)}; mend it, or use --sandbox off")
     if sandbox and number == "1" and said.startswith("bwrap: execvp"):
         raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {shown(said)}")
+    if word == "lost":
+        why = os.strerror(int(number))
+        raise BuildError(f"the process that watches {BUILD_SCRIPT} could not go on, how it ended is not known: {why}")
     if word != "ended":
         raise BuildError(f"{BUILD_SCRIPT} killed the process that watches it: how it ended is not known")
     code = int(number)

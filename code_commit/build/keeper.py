@@ -3,8 +3,8 @@
 It is forked from the tool and speaks with it over two pipes. The tool sends single letters: TERMINATE (SIGTERM to the
 whole tree, after GRACE seconds SIGKILL), KILL (SIGKILL at once), HANG_UP (build.sh has ended: SIGHUP to what it left in
 its process group, the rest may live on). The end of that pipe without HANG_UP means that the tool is gone, be it by
-SIGKILL: everything is killed. The keeper answers with lines: `failed ERRNO`, `unboxed`, `ended RETURNCODE`; the end of
-its answers means that it has finished.
+SIGKILL: everything is killed. The keeper answers with lines: `failed ERRNO`, `unboxed`, `ended RETURNCODE`, and `lost
+ERRNO` where the system refuses it what it needs for its own work; the end of its answers means that it has finished.
 
 As a subreaper (prctl(2), Linux) it inherits every orphan of the build, so that none gets away by forking twice or by
 setsid(2). What shall live on goes to process 1 when the keeper leaves.
@@ -58,6 +58,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def _become_keeper(order: Launch, control: int, answers: int) -> NoReturn:
+    code = 1  # the tool ends then what is left
     try:
         gc.disable()  # no finalizer of the tool's objects may run here
         os.setsid()
@@ -72,8 +73,12 @@ def _become_keeper(order: Launch, control: int, answers: int) -> NoReturn:
         adopt_orphans(True)
         own = replace(order, output=output, namespace=namespace[0] if namespace else None)
         Keeper(control, answers).work(own, ignored)
+        code = 0
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(answers, b"lost %d\n" % (error.errno or 0))
     finally:
-        os._exit(0)
+        os._exit(code)
 
 
 def _keep_open(*descriptors: int) -> list[int]:

@@ -147,7 +147,7 @@ class Supervision:
     def _hear(self) -> None:
         line = os.read(self._answers, 256)
         if line:
-            self.ending.answer = line.decode().strip()
+            self.ending.answer = line.decode().partition("\n")[0]
         else:
             self._listen.discard(self._answers)
 

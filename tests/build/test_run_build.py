@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from build_watch import alive_after
+from command import CODE_COMMIT
 
 from code_commit.build import run_build
 from code_commit.errors import BuildError, Interrupted
@@ -274,3 +275,19 @@ def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(
     words = ["sh", "-c", shell, sys.executable, code, project_folder, mode, tmp_path / "came"]
     subprocess.run(words, env=environment, check=False, timeout=30)
     assert (tmp_path / "came").read_text() == "out\nerr\n0"
+
+
+def test_a_keeper_that_gets_no_descriptor_does_not_blame_build_sh(project_folder: Path):
+    """From the fewest descriptors with which a build begins on, the end is told as it was."""
+    (project_folder / "build.sh").write_text("#!/bin/sh\nexit 0\n")
+    (project_folder / "agent-config" / "response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    command = [*CODE_COMMIT, "apply", "agent-config/response.txt", "--build", "--sandbox", "off"]
+    ends = {}
+    for most in range(10, 24):
+        limited = ["bash", "-c", f'ulimit -n {most}; exec "$@"', "bash", *command]
+        done = subprocess.run(limited, cwd=project_folder, capture_output=True, text=True, check=False)
+        assert "killed the process" not in done.stderr
+        ends[done.returncode] = done.stderr
+    assert "the process that watches build.sh could not go on" in ends[5]
+    assert "Too many open files" in ends[5]
+    assert 0 in ends
