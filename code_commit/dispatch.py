@@ -34,7 +34,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _print(text: str) -> None:
     """Write a command's result on stdout."""
-    from code_commit.commands.report import print_bytes
+    from code_commit.commands.standard_output import print_bytes
 
     print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
@@ -81,7 +81,7 @@ def _apply(options: dict[str, Any]) -> int:
 
 def _prompt(options: dict[str, Any]) -> int:
     from code_commit.commands.prompt import prompt_command
-    from code_commit.commands.report import print_bytes
+    from code_commit.commands.standard_output import print_bytes
     from code_commit.project import find_project
 
     print_bytes(prompt_command(find_project(), options).encode("utf-8", "backslashreplace"))
@@ -105,8 +105,8 @@ def _undo(options: dict[str, Any]) -> int:
 
 
 def _rollup(options: dict[str, Any]) -> int:
-    from code_commit.commands.report import wants_json
     from code_commit.commands.rollup import Selection, report_rollup
+    from code_commit.commands.standard_output import wants_json
 
     names = ("pathspecs", "exclude", "lock_file_limit")
     selection = Selection(**{name: options.pop(name) for name in names if name in options})
@@ -117,7 +117,7 @@ def _rollup(options: dict[str, Any]) -> int:
 
 def _check(options: dict[str, Any]) -> int:
     from code_commit.commands.check import report_check
-    from code_commit.commands.report import wants_json
+    from code_commit.commands.standard_output import wants_json
 
     as_json = wants_json(unknown_project(), options)
     return _plain(lambda project: report_check(project, options, as_json=as_json), lambda: as_json)
@@ -144,7 +144,7 @@ def _print_log(project: Project, options: dict[str, Any]) -> int:
 
     if LOG_FORMS & options.keys():
         from code_commit.commands.page.export import export_log
-        from code_commit.commands.report import print_bytes
+        from code_commit.commands.standard_output import print_bytes
 
         print_bytes(export_log(project, options))
     else:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.commands.report import show_diff
 from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
+from code_commit.commands.standard_output import show_diff
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
 from code_commit.preflight import check_tree

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from code_commit.changes import shown
-from code_commit.commands.report import print_bytes, terminal_width
+from code_commit.commands.standard_output import print_bytes, terminal_width
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Readiness, check_project
 from code_commit.project import Project

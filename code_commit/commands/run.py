@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from code_commit.apply import lock_tree, needs_recovery, recover, restore
-from code_commit.commands.report import show_diff
+from code_commit.commands.standard_output import show_diff
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice

@@ -5,7 +5,7 @@ import json
 from code_commit.commands.log.description import describe
 from code_commit.commands.log.runs import find_run, read_runs
 from code_commit.commands.log.table import table
-from code_commit.commands.report import terminal_width
+from code_commit.commands.standard_output import terminal_width
 from code_commit.project import Project
 from code_commit.run_record import run_record_schema
 
