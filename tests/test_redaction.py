@@ -187,6 +187,15 @@ def test_what_is_nearly_a_key_takes_no_time():
         assert redactor.redact_text(text + "!") == text + "!"
 
 
+def test_quotes_in_a_key_are_read_in_one_way_only():
+    key = 'zk""\'\'\\""""q12ab34\'\'""x"'
+    redactor = Redactor([key])
+    nearly = '"\n+ "  \r\n  # \n> \t\r\n | '.join(key[:-2]) * 500
+    assert redactor.redact_text(nearly) == nearly
+    for spelled in (key, json.dumps(key), html.escape(key), urllib.parse.quote(key), "\n+ ".join(key)):
+        assert "q12ab34" not in redactor.redact_text(f"before {spelled} after").replace("\n+ ", "")
+
+
 @pytest.mark.parametrize("dots", ["****", "...", "…", "xxxx", "*" * 40])
 def test_a_provider_s_own_censoring_shows_no_more_than_ours(dots):
     assert (

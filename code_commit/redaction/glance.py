@@ -35,6 +35,9 @@ _ODD_GAP = rb"\x1b|\n[ \t]*[+|#>*]|\"[ \t]*\+|\\[nr]|[|<]?\r?\n[0-9a-fA-F]{6}"
 _ESCAPES = rb"\\[ux01]|%[2-7]|&"
 _GAP_STARTS = frozenset(b"|<\x1b" + bytes(range(0x21)) + b"'\"\\%&")
 _FOLLOWERS = 3
+_QUOTES = b"'\"\\"
+"""The blanks before a follower take these too."""
+
 _IN_NUMBERS = bytes(code in b"0123456789abcdefABCDEF" + DROPPED for code in range(256))
 
 
@@ -163,7 +166,7 @@ def _choose_witnesses(missing: set[bytes]) -> Iterator[Witness]:
         for sequence in missing:
             place = sequence.lower().find(code, 0, max(1, len(sequence) - _FOLLOWERS))
             if place >= 0:
-                rests[sequence] = sequence[place + 1 : place + 1 + _FOLLOWERS]
+                rests[sequence] = sequence[place + 1 :].translate(None, _QUOTES)[:_FOLLOWERS]
         if rests:
             yield Witness(code, list(rests.values()))
             missing.difference_update(rests)

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from code_commit.redaction.folding import DUMP_ROW_START, ESCAPE_SEQUENCE, NUMERIC_SPELLINGS, OFFSET, QUOTED_LINE, fold
@@ -13,9 +13,10 @@ Span = tuple[int, int, bytes]
 _Unit = tuple[bytes, ...]
 
 _DUMP_ROW = rb"(?:[|<]\r?)?" + DUMP_ROW_START
-_READABLE_GAP = (
-    rb"(?:" + _DUMP_ROW + rb"|" + QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,16}"
-)
+_BETWEEN_READABLE = _DUMP_ROW + rb"|" + QUOTED_LINE + rb"|[\x00-\x1a\x1c-\x20'\"\\]|\\[nr]|" + ESCAPE_SEQUENCE
+_MOST_BETWEEN = 16
+_READABLE_GAP = rb"(?:" + _BETWEEN_READABLE + rb"){0,%d}" % _MOST_BETWEEN
+_QUOTES = (b"'", b'"', b"\\")
 _BASE64_GAP = rb"(?:[\x00-\x1a\x1c-\x20]|\\[nr]|" + ESCAPE_SEQUENCE + rb"){0,12}"
 _MARK = rb"[ \t\r\n:,;\x00]|0x|\\x"
 _NUMBER_GAP = rb"(?:(?>[^\n]{0,40}[\r\n]*" + OFFSET + rb")(?:" + _MARK + rb"){0,8}+|(?:" + _MARK + rb"){1,8}+)?"
@@ -54,8 +55,27 @@ class Form:
 
     @cached_property
     def _pattern(self) -> re.Pattern[bytes]:
-        alternatives = (b"(?:" + b"|".join(map(re.escape, unit)) + b")" for unit in self._units)
-        return re.compile(self._gap.join(alternatives), re.IGNORECASE)
+        """A quote inside the key counts as one of the things between its other characters, for it looks like those."""
+        first, *inner, last = self._units
+        pieces, quotes = [_either(first)], list[_Unit]()
+        for unit in [*inner, last]:
+            if unit[0] in _QUOTES and unit is not last:
+                quotes.append(unit)
+            else:
+                pieces += [_wider_gap(quotes) if quotes else self._gap, _either(unit)]
+                quotes = []
+        return re.compile(b"".join(pieces), re.IGNORECASE)
+
+
+def _either(spellings: Iterable[bytes]) -> bytes:
+    return b"(?:" + b"|".join(map(re.escape, spellings)) + b")"
+
+
+def _wider_gap(quotes: Sequence[_Unit]) -> bytes:
+    """Return the gap with quotes in it. One that stands as itself is in the gap already: it is read in one way only."""
+    escaped = dict.fromkeys(re.escape(spelling) for unit in quotes for spelling in unit[1:])
+    between = b"|".join([*escaped, _BETWEEN_READABLE])
+    return b"(?:" + between + b"){0,%d}" % (_MOST_BETWEEN + len(quotes))
 
 
 def forms_of(secret: bytes) -> Iterator[Form]:
