@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import math
 from typing import Any
 
-_on_one_line = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def plain(value: Any) -> Any:
@@ -32,3 +33,22 @@ def _written(value: Any, indent: str) -> str:
         rows = [f"{inner}{_on_one_line(str(name))}: {_written(member, inner)}" for name, member in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     return "[\n" + ",\n".join(f"{inner}{_written(member, inner)}" for member in value) + f"\n{indent}]"
+
+
+def _on_one_line(value: Any) -> str:
+    """Write what holds no further list or object.
+
+    Python reads `NaN` and `1e999` in an API's reply, but JSON (RFC 8259) has no such numbers: they become texts.
+    """
+    try:
+        return _encode(value)
+    except ValueError:
+        return _encode(_finite(value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
