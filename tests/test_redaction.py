@@ -210,6 +210,28 @@ def test_several_keys_overlapping_and_adjacent():
     assert redactor.redact_text("third-key-0003first-key-0001") == "*" * 12 + "03" + "*" * 12 + "01"
 
 
+@pytest.mark.parametrize("spell", WITH_GAPS.values(), ids=WITH_GAPS)
+def test_line_beginnings_are_followed_from_write_to_write(spell):
+    redactor = Redactor([KEY])
+    data = f"before {spell(KEY)} after\n".encode()
+    whole = redactor.redact(data)
+    shown_at_once = 5
+    for split in range(1, len(data), 3):
+        split_redacted = in_pieces(redactor, data[:split], data[split:])
+        assert split_redacted[-len(CENSORED) - 7 :] == whole[-len(CENSORED) - 7 :], split
+        assert len(split_redacted) - len(whole) <= shown_at_once * 8, split
+
+
+@pytest.mark.parametrize("command", [command for command in DUMPS if shutil.which(command[0])], ids=" ".join)
+def test_a_dump_is_followed_from_write_to_write(command):
+    redactor = Redactor([KEY])
+    data = b"before\n" + dump(*command)("=" * 7 + KEY + " and more of it " * 4).encode() + b"after\n"
+    whole = redactor.redact(data)
+    for split in range(1, len(data)):
+        assert in_pieces(redactor, data[:split], data[split:]) == whole, split
+    assert in_pieces(redactor, *(data[place : place + 1] for place in range(len(data)))) == whole
+
+
 def test_a_line_does_not_wait_for_the_next_one():
     out: list[bytes] = []
     stream = Redactor([KEY]).stream(out.append)

@@ -36,7 +36,11 @@ _ESCAPED = (
     rb"\\u00" + _HEX + rb"|\\x" + _HEX + rb"|%(?:25)?" + _HEX + rb"|&#x" + _HEX + rb";|&#([0-9]{2,3});|\\([01][0-7]{2})"
 )
 _ROWS = b"|".join(start + DUMP_ROW_START for start in (b"", rb"\|\r?", rb"<\r?"))
-_CLOSELY = re.compile(_ESCAPED + rb"|\\[nr]|" + QUOTED_LINE + rb"|" + _ROWS)
+_CLOSE_GAPS = _ESCAPED + rb"|\\[nr]|" + QUOTED_LINE + rb"|" + _ROWS
+_CLOSELY = re.compile(_CLOSE_GAPS)
+_HALF_ESCAPED = rb"\\(?:u0{0,2}|x|u00[2-7]|x[2-7]|[01][0-7]?)?\Z|%(?:2|25)?[2-7]?\Z|&(?:#(?:x?[0-9a-fA-F]{0,3}))?\Z"
+_HALF_GAP = rb"\n[ \t]*[+|#>*]+[ \t]*\Z|\"[ \t]*\+[ \t\r\n]*\Z"
+_CLOSELY_TO_END = re.compile(b"|".join([_HALF_ESCAPED, _HALF_GAP, _CLOSE_GAPS, _ESCAPE, _UNFINISHED]))
 _ASCII_END = 0x7F
 _BASES = (16, 16, 16, 16, 10, 8)
 
@@ -84,3 +88,20 @@ def place_of_last(data: bytes, count: int, start: int) -> int:
         place -= 1
         count -= data[place] not in DROPPED and place not in hidden
     return place
+
+
+def fold_beginning_closely(data: bytes) -> bytes:
+    """Return what `fold_beginning` does, but with escaped characters as themselves and without what begins lines."""
+    return _CLOSELY_TO_END.sub(_unescaped, data).translate(_FOLDED, DROPPED)
+
+
+def place_of_last_closely(data: bytes, count: int, start: int) -> int:
+    """Return where the last `count` characters of `fold_beginning_closely(data[start:])` begin in the data."""
+    places: list[int] = []
+    for match in _CLOSELY_TO_END.finditer(data, start):
+        places += [place for place in range(start, match.start()) if data[place] not in DROPPED]
+        if _unescaped(match).translate(None, DROPPED):
+            places.append(match.start())
+        start = match.end()
+    places += [place for place in range(start, len(data)) if data[place] not in DROPPED]
+    return places[-count]

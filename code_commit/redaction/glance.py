@@ -125,26 +125,28 @@ class Glance:
                 yield data[max(0, place - self._around) : reach]
 
     def _escaped_witnesses(self, data: bytes) -> Iterator[int]:
-        for mark, pattern in self._telltales.items():
-            first = data.find(mark)
-            if first >= 0:
-                for match in pattern.finditer(data, first):
-                    yield match.start()
+        last = len(data) - 1
+        for mark, following, pattern in self._telltales:
+            place = data.find(mark, 0, last)
+            while place >= 0:
+                if data[place + 1] in following and pattern.match(data, place):
+                    yield place
+                place = data.find(mark, place + 1, last)
 
     @cached_property
-    def _telltales(self) -> dict[bytes, re.Pattern[bytes]]:
-        """By its first character, how an escaped witness looks: where one character is sure to begin, `re` is fast."""
+    def _telltales(self) -> list[tuple[bytes, bytes, re.Pattern[bytes]]]:
+        """How an escaped witness looks: its first character, what the second may be, and the whole."""
         codes = sorted({code for witness in self._witnesses for code in witness.codes})
         hexadecimal = (
             b"(?:" + b"|".join(b"%d[%s]" % (code >> 4, _either_case(b"%x" % (code & 15))) for code in codes) + b")"
         )
         octal = b"|".join(b"%03o" % code for code in codes)
         decimal = b"|".join(b"%d" % code for code in codes)
-        return {
-            b"\\": re.compile(rb"\\(?:(?:[uU]00|[xX])" + hexadecimal + b"|" + octal + b")"),
-            b"%": re.compile(rb"%(?:25)?" + hexadecimal),
-            b"&": re.compile(rb"&#(?:[xX]" + hexadecimal + b"|" + decimal + b")"),
-        }
+        return [
+            (b"\\", b"uUxX01", re.compile(rb"\\(?:(?:[uU]00|[xX])" + hexadecimal + b"|" + octal + b")")),
+            (b"%", b"234567", re.compile(rb"%(?:25)?" + hexadecimal)),
+            (b"&", b"#", re.compile(rb"&#(?:[xX]" + hexadecimal + b"|" + decimal + b")")),
+        ]
 
     def _number_runs(self, data: bytes) -> Iterator[bytes]:
         step = self._step

@@ -2,8 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
+from code_commit.redaction.dump_rows import first_row
 from code_commit.redaction.echo import Echo
-from code_commit.redaction.folding import DROPPED, fold_beginning, foldings, place_of_last
+from code_commit.redaction.folding import (
+    DROPPED,
+    fold_beginning,
+    fold_beginning_closely,
+    foldings,
+    place_of_last,
+    place_of_last_closely,
+)
 from code_commit.redaction.glance import Glance
 from code_commit.redaction.spellings import Form, Span, forms_of, mask_of, running_spellings, shows_in_rows
 
@@ -52,18 +60,33 @@ class Scan:
     def _meets_key(self, data: bytes) -> bool:
         return not self._is_sure or self._glance.meets_key(data)
 
-    def unfinished(self, data: bytes, start: int) -> tuple[int, int] | None:
-        """Return (position, characters read) of the first key from `start` on that may go on past the end, else None.
+    def unfinished(self, data: bytes, spans: Sequence[Span]) -> tuple[int, int] | None:
+        """Return (position, characters read) of the first key behind the spans that may go on past the end, else None.
 
-        The rows of a hex dump are not followed across pieces: a program writes such a row as one.
+        The last rows of a dump may be a part of one, keys that have been found in them too: what is beside their
+        numbers comes later.
         """
-        start = max(start, len(data) - self._window)
-        folded = fold_beginning(data[start:])
-        read = max(_shared_length(folded, spelling) for spelling in self._running)
-        first = place_of_last(data, read, start)
+        found_end = spans[-1][1] if spans else 0
+        start = max(found_end, len(data) - self._window)
+        first, read = self._running_key(data, start)
         while first > start and data[first - 1] in self._openings:
             first -= 1
+        rows = first_row(data, max(0, len(data) - self._window))
+        if rows < first:
+            first, read = min([rows, *(span[0] for span in spans if span[0] < rows < span[1])]), len(data) - rows
         return (first, read) if first < len(data) else None
+
+    def _running_key(self, data: bytes, start: int) -> tuple[int, int]:
+        folded = fold_beginning(data[start:])
+        read = max(_shared_length(folded, spelling) for spelling in self._running)
+        closely = fold_beginning_closely(data[start:])
+        if closely == folded:
+            return place_of_last(data, read, start), read
+        first = place_of_last(data, read, start)
+        read_closely = max(_shared_length(closely, spelling) for spelling in self._running)
+        if read_closely:
+            first = min(first, place_of_last_closely(data, read_closely, start))
+        return first, max(read, read_closely)
 
 
 def _dropped_beginning(secret: bytes) -> bytes:

@@ -25,8 +25,8 @@ class RedactingStream:
             return
         data = self._pending + piece if self._pending else piece
         spans = self._scan.spans(data)
-        end, read = self._scan.unfinished(data, spans[-1][1] if spans else 0) or (len(data), 0)
-        self._emit(data, spans, end)
+        end, read = self._scan.unfinished(data, spans) or (len(data), 0)
+        self._emit(data, [span for span in spans if span[1] <= end], end)
         self._pending = data[end:]
         self._shown = max(0, self._shown - end)
         if read < _SHORT_START and self._pending.endswith(b"\n"):
