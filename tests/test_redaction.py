@@ -169,6 +169,10 @@ def test_a_dump_shows_no_more_of_a_key_in_its_numbers_than_in_its_text(command, 
         assert key.encode()[-6:-2].hex() not in redacted.replace(" ", ""), before
 
 
+def test_a_piece_of_a_key_that_looks_like_a_row_s_offset_is_met():
+    assert Redactor(["a0e71a722152"]).redact_text('a0e7"\n  + "1"\n  + "\na722152 end') == "**********52 end"
+
+
 def test_what_is_nearly_a_key_takes_no_time():
     key = "".join(f"{number:02x}G" for number in range(55))
     redactor = Redactor([key])

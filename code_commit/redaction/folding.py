@@ -36,8 +36,9 @@ _ESCAPED = (
     rb"\\u00" + _HEX + rb"|\\x" + _HEX + rb"|%(?:25)?" + _HEX + rb"|&#x" + _HEX + rb";|&#([0-9]{2,3});|\\([01][0-7]{2})"
 )
 _ROWS = b"|".join(start + DUMP_ROW_START for start in (b"", rb"\|\r?", rb"<\r?"))
-_CLOSE_GAPS = _ESCAPED + rb"|\\[nr]|" + QUOTED_LINE + rb"|" + _ROWS
-_CLOSELY = re.compile(_CLOSE_GAPS)
+_IN_LINES = _ESCAPED + rb"|\\[nr]|" + QUOTED_LINE
+_CLOSE_GAPS = _IN_LINES + rb"|" + _ROWS
+_CLOSE_READINGS = (re.compile(_IN_LINES), re.compile(_CLOSE_GAPS))
 _HALF_ESCAPED = rb"\\(?:u0{0,2}|x|u00[2-7]|x[2-7]|[01][0-7]?)?\Z|%(?:2|25)?[2-7]?\Z|&(?:#(?:x?[0-9a-fA-F]{0,3}))?\Z"
 _HALF_GAP = rb"\n[ \t]*[+|#>*]+[ \t]*\Z|\"[ \t]*\+[ \t\r\n]*\Z"
 _CLOSELY_TO_END = re.compile(b"|".join([_HALF_ESCAPED, _HALF_GAP, _CLOSE_GAPS, _ESCAPE, _UNFINISHED]))
@@ -55,12 +56,14 @@ def fold(data: bytes) -> bytes:
 def foldings(data: bytes) -> Iterator[bytes]:
     """Yield the folded text in each way in which a piece of a key may be read from it.
 
-    Once with escaped characters as themselves, and without what begins the lines of one text. Once with what looks
-    like escape sequences, for one that broke off would take the key's first characters with it.
+    As it is; with escaped characters as themselves, and without what begins the lines of one text; and without what
+    begins the rows of a dump too (a piece of a key may look like a row's offset). All that also with what looks like
+    escape sequences, for one that broke off would take the key's first characters with it.
     """
     for text in [data, _COLOUR.sub(b"", data)] if b"\x1b" in data else [data]:
         yield text.translate(_FOLDED, DROPPED)
-        yield _CLOSELY.sub(_unescaped, text).translate(_FOLDED, DROPPED)
+        for reading in _CLOSE_READINGS:
+            yield reading.sub(_unescaped, text).translate(_FOLDED, DROPPED)
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
