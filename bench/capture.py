@@ -24,7 +24,7 @@ TEE = "sh -c 'build.sh | tee'"
 WORDS = ("buffer", "parser", "socket", "token", "index", "render", "queue", "cache", "frame", "codec", "widget", "scan")
 MESSAGES = (
     "src/{a}/{b}.c:{n}:{m}: warning: unused variable '{c}_{n}' [-Wunused-variable]",
-    "   Compiling {a}-{b} v{m}.{n}.0 (/home/user/work/{c})",
+    "   Compiling {a}-{b} v{m}.{n}.0 (/home/user/src/{c})",
     "error[E0{n}]: cannot borrow `*{a}.{b}` as mutable because it is also borrowed as immutable",
     "  --> crates/{a}/src/{b}.rs:{n}:{m}",
     "{n:5} |     let {a} = {b}.{c}(&mut self.{a}, {n})?;",
