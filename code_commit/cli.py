@@ -86,3 +86,27 @@ def _install_signal_handlers() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants to be left alone
             signal.signal(number, interrupt)
+    sys.unraisablehook = _interrupt_again
+
+
+_SWALLOWED_AGAIN_AFTER = 0.01  # seconds
+
+
+def _interrupt_again(swallowed: sys.UnraisableHookArgs) -> None:
+    """Send a signal once more that came where Python drops what is raised.
+
+    That is in a finalizer, or in the callback by which an import gives its lock back.
+    """
+    error = swallowed.exc_value
+    if not isinstance(error, Interrupted):
+        sys.__unraisablehook__(swallowed)
+        return
+    import _thread
+    import time
+
+    def send() -> None:
+        time.sleep(_SWALLOWED_AGAIN_AFTER)  # by then the main thread has left that place
+        os.kill(os.getpid(), number)
+
+    number = error.signal_number
+    _thread.start_new_thread(send, ())

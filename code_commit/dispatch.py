@@ -65,9 +65,12 @@ def _plain(act: Callable[[Project], int], wants_json: Callable[[], bool]) -> int
 
 
 def _run(options: dict[str, Any]) -> int:
-    from code_commit.commands.run import report_run
+    def act(project: Project, progress: Progress) -> int:  # loads when a signal's end can be reported
+        from code_commit.commands.run import report_run
 
-    return _reported("run", options, lambda project, progress: report_run(project, options, progress))
+        return report_run(project, options, progress)
+
+    return _reported("run", options, act)
 
 
 def _apply(options: dict[str, Any]) -> int:
@@ -89,10 +92,14 @@ def _prompt(options: dict[str, Any]) -> int:
 
 
 def _resume(options: dict[str, Any]) -> int:
-    from code_commit.commands.resume import report_resume
-
     run = options.pop("run", None) or ""
-    return _reported("run", options, lambda project, progress: report_resume(project, run, options, progress))
+
+    def act(project: Project, progress: Progress) -> int:
+        from code_commit.commands.resume import report_resume
+
+        return report_resume(project, run, options, progress)
+
+    return _reported("run", options, act)
 
 
 def _undo(options: dict[str, Any]) -> int:

@@ -1,5 +1,6 @@
 """What a command loads before it answers, and what a signal meets that comes that early."""
 
+import json
 import os
 import signal
 import subprocess
@@ -74,6 +75,23 @@ from code_commit.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 
+INTERRUPT_WHERE_PYTHON_DROPS_IT = """
+import os, signal, sys
+
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "code_commit.workflow":
+            Dying()
+
+sys.meta_path.insert(0, Interrupting())
+from code_commit.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def _python(script, arguments, root, **variables):
     # -I: what the environment loads (coverage, say) is not the command's
@@ -116,3 +134,23 @@ def test_a_signal_while_modules_load_ends_the_command_as_any_other(module, proje
 
     assert answer.returncode == 128 + signal.SIGINT
     assert answer.stderr == "code-commit: interrupted by SIGINT; every file is whole\n"
+
+
+def test_a_signal_in_a_finalizer_is_not_lost(project_folder):
+    (project_folder / "responses").mkdir()
+    (project_folder / "responses" / "1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    (project_folder / "build.sh").write_text("#!/bin/sh\nsleep 20\n")
+
+    answer = _python(INTERRUPT_WHERE_PYTHON_DROPS_IT, ["--model", "replay:responses"], project_folder)
+
+    assert answer.returncode == 128 + signal.SIGTERM
+    assert "interrupted by SIGTERM; every file is whole" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_signal_while_modules_load_is_told_in_json_too(project_folder):
+    arguments = ["--model", "replay:responses", "--json"]
+    answer = _python(INTERRUPT_AT, arguments, project_folder, INTERRUPT_AT="code_commit.commands.run")
+
+    assert answer.returncode == 128 + signal.SIGINT
+    assert json.loads(answer.stdout)["status"] == "interrupted"
