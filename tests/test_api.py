@@ -35,6 +35,15 @@ def test_a_run_that_fails_returns_its_record_too(answers, status, code, project_
     assert (record.status, record.exit_code) == (status, code)
 
 
+def test_runs_leave_no_descriptor_open(project_folder: Path):
+    model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    run(project_folder, model=model)
+    before = sorted(Path("/dev/fd").iterdir())
+    for _ in range(3):
+        assert run(project_folder, model=model).exit_code == 0
+    assert sorted(Path("/dev/fd").iterdir()) == before
+
+
 def test_a_run_that_cannot_begin_raises(project_folder: Path):
     with pytest.raises(NotSetUpError, match="no folder nowhere"):
         run(project_folder, model="replay:nowhere")

@@ -83,6 +83,8 @@ def begun(project: Project, command: Command, ready: Readiness, progress: Progre
     assert settings is not None  # noqa: S101 - no problem was found
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
     with ExitStack() as stack:
+        if ready.sandbox and ready.sandbox.namespace is not None:
+            stack.callback(os.close, ready.sandbox.namespace)  # a supervisor may run many in one process
         stack.enter_context(lock_tree(project))
         log = open_run_log(project, command, settings, ready.redactor, progress)
         log.record.model, log.record.base_url = str(ready.choice or ""), ready.base_url
