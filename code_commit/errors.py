@@ -7,6 +7,7 @@
       BuildError              5  build_error    build.sh could not be run, or broke a protected file
       ApplyError              5  build_error    the files could not be written; the tree is as it was before
       LogError                5  build_error    the run's log could not be written
+      OutputError             5  build_error    the record of a run that is over could not be printed
     Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
@@ -72,6 +73,13 @@ class LogError(CodeCommitError):
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(f"the log file {path} cannot be used: {error.strerror}; mend that, then run again")
+
+
+class OutputError(CodeCommitError):
+    """The record of a run that is over could not be printed; what the run did is done."""
+
+    exit_code = 5
+    status = "build_error"
 
 
 class Interrupted(KeyboardInterrupt):

@@ -55,6 +55,14 @@ def test_a_full_standard_output_is_told(root: Path):
     assert b"Traceback" not in done.stderr
 
 
+def test_a_record_that_cannot_be_printed_does_not_hide_that_the_run_changed_files(root: Path):
+    done = in_shell(root, ">/dev/full", "--json", "--model", "replay:agent-config/recorded")
+    assert done.returncode == 5
+    assert b"the run had ended with exit code 0: see agent-config/logs/" in done.stderr
+    assert (root / "ok.txt").read_text() == "ok\n"
+    assert status(root) == "success"
+
+
 def test_a_reader_that_goes_away_is_no_bug(root: Path):
     done = in_shell(root, "| head -c 1", "log", "--schema")
     assert done.returncode in (0, 141)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from code_commit.changes import RejectedResponseError
 from code_commit.commands.standard_output import print_bytes, wants_json
-from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError, OutputError
 from code_commit.json_documents import plain
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -41,7 +41,13 @@ def print_failure(error: BaseException, redactor: Redactor) -> None:
 
 
 def _print_record(record: RunRecord, progress: Progress) -> None:
-    print_bytes(progress.redactor.redact_json(plain(record)))
+    try:
+        print_bytes(progress.redactor.redact_json(plain(record)))
+    except NotSetUpError as error:
+        if not record.run:
+            raise
+        done = f"the run had ended with exit code {record.exit_code}: see {record.log_dir}/run.json"
+        raise OutputError(f"{error}; {done}") from error
 
 
 def _record_of_no_run(
