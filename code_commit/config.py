@@ -125,12 +125,31 @@ def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
     return f"there is no setting '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
 
 
+def _refuse_misspelt(variable: str, name: str) -> None:
+    import difflib
+
+    close = difflib.get_close_matches(name, OPTIONS, n=1, cutoff=_NEARLY)
+    if close:
+        meant = ENVIRONMENT_PREFIX + close[0].upper()
+        raise NotSetUpError(f"environment variable {variable} names no option; did you mean {meant}?")
+
+
+_NEARLY = 0.85
+
+
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings that `CODE_COMMIT_*` variables name. Raises NotSetUpError."""
+    """Return the settings that `CODE_COMMIT_*` variables name.
+
+    Raises NotSetUpError, also for a variable that is nearly one: a misspelt limit must not be no limit. Others may be
+    somebody else's.
+    """
     values = {}
     for variable, text in environment.items():
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if not variable.startswith(ENVIRONMENT_PREFIX) or name not in OPTIONS:
+        if not variable.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if name not in OPTIONS:
+            _refuse_misspelt(variable, name)
             continue
         try:
             values[name] = OPTIONS[name].parse(text)

@@ -126,6 +126,22 @@ def test_the_example_config_shows_every_setting_with_its_default():
             assert shown[name] == getattr(defaults, name), name
 
 
+@pytest.mark.parametrize(
+    "variable", ["CODE_COMMIT_MAX_COSTS", "CODE_COMMIT_MAXCOST", "CODE_COMMIT_SANBOX", "CODE_COMMIT_MODELS"]
+)
+def test_a_misspelt_variable_is_refused(variable, project):
+    with pytest.raises(NotSetUpError, match=f"{variable} names no option; did you mean CODE_COMMIT_"):
+        load_settings(project, {}, {variable: "1"})
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN", "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_HOME", "CODE_COMMIT_"],
+)
+def test_a_variable_of_somebody_else_is_passed_over(variable, project):
+    assert load_settings(project, {}, {variable: "1"}) == Settings()
+
+
 def test_settings_and_options_agree():
     assert set(OPTIONS) < {field.name for field in dataclasses.fields(Settings)}
     kinds = typing.get_type_hints(Settings)
