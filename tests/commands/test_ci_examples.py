@@ -73,7 +73,7 @@ def test_the_workflow_of_github_actions(answer, code, headline, root: Path, tmp_
     assert report.returncode == 0, report.stderr
     assert headline in (tmp_path / "summary.md").read_text().splitlines()[0]
     artifact = tmp_path / "repair"
-    assert steps["actions/upload-artifact@v5"]["with"]["path"] == "${{ runner.temp }}/repair"
+    assert steps["actions/upload-artifact@v6"]["with"]["path"] == "${{ runner.temp }}/repair"
     assert "<!doctype html>" in (artifact / "run.html").read_text().lower()
     assert len(list(artifact.glob("logs/*/run.json"))) == 1
     for path in [*artifact.rglob("*.*"), tmp_path / "summary.md"]:
