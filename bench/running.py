@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
 
 def run(benches: Iterable[tuple[str, Bench]], options: argparse.Namespace) -> int:
     """Run benchmarks and print their rows; the exit code is 1 when a target is missed."""
+    if options.plot and find_spec("matplotlib") is None:
+        sys.exit("--plot needs matplotlib: pip install -e '.[bench]'")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs ends and what was laid out goes
     began, load = time.monotonic(), os.getloadavg()[0]
     plan = Plan(options.folder, options.peers, options.quick)
