@@ -8,6 +8,7 @@ import sys
 
 from code_commit.errors import NotSetUpError
 from code_commit.options import OPTIONS
+from code_commit.terminal import terminal_width
 from code_commit.version import __version__
 
 TYPE_CHECKING = False
@@ -52,10 +53,7 @@ def _terminal_width() -> int:
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
-    try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
-    except (AttributeError, ValueError, OSError):
-        return 80
+    return terminal_width() or 80
 
 
 class _Parser(argparse.ArgumentParser):

@@ -3,13 +3,13 @@
 The values that the parser, the verification pass and the transaction hand to one another.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from code_commit.errors import CodeCommitError
+from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
 
@@ -123,22 +123,3 @@ class VerifiedChanges:
     @property
     def file_changes(self) -> Sequence[FileChange]:
         return [verified.change for verified in self.changes]
-
-
-def shown(text: str) -> str:
-    """Return a name or message so that it can be printed on one line of any terminal.
-
-    Control, format (invisible, direction-changing), surrogate, private and separator characters come out as
-    their escape; everything that a person can read stays.
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if char == " " or _is_readable(char) else _escape(char) for char in text)
-
-
-def _is_readable(char: str) -> bool:
-    return unicodedata.category(char)[0] not in "CZ"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")

@@ -5,10 +5,10 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
 from code_commit.keys import KEY_VARIABLES, ApiKey, Provider
 from code_commit.project import AGENT_CONFIG
+from code_commit.terminal import shown
 
 DEFAULT_MODELS: Mapping[Provider, str] = {
     "gemini": "gemini-4-argon",

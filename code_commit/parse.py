@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError, Violation, shown
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
+from code_commit.terminal import shown
 
 SHORTEST_FENCE = "^^^"
 _THINKING = re.compile(r"\s*<think>")

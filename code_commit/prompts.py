@@ -5,7 +5,6 @@ section is data: nothing here, and nothing that reads the response, looks for la
 """
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import system_prompts
 from code_commit.changes import FileChange, FileReplacement, Violation
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
+from code_commit.terminal import settle
 
 Layout = Literal["spec", "cached"]
 
@@ -140,52 +140,3 @@ def _read_ends(log_file: Path, window: int) -> tuple[str, str, int]:
 
 _RAW_BYTES_PER_LIMIT = 4
 """Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
-
-_ESCAPE = re.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~]?)"  # CSI (ECMA-48, 5.4)
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]?"
-)
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-
-
-def settle(output: bytes) -> str:
-    """Return what a terminal would finally show: no escapes, rewritten lines as they ended, broken UTF-8 replaced."""
-    text = output.decode("utf-8", "replace").replace("\r\n", "\n")
-    if not _REWRITES.search(text):
-        return text
-    return "\n".join(_settle_line(line) if _REWRITES.search(line) else line for line in text.split("\n"))
-
-
-_REWRITES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def _settle_line(line: str) -> str:
-    shown: list[str] = []
-    column = 0
-    line = _ESCAPE.sub(_erasure, line)
-    for part in re.split(r"([\r\b\x18])", line):
-        if part == "\r":
-            column = 0
-        elif part == "\b":
-            column = max(0, column - 1)
-        elif part == _ERASED:
-            del shown[column:]
-        else:
-            printable = _CONTROL.sub("", part)
-            shown += [" "] * (column - len(shown))
-            shown[column : column + len(printable)] = printable
-            column += len(printable)
-    return "".join(shown).rstrip(" ") if "\r" in line else "".join(shown)
-
-
-_ERASED = "\x18"
-"""CAN stands for "the rest of the line was erased" while a line is settled; a real one means nothing to a reader."""
-
-
-def _erasure(match: re.Match[str]) -> str:
-    if match[2] == "K" and match[1] in ("", "0"):
-        return _ERASED
-    if match[2] == "K" or (match[2] == "G" and match[1] in ("", "0", "1")):
-        return "\r" + _ERASED if match[2] == "K" else "\r"
-    return ""

@@ -12,7 +12,6 @@ from code_commit.prompts import (
     read_build_output,
     rejected_prompt,
     repair_prompt,
-    settle,
 )
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n")
@@ -88,30 +87,6 @@ def test_the_packaged_prompts_name_every_protected_file_of_the_specification():
     names = [".gitignore", "Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "UserSpecification.md"]
     for name in [*names, ".git", "agent-config", "target"]:
         assert name in text
-
-
-SETTLED = {
-    "plain": (b"a\nb\n", "a\nb\n"),
-    "colours": (b"\x1b[1;31merror\x1b[0m: x\n", "error: x\n"),
-    "link and title": (b"\x1b]8;;http://x\x07text\x1b]8;;\x1b\\\n\x1b]0;title\x07ok\n", "text\nok\n"),
-    "unfinished escape": (b"a\x1b[31\nb\x1b", "a\nb"),
-    "progress bar": (b"10%\r50%\r100%\ndone\n", "100%\ndone\n"),
-    "shorter rewrite": (b"downloading\rdone\n", "doneloading\n"),
-    "erased rewrite": (b"downloading\r\x1b[Kdone\n", "done\n"),
-    "erased line": (b"downloading\x1b[2K\rdone\n", "done\n"),
-    "bar that ends in a return": (b"50%\r100%\r\ndone\n", "100%\ndone\n"),
-    "line ends of Windows": (b"a\r\nb\r\n", "a\nb\n"),
-    "backspaces": (b"abc\b\bX\n", "aXc\n"),
-    "broken UTF-8": (b"\xff\xfe x\xc3\n", "\ufffd\ufffd x\ufffd\n"),
-    "control characters": (b"a\x00b\x07c\x0c\n", "abc\n"),
-    "tabs stay": (b"a\tb\n", "a\tb\n"),
-    "no final newline": (b"a\r\x1b[Kb", "b"),
-}
-
-
-@pytest.mark.parametrize(("output", "text"), SETTLED.values(), ids=SETTLED)
-def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
-    assert settle(output) == text
 
 
 def test_the_whole_output_is_kept_up_to_the_limit(tmp_path):

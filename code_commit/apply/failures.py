@@ -3,8 +3,8 @@
 import errno
 from collections.abc import Sequence
 
-from code_commit.changes import shown
 from code_commit.errors import ApplyError
+from code_commit.terminal import shown
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full: free some space",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.record import FolderStep
 from code_commit.apply.tree import Tree, folder_of, folders_above, parts
-from code_commit.changes import shown
 from code_commit.errors import ApplyError
+from code_commit.terminal import shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState, FolderStep, Record
 from code_commit.apply.snapshots import first_folders, load_layers, read_original
 from code_commit.apply.tree import Tree
-from code_commit.changes import Action, shown
+from code_commit.changes import Action
 from code_commit.errors import ApplyError
 from code_commit.project import Project
+from code_commit.terminal import shown
 
 
 @dataclass(frozen=True, slots=True)

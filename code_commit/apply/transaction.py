@@ -35,8 +35,8 @@ from code_commit.apply.snapshots import (
 )
 from code_commit.apply.staging import BESIDE_FOLDER, JOURNAL, Staging, new_name
 from code_commit.apply.tree import folder_of
-from code_commit.changes import shown
 from code_commit.errors import ApplyError
+from code_commit.terminal import shown
 
 ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 

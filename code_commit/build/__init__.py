@@ -15,10 +15,10 @@ from code_commit.build.protected import lasting_paths, protected_paths
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.build.signals import DeferredSignals
 from code_commit.build.supervise import Ending, supervise
-from code_commit.changes import shown
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.run_record import BuildResult
+from code_commit.terminal import shown
 
 __all__ = ["Sandbox", "build_environment", "choose_sandbox", "harden_process", "run_build"]
 

@@ -9,9 +9,9 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from code_commit.changes import shown
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.terminal import shown
 
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
 from code_commit.commands.standard_output import show_diff
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
@@ -15,6 +14,7 @@ from code_commit.preflight import check_tree
 from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_record import RunRecord
+from code_commit.terminal import shown
 from code_commit.workflow import DRY_RUN, build_project, change_files, verify_response
 
 

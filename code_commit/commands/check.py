@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from code_commit.changes import shown
-from code_commit.commands.standard_output import print_bytes, terminal_width
+from code_commit.commands.standard_output import print_bytes
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Readiness, check_project
 from code_commit.project import Project
+from code_commit.terminal import shown, terminal_width
 
 
 def report_check(project: Project, options: Mapping[str, Any], *, as_json: bool) -> int:

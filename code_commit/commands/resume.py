@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import changed_since, lock_tree
-from code_commit.changes import shown
 from code_commit.commands.run import job_of, load_ahead, repair_interrupted_apply, rolled_back
 from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
@@ -22,6 +21,7 @@ from code_commit.progress import Progress
 from code_commit.project import Project, log_folders
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord, Status, load_run_record
+from code_commit.terminal import shown
 from code_commit.workflow import run_workflow
 
 RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})

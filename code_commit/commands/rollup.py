@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.config import Settings, load_settings
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import find_git
@@ -33,6 +32,7 @@ from code_commit.rollup import (
     walk_files,
     write_rollup,
 )
+from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, CHANGED, UNREADABLE)
 _NAMES_SHOWN = 5

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.config import ENVIRONMENT_PREFIX, load_settings
 from code_commit.errors import NotSetUpError
 from code_commit.options import OPTIONS
 from code_commit.project import Project, read_regular_file
+from code_commit.terminal import shown
 
 
 def wants_json(project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> bool:
@@ -40,13 +40,6 @@ def print_bytes(data: bytes) -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's own end would fail too
         raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
-
-
-def terminal_width() -> int | None:
-    """Return the columns of the terminal on standard output; None where there is none."""
-    with suppress(OSError, ValueError):
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    return None
 
 
 def show_diff(diff_file: Path) -> None:

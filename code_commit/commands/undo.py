@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import lock_tree, restore
-from code_commit.changes import shown
 from code_commit.commands.run import repair_interrupted_apply
 from code_commit.config import load_settings
 from code_commit.diff import FileEdit
@@ -14,6 +13,7 @@ from code_commit.progress import Progress
 from code_commit.project import Project, log_folders
 from code_commit.run_log import open_run_log
 from code_commit.run_record import RunRecord, load_run_record
+from code_commit.terminal import shown
 
 
 def report_undo(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> int:

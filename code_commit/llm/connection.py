@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 import httpcore
 import httpx
 
-from code_commit.changes import shown
 from code_commit.errors import LLMError
 from code_commit.exchange import RequestBody
 from code_commit.llm.json_values import parse_json
 from code_commit.llm.pace import Pace
 from code_commit.llm.wire import Deadline, Wire
+from code_commit.terminal import shown
 
 FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early", "gone"]
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.errors import LLMError
 from code_commit.llm.connection import PassingFailure, Reply
 from code_commit.llm.json_values import list_of, member, text_of
 from code_commit.llm.pace import Pace
 from code_commit.llm.waiting import asked_delay
+from code_commit.terminal import shown
 
 LONGEST_MESSAGE = 600
 _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for

@@ -2,11 +2,11 @@
 
 from typing import Self
 
-from code_commit.changes import shown
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
+from code_commit.terminal import shown
 
 
 class ReplayLLM:

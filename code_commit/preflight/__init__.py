@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from code_commit.build import Sandbox, choose_sandbox
-from code_commit.changes import shown
 from code_commit.config import Settings, load_settings
 from code_commit.errors import NotSetUpError
 from code_commit.git import ask_git, find_git
@@ -27,6 +26,7 @@ from code_commit.preflight.questions import (
 from code_commit.project import BUILD_SCRIPT, Project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
+from code_commit.terminal import shown
 
 T = TypeVar("T")
 

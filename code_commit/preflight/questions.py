@@ -7,7 +7,6 @@ from pathlib import Path
 
 from code_commit.apply import is_locked, needs_recovery
 from code_commit.build.command import build_command
-from code_commit.changes import shown
 from code_commit.config import Settings
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
@@ -16,6 +15,7 @@ from code_commit.llm import explain_misfit
 from code_commit.model_choice import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_regular_file
 from code_commit.redaction import Redactor
+from code_commit.terminal import shown
 from code_commit.verify import ignored_paths
 
 

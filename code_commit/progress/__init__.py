@@ -6,15 +6,14 @@ name nor a build's output can give orders to the terminal.
 
 from __future__ import annotations  # a command that runs nothing prints without loading the run's record
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from code_commit.changes import shown
 from code_commit.redaction import Redactor
+from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:
     from code_commit.progress.live_region import LiveRegion
@@ -92,8 +91,3 @@ class Progress:
 
 
 _PHASES: dict[Event, str] = {"asking": "asking {model}", "retrying": "asking {model}", "building": "running build.sh"}
-
-
-def is_live_terminal(stream: TextIO) -> bool:
-    """Tell whether a line can be redrawn there."""
-    return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")

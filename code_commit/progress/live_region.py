@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from code_commit.progress.step_lines import duration
+from code_commit.terminal import ESCAPE_SEQUENCE
 
 _REDRAWS_PER_SECOND = 5
 _KEPT_CHARACTERS = 1000
@@ -77,14 +78,8 @@ class LiveRegion:
 
 def last_line(output: str) -> str:
     """Return the last line of a piece of a build's output that says something, as a terminal would show it."""
-    lines = re.split(r"[\r\n]+", _ESCAPE_SEQUENCE.sub("", output).replace("\t", " "))
+    lines = re.split(r"[\r\n]+", re.sub(ESCAPE_SEQUENCE, "", output).replace("\t", " "))
     return next((line for line in reversed(lines) if line.strip()), "")
-
-
-_ESCAPE_SEQUENCE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[PX\]^_][^\x07\x1b\n]*(?:\x07|\x1b\\|\Z)|\x1b(?!\[)[ -/]*[0-~]|\x1b\[?[0-?]*\Z"
-)
-"""CSI, the strings OSC, DCS, SOS, PM and APC, the shorter ones (ECMA-48, section 5), and what a piece cuts off."""
 
 
 def _without_marks(text: str) -> str:

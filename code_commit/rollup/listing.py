@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from code_commit.changes import shown
 from code_commit.errors import NotSetUpError
 from code_commit.git import NOT_A_REPOSITORY, ask_git
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess

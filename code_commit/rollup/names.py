@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from code_commit.changes import shown
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG
 from code_commit.redaction import Redactor
 from code_commit.rollup.summary import KEY_FILE, ODD_NAME, OTHER_REPOSITORY, OUTSIDE, REVEALS_KEY, Rollup
+from code_commit.terminal import shown
 
 LOCK_FILE_LIMIT = 64 * 1024
 """Bytes: what a package manager writes beyond them says nothing that is worth its tokens."""

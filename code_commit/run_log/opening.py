@@ -4,7 +4,6 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from code_commit.changes import shown
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.json_documents import plain
@@ -12,6 +11,7 @@ from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.redaction import Redactor
 from code_commit.run_log.run_log import RunLog
 from code_commit.run_record import Command, RunListener, RunRecord, utc_timestamp
+from code_commit.terminal import shown
 from code_commit.version import __version__
 
 

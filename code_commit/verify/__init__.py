@@ -15,11 +15,11 @@ from code_commit.changes import (
     RejectedResponseError,
     VerifiedChange,
     VerifiedChanges,
-    shown,
 )
 from code_commit.errors import ApplyError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions
 from code_commit.verify.content import find_content_fault, read_umask, verified_change
 from code_commit.verify.findings import Findings

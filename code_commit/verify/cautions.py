@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from code_commit.changes import VerifiedChange, shown
+from code_commit.changes import VerifiedChange
+from code_commit.terminal import shown
 
 _CI = (
     r"\.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea)/"

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from code_commit.changes import shown
 from code_commit.project import Project
+from code_commit.terminal import shown
 from code_commit.verify.links import find_protected_inodes
 from code_commit.verify.mounts import mount_points_below
 from code_commit.verify.paths import Fault

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from code_commit.changes import FileChange, Violation, shown
+from code_commit.changes import FileChange, Violation
+from code_commit.terminal import shown
 from code_commit.verify.ignore_files import UnansweredError
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from code_commit.changes import shown
 from code_commit.git import ask_git
 from code_commit.project import Project
+from code_commit.terminal import shown
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from code_commit.changes import shown
 from code_commit.commands.build_scripts.hooks import find_pre_commit
 from code_commit.commands.build_scripts.kind import Kind
 from code_commit.commands.build_scripts.native import find_autotools, find_cmake, find_just, find_make, find_meson
@@ -21,6 +20,7 @@ from code_commit.commands.build_scripts.others import (
 )
 from code_commit.commands.build_scripts.python import find_python, find_python_files
 from code_commit.project import AGENT_CONFIG
+from code_commit.terminal import shown
 
 _FINDERS: tuple[Callable[[Path], Kind | None], ...] = (
     find_python,

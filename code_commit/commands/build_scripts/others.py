@@ -4,8 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
-from code_commit.changes import shown
 from code_commit.commands.build_scripts.kind import Kind, first_file, install_once, members, read_object, read_text
+from code_commit.terminal import shown
 
 _SIMPLE: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("Rust", ("Cargo.toml",), ("cargo test --workspace",)),

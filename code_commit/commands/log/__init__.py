@@ -5,9 +5,9 @@ import json
 from code_commit.commands.log.description import describe
 from code_commit.commands.log.runs import find_run, read_runs
 from code_commit.commands.log.table import table
-from code_commit.commands.standard_output import terminal_width
 from code_commit.project import Project
 from code_commit.run_record import run_record_schema
+from code_commit.terminal import terminal_width
 
 
 def log_command(project: Project, run: str | None, *, schema: bool) -> str:

@@ -3,11 +3,10 @@
 import os
 from collections.abc import Iterator
 
-from code_commit.changes import shown
 from code_commit.commands.log.runs import status_of
 from code_commit.project import Project
-from code_commit.prompts import settle
 from code_commit.run_record import Attempt, RunRecord, Totals
+from code_commit.terminal import settle, shown
 
 _BUILD_TAIL_LINES = 12
 _BUILD_TAIL_BYTES = 8192

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from code_commit.changes import shown
 from code_commit.commands.log.runs import UnreadableRun, status_of
 from code_commit.project import LOG_FOLDER_SUFFIX
 from code_commit.run_record import RunRecord
+from code_commit.terminal import shown
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "TOKENS", "COST", "SECONDS", "MODEL")
 _NUMBERS = ("TRIES", "FILES", "TOKENS", "COST", "SECONDS")

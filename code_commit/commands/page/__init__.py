@@ -15,12 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.commands.page.colours import style_rules
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
 from code_commit.json_documents import plain
 from code_commit.run_record import load_run_record
+from code_commit.terminal import shown
 
 
 def render_page(logged: LoggedRun, start: Path) -> bytes:

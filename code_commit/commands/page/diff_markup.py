@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from code_commit.changes import shown
 from code_commit.commands.page.highlight import Highlighter, Piece, line_markup
 from code_commit.commands.page.patience import Patience
 from code_commit.commands.page.side_by_side import MOST_SECONDS, Group, Row, Side, side_by_side, text_of
 from code_commit.commands.page.unified import DiffLine, FileDiff, Hunk
+from code_commit.terminal import shown
 
 MOST_FILES = 1_000
 MOST_FILE_SHARE = 0.6

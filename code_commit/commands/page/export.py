@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.changes import shown
 from code_commit.commands.log.runs import find_run, list_runs, status_of
 from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
@@ -15,6 +14,7 @@ from code_commit.json_documents import plain
 from code_commit.keys import find_secrets
 from code_commit.project import Project, log_folders
 from code_commit.redaction import Redactor
+from code_commit.terminal import shown
 
 PAGE = "page.html"
 """What the page is named in the run's log folder, where no other file was asked for."""

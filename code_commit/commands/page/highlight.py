@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from code_commit.changes import shown
 from code_commit.commands.page.patience import Patience
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

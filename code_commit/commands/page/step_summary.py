@@ -6,7 +6,6 @@ Foreign text stands in code spans and in one fenced block only, each with more b
 import re
 from collections.abc import Iterator, Sequence
 
-from code_commit.changes import shown
 from code_commit.commands.page.excerpt import read_excerpt
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.outcome import headline_of, outcome_of, summary_of
@@ -14,6 +13,7 @@ from code_commit.commands.page.result import read_result
 from code_commit.commands.page.terminal import terminal_lines
 from code_commit.diff import diff_file
 from code_commit.run_record import Attempt, RunRecord
+from code_commit.terminal import shown
 
 TAIL_LINES = 60
 TAIL_BYTES = 16_000

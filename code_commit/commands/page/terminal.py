@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from code_commit.commands.page.colours import class_of, nearest
 from code_commit.commands.page.highlight import visible
+from code_commit.terminal import ESCAPE_SEQUENCE
 
 MOST_COLUMNS = 4_000
 """Characters of a line that are shown."""
@@ -45,10 +46,7 @@ Run = tuple[str, Style]
 _Cell = tuple[str, Style]
 
 _TOKEN = re.compile(
-    r"(?P<csi>(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~]?))"  # ECMA-48, 5.4
-    r"|(?P<string>(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n]*?(?:\x07|\x1b\\|\x9c|(?=\n)|\Z))"  # OSC, DCS, SOS, PM, APC
-    r"|(?P<escape>\x1b[ -/]*[0-~]?)"
-    r"|(?P<control>[\x00-\x08\x0b-\x1f\x7f-\x9f])"
+    ESCAPE_SEQUENCE + r"|(?P<control>[\x00-\x08\x0b-\x1f\x7f-\x9f])"
     r"|(?P<line>\n)"
     r"|(?P<text>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
 )

@@ -1,0 +1,86 @@
+"""What a terminal makes of text: escape sequences, what it finally shows, what is safe to print there, its width."""
+
+import os
+import re
+import sys
+import unicodedata
+from contextlib import suppress
+from typing import TextIO
+
+ESCAPE_SEQUENCE = (
+    r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~]?)"  # CSI (ECMA-48, 5.4)
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n]*?(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]?"
+)
+"""Control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, unfinished ones too."""
+
+_REWRITES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+
+_ERASED = "\x18"
+"""CAN stands for "the rest of the line was erased" while a line is settled; a real one means nothing to a reader."""
+
+
+def settle(output: bytes) -> str:
+    """Return what a terminal would finally show: no escapes, rewritten lines as they ended, broken UTF-8 replaced."""
+    text = output.decode("utf-8", "replace").replace("\r\n", "\n")
+    if not _REWRITES.search(text):
+        return text
+    return "\n".join(_settle_line(line) if _REWRITES.search(line) else line for line in text.split("\n"))
+
+
+def _settle_line(line: str) -> str:
+    cells: list[str] = []
+    column = 0
+    line = re.sub(ESCAPE_SEQUENCE, _erasure, line)
+    for part in re.split(r"([\r\b\x18])", line):
+        if part == "\r":
+            column = 0
+        elif part == "\b":
+            column = max(0, column - 1)
+        elif part == _ERASED:
+            del cells[column:]
+        else:
+            printable = _CONTROL.sub("", part)
+            cells += [" "] * (column - len(cells))
+            cells[column : column + len(printable)] = printable
+            column += len(printable)
+    return "".join(cells).rstrip(" ") if "\r" in line else "".join(cells)
+
+
+def _erasure(match: re.Match[str]) -> str:
+    final, parameters = match["final"], match["parameters"]
+    if final == "K":
+        return _ERASED if parameters in ("", "0") else "\r" + _ERASED
+    return "\r" if final == "G" and parameters in ("", "0", "1") else ""
+
+
+def shown(text: str) -> str:
+    """Return a name or message so that it can be printed on one line of any terminal.
+
+    Control, format (invisible, direction-changing), surrogate, private and separator characters come out as
+    their escape; everything that a person can read stays.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if char == " " or _is_readable(char) else _escape(char) for char in text)
+
+
+def _is_readable(char: str) -> bool:
+    return unicodedata.category(char)[0] not in "CZ"
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal on standard output; None where there is none."""
+    with suppress(AttributeError, OSError, ValueError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    return None
+
+
+def is_live_terminal(stream: TextIO) -> bool:
+    """Tell whether a line can be redrawn there."""
+    return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")
