@@ -11,7 +11,6 @@ from typing import Any
 
 from code_commit.config import Settings, load_settings
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.git import find_git
 from code_commit.keys import find_secrets, load_keys
 from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
 from code_commit.model_choice import choose_model
@@ -19,22 +18,18 @@ from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
 from code_commit.rollup import (
-    CHANGED,
     EXCLUDED,
     LOCK_FILE_LIMIT,
     REVEALS_KEY,
     UNREADABLE,
-    Listing,
     Rollup,
     fit_names,
     list_files,
-    match_plainly,
-    walk_files,
     write_rollup,
 )
 from code_commit.terminal import shown
 
-_WARNED = (REVEALS_KEY, CHANGED, UNREADABLE)
+_WARNED = (REVEALS_KEY, UNREADABLE)
 _NAMES_SHOWN = 5
 
 
@@ -66,33 +61,29 @@ def report_rollup(project: Project, selection: Selection, options: Mapping[str, 
 
 def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple[Rollup, list[str]]:
     """Write the rollup; return what it holds and what is to be warned of. Raises NotSetUpError."""
-    listing = _list(project, selection.pathspecs)
+    paths, warnings = _list(project, selection.pathspecs)
     rollup = Rollup()
-    names = fit_names(listing.paths, redactor, rollup)
-    if selection.exclude:
-        excluded = _match(selection.exclude, names)
-        for name in sorted(excluded):
-            rollup.leave_out(EXCLUDED, name)
-        names = [name for name in names if name not in excluded]
+    names = fit_names(paths, rollup)
+    excluded = _match(selection.exclude, names)
+    for name in sorted(excluded):
+        rollup.leave_out(EXCLUDED, name)
+    names = [name for name in names if name not in excluded]
     write_rollup(project, names, redactor, rollup, selection.lock_file_limit)
-    return rollup, [*listing.warnings, *_file_warnings(rollup)]
+    return rollup, [*warnings, *_file_warnings(rollup)]
 
 
-def _list(project: Project, pathspecs: Sequence[str]) -> Listing:
+def _list(project: Project, pathspecs: Sequence[str]) -> tuple[list[str], list[str]]:
     if project.git is not None:
         return list_files(project.root, pathspecs)
-    if find_git() is not None:
-        from code_commit.verify.ignored import empty_repository
+    from code_commit.verify.ignored import empty_repository
 
-        with empty_repository() as repository:
-            return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
-    from code_commit.verify import ignored_paths
-
-    listing = walk_files(project.root, lambda paths: ignored_paths(project, paths))
-    return Listing(match_plainly(listing.paths, pathspecs), listing.warnings)
+    with empty_repository() as repository:
+        return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
 
 
 def _match(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    if not patterns:
+        return set()
     from code_commit.verify.ignore_files import UnansweredError
     from code_commit.verify.ignored import match_patterns
 

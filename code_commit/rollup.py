@@ -1,0 +1,214 @@
+"""The code rollup: the text files of the project in one file, each after a line that names it, sorted by path.
+
+--- src/main.rs ---
+fn main() {}
+"""
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from code_commit.errors import NotSetUpError
+from code_commit.git import NOT_A_REPOSITORY, ask_git
+from code_commit.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG, Project
+from code_commit.redaction import Redactor
+from code_commit.terminal import shown
+
+BINARY = "binary"
+EXCLUDED = "excluded"
+KEY_FILE = "key file"
+LINK = "link"
+OTHER_REPOSITORY = "submodule or other repository"
+REVEALS_KEY = "holds an API key"
+UNREADABLE = "unreadable"
+
+LOCK_FILE_LIMIT = 64 * 1024
+"""Bytes: what a package manager writes beyond them says nothing that is worth its tokens."""
+
+_LOCK_FILE_NAMES = """
+    .terraform.lock.hcl Cargo.lock Cartfile.resolved Gemfile.lock MODULE.bazel.lock Package.resolved Pipfile.lock
+    Podfile.lock bun.lock composer.lock conda-lock.yml deno.lock flake.lock go.sum go.work.sum gradle.lockfile mix.lock
+    npm-shrinkwrap.json package-lock.json packages.lock.json pdm.lock pixi.lock pnpm-lock.yaml poetry.lock pubspec.lock
+    pylock.toml rebar.lock stack.yaml.lock uv.lock yarn.lock
+"""
+_LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
+_KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
+_LARGEST = 10
+_BINARY_SHOWS_IN = 8000  # bytes, as git has it
+
+
+@dataclass(slots=True)
+class Rollup:
+    """What became of each file: in the rollup with its size, or left out for a reason."""
+
+    files: int = 0
+    bytes: int = 0
+    characters: int = 0
+    largest: list[tuple[int, str]] = field(default_factory=list)
+    """The bytes and names of the largest files, the largest first."""
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+    """For each reason the files, and a detail where there is one."""
+
+    def add(self, name: str, size: int, section: str) -> None:
+        self.files += 1
+        self.characters += len(section)
+        self.largest = sorted([*self.largest, (size, name)], key=lambda file: -file[0])[:_LARGEST]
+
+    def leave_out(self, reason: str, name: str, detail: str = "") -> None:
+        self.left_out.setdefault(reason, {})[name] = detail
+
+    def left_out_line(self) -> str:
+        """Return the reasons with their counts in one line, "" where nothing was left out."""
+        counts = [f"{reason} {len(names)}" for reason, names in sorted(self.left_out.items())]
+        return f"left out: {', '.join(counts)}" if counts else ""
+
+
+class _UnfitFileError(Exception):
+    """A file that the rollup does without."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+    """Ask git which files it tracks or would track, `options` standing before its command; return its warnings too.
+
+    The paths are relative to the root, in the order of their bytes; a folder that git does not enter ends in "/".
+    Raises NotSetUpError with git's complaint.
+    """
+    question = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
+    answer = ask_git([*options, *question], root)
+    complaint = answer.stderr.decode("utf-8", "replace").strip()
+    if answer.returncode != 0:
+        hint = "; a PATHSPEC is a path or a pattern of this project" if answer.returncode == NOT_A_REPOSITORY else ""
+        raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
+    paths = sorted(set(answer.stdout.split(b"\0")) - {b""})
+    warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
+    return [path.decode("utf-8", "surrogateescape") for path in paths], warnings
+
+
+def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
+    """Return the names that may stand in the rollup; the others go into `rollup`, except those of agent-config."""
+    names = []
+    for path in paths:
+        if path.startswith(f"{AGENT_CONFIG}/"):
+            continue
+        reason = _fault_of_name(path)
+        if reason:
+            rollup.leave_out(reason, path)
+        else:
+            names.append(path)
+    return names
+
+
+def _fault_of_name(path: str) -> str | None:
+    if path.startswith("../"):
+        return "outside of this folder"
+    if path.endswith("/"):
+        return OTHER_REPOSITORY
+    if shown(path) != path:
+        return "unprintable name"
+    return KEY_FILE if path.rpartition("/")[2] in _KEY_FILES else None
+
+
+def write_rollup(
+    project: Project,
+    names: Collection[str],
+    redactor: Redactor,
+    rollup: Rollup,
+    lock_file_limit: int = LOCK_FILE_LIMIT,
+) -> None:
+    """Write agent-config/codeRollup.txt from the files of these names, and into `rollup` what came of each.
+
+    The rollup before it stays until the new one is whole. Raises NotSetUpError, and leaves it, when no file is left or
+    the new one cannot be written. It is not synced: after a power cut it is made again.
+    """
+    try:
+        project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        with _replaced(project.codebase_file) as output:
+            for name, size, section in _sections(project.root, names, redactor, rollup, lock_file_limit):
+                rollup.add(name, size, section)
+                rollup.bytes += output.write(section.encode())
+            if not rollup.files:
+                left_out = rollup.left_out_line()
+                raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
+    except OSError as error:
+        message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
+        raise NotSetUpError(message) from error
+
+
+def _sections(
+    root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup, lock_file_limit: int
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the name of each file that is fit, its bytes and its part of the rollup."""
+    folders = {name.rpartition("/")[0] for name in names}
+    behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}
+    for name in names:
+        if name.rpartition("/")[0] in behind_links:
+            rollup.leave_out(LINK, name, "behind a link")
+            continue
+        try:
+            content = _read(root / name, lock_file_limit)
+            section = _section(name, content, redactor)
+        except _UnfitFileError as fault:
+            rollup.leave_out(fault.reason, name, fault.detail)
+        except (FileNotFoundError, NotADirectoryError):
+            rollup.leave_out("deleted", name)
+        except OSError as error:
+            rollup.leave_out(UNREADABLE, name, str(error.strerror))
+        else:
+            yield name, len(content), section
+
+
+def _read(path: Path, lock_file_limit: int) -> bytes:
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        raise _UnfitFileError(LINK)
+    if stat.S_ISDIR(status.st_mode):
+        raise _UnfitFileError(OTHER_REPOSITORY)
+    if not stat.S_ISREG(status.st_mode):  # to open a FIFO may wait for ever
+        raise _UnfitFileError("no regular file")
+    if status.st_size > lock_file_limit and path.name in _LOCK_FILES:
+        raise _UnfitFileError("large lock file", f"{status.st_size:,} bytes")
+    with path.open("rb") as file:
+        beginning = file.read(_BINARY_SHOWS_IN)
+        if b"\0" in beginning:
+            raise _UnfitFileError(BINARY)
+        return beginning + file.read()
+
+
+def _section(name: str, content: bytes, redactor: Redactor) -> str:
+    if b"\0" in content:
+        raise _UnfitFileError(BINARY)
+    if content.startswith(b"-----BEGIN ") and b"PRIVATE KEY" in content[:64]:
+        raise _UnfitFileError(KEY_FILE, "a private key")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise _UnfitFileError("not UTF-8") from None
+    section = f"--- {name} ---\n{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
+    if redactor.reveals_key(section):
+        raise _UnfitFileError(REVEALS_KEY)
+    return section
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[BinaryIO]:
+    """Give the new file to write, mode 0600; it takes the place of the one before when no error comes."""
+    new = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+            yield file
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
