@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.options import OPTIONS
-from code_commit.project import AGENT_CONFIG, Project, read_regular_file
+from code_commit.project import AGENT_CONFIG, Project
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from code_commit.errors import NotSetUpError
-from code_commit.project import AGENT_CONFIG, Project, read_regular_file
+from code_commit.files import read_regular_file
+from code_commit.project import AGENT_CONFIG, Project
 
 Provider = Literal["gemini", "openai", "anthropic", "chat", "replay"]
 

@@ -1,13 +1,12 @@
 """The local project: its root, its git work tree if it has one, and the files of agent-config."""
 
-import errno
 import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.git import ask_git, find_git
 
 AGENT_CONFIG = "agent-config"
@@ -94,15 +93,6 @@ def log_folders(project: Project) -> list[Path]:
     """Return the folders of all runs, oldest first; a second one of the same second has a number behind the time."""
     matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
     return [folder for match, folder in sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))]
-
-
-def read_regular_file(path: Path) -> bytes:
-    """Return a file's content. Raises OSError, also for what is no file: a FIFO would be waited for without end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        return file.read()
 
 
 def read_text(path: Path, purpose: str) -> str:

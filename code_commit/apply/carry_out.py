@@ -11,8 +11,8 @@ from code_commit.apply.recovery import TRANSACTION_FOLDER
 from code_commit.apply.snapshots import first_folders, load_layers
 from code_commit.apply.staging import Staging
 from code_commit.apply.transaction import Transaction
-from code_commit.apply.tree import Tree
 from code_commit.changes import VerifiedChange, VerifiedChanges
+from code_commit.files import Tree
 from code_commit.project import AGENT_CONFIG, Project
 
 

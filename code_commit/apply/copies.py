@@ -11,14 +11,15 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from io import FileIO
 from typing import NamedTuple
 
-from code_commit.apply.durable import holds, read_attributes, set_owner_and_mode, write_new_file
+from code_commit.apply.durable import holds, read_attributes, set_owner_and_mode
 from code_commit.apply.failures import changed_under_us
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState
 from code_commit.apply.staging import Staging, new_name, old_name
-from code_commit.apply.tree import OpenFile
+from code_commit.files import NotAFileError, write_new_file
 
 NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -50,16 +51,13 @@ def keep_original(staging: Staging, slot: Slot, write: Write, *, sync: bool) -> 
         if staging.tree.look(write.path) is not None:
             raise changed_under_us(write.path)
         return None
-    original = _open_as_planned(staging, write)
-    try:
-        attributes = read_attributes(original.descriptor)
+    with _open_as_planned(staging, write) as original:
+        attributes = read_attributes(original.fileno())
         copy = (staging.area(slot.area), old_name(slot.position))
         now = _link_or_copy(staging, write, original, attributes, copy)
         if sync:
-            os.fsync(original.descriptor)
+            os.fsync(original.fileno())
         return Kept(_identity(now), (now.st_uid, now.st_gid), attributes)
-    finally:
-        os.close(original.descriptor)
 
 
 def stage_new(staging: Staging, slot: Slot, write: Write, kept: Kept | None, *, sync: bool) -> FileState | None:
@@ -101,34 +99,29 @@ def check_untouched(staging: Staging, write: Write, kept: Kept | None) -> None:
             return
         raise changed_under_us(write.path)
     if _identity(now) != kept.identity:
-        os.close(_open_as_planned(staging, write).descriptor)
+        _open_as_planned(staging, write).close()
 
 
-def _open_as_planned(staging: Staging, write: Write) -> OpenFile:
+def _open_as_planned(staging: Staging, write: Write) -> FileIO:
     """Open the file that the write is about. Raises ChangedUnderUsError where it is another now."""
     try:
         file = staging.tree.open_file(write.path)
-    except (FileNotFoundError, NotADirectoryError):
-        file = None
-    if file is None:
-        raise changed_under_us(write.path)
-    try:
-        now, old = file.state, write.old or b""
-        if stat.S_IMODE(now.st_mode) == write.old_mode and now.st_size == len(old) and holds(file.descriptor, old):
-            return file
-    except BaseException:
-        os.close(file.descriptor)
-        raise
-    os.close(file.descriptor)
+    except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
+        raise changed_under_us(write.path) from error
+    now, old = os.fstat(file.fileno()), write.old or b""
+    if stat.S_IMODE(now.st_mode) == write.old_mode and now.st_size == len(old) and holds(file, old):
+        return file
+    file.close()
     raise changed_under_us(write.path)
 
 
 def _link_or_copy(
-    staging: Staging, write: Write, original: OpenFile, attributes: Mapping[str, bytes], copy: tuple[int, str]
+    staging: Staging, write: Write, original: FileIO, attributes: Mapping[str, bytes], copy: tuple[int, str]
 ) -> os.stat_result:
     """Return the state of the original with its new link."""
     folder, name = staging.tree.parent(write.path)
     area, copy_name = copy
+    was = os.fstat(original.fileno())
     try:
         os.link(name, copy_name, src_dir_fd=folder, dst_dir_fd=area, follow_symlinks=False)
     except FileNotFoundError as error:
@@ -138,10 +131,9 @@ def _link_or_copy(
             raise
     else:
         now = os.stat(copy_name, dir_fd=area, follow_symlinks=False)
-        if _without_link(now) != _without_link(original.state):
+        if _without_link(now) != _without_link(was):
             raise changed_under_us(write.path)
         return now
-    was = original.state
 
     def finish(file: int) -> None:
         set_owner_and_mode(file, was.st_uid, was.st_gid, write.old_mode, attributes)

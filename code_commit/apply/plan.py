@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.record import FolderStep
-from code_commit.apply.tree import Tree, folder_of, folders_above, parts
 from code_commit.errors import ApplyError
+from code_commit.files import Tree
 from code_commit.terminal import shown
 
 
@@ -115,3 +115,21 @@ def _folder_now(tree: Tree, path: str) -> FolderStep | None:
     if found is None or not stat.S_ISDIR(found.st_mode):
         return None
     return FolderStep(path, stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)
+
+
+def folder_of(path: str) -> str:
+    """Return the path of the folder that the path is in."""
+    return path.rpartition("/")[0]
+
+
+def folders_above(path: str) -> list[str]:
+    """Return every folder that the path lies in, the nearest first, without the root."""
+    folders = []
+    while path := folder_of(path):
+        folders.append(path)
+    return folders
+
+
+def parts(path: str) -> list[str]:
+    """Sort key: a folder's files stand together, a folder before what is in it."""
+    return path.split("/")

@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from code_commit.apply.durable import digest_of, set_owner_and_mode, sync_folder
+from code_commit.apply.durable import digest_of, set_owner_and_mode
 from code_commit.apply.failures import EditedSinceError
-from code_commit.apply.record import DamagedRecordError, FileState, FileStep, FolderStep, Record
+from code_commit.apply.plan import folder_of, folders_above
+from code_commit.apply.record import DamagedRecordError, FileStep, FolderStep, Record
 from code_commit.apply.staging import Staging, old_name
-from code_commit.apply.tree import OpenFile, Tree, folder_of, folders_above, open_regular
+from code_commit.files import NotAFileError, Tree, open_regular, sync_folder
 
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
 
@@ -69,14 +70,12 @@ def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Found:
         return "absent"
     if step.path in folders and tree.is_folder(step.path):
         return "absent"  # it takes a folder's place, or gives way to one
-    file = tree.open_file(step.path)
-    if file is None:
-        return "edited"
     try:
-        mode = file.state.st_mode & 0o7777
-        digest = digest_of(file.descriptor)
-    finally:
-        os.close(file.descriptor)
+        with tree.open_file(step.path) as file:
+            mode = os.fstat(file.fileno()).st_mode & 0o7777
+            digest = digest_of(file)
+    except NotAFileError:
+        return "edited"
     if step.before and (digest, mode) == (step.before.sha256, step.before.mode):
         return "old"
     return "new" if digest in {state.sha256 for state in (step.before, step.after) if state} else "edited"
@@ -85,19 +84,12 @@ def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Found:
 def _check_kept(staging: Staging, item: _Work) -> None:
     if item.step.before is None:
         return
-    file = open_regular(staging.area(item.step.area), old_name(item.position))
-    if file is None:
-        raise DamagedRecordError(f"the original of {item.step.path} is missing in it")
     try:
-        if not holds_state(file, item.step.before):
-            raise DamagedRecordError(f"the original of {item.step.path} is damaged in it")
-    finally:
-        os.close(file.descriptor)
-
-
-def holds_state(file: OpenFile, state: FileState) -> bool:
-    """Tell whether the open file has this content."""
-    return file.state.st_size == state.size and digest_of(file.descriptor) == state.sha256
+        with open_regular(old_name(item.position), folder=staging.area(item.step.area)) as file:
+            if digest_of(file) != item.step.before.sha256:
+                raise DamagedRecordError(f"the original of {item.step.path} is damaged in it")
+    except (FileNotFoundError, NotAFileError) as error:
+        raise DamagedRecordError(f"the original of {item.step.path} is missing in it") from error
 
 
 def _put_file_back(staging: Staging, item: _Work) -> None:

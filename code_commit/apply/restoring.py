@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.apply.carry_out import carry_out
-from code_commit.apply.durable import read_all
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.plan import Write
 from code_commit.apply.record import FileState, FolderStep, Record
 from code_commit.apply.snapshots import first_folders, load_layers, read_original
-from code_commit.apply.tree import Tree
 from code_commit.changes import Action
 from code_commit.errors import ApplyError
+from code_commit.files import NotAFileError, Tree
 from code_commit.project import Project
 from code_commit.terminal import shown
 
@@ -131,14 +130,12 @@ def _read_now(tree: Tree, path: str) -> _Now | None:
 
     if tree.look(path) is None:
         return None
-    file = tree.open_file(path)
-    if file is None:
-        raise ApplyError(f"{shown(path)} is no regular file any more: move it away; nothing was restored")
     try:
-        content = read_all(file.descriptor)
-        return _Now(content, stat.S_IMODE(file.state.st_mode), sha256(content).hexdigest())
-    finally:
-        os.close(file.descriptor)
+        with tree.open_file(path) as file:
+            content = file.readall()
+            return _Now(content, stat.S_IMODE(os.fstat(file.fileno()).st_mode), sha256(content).hexdigest())
+    except NotAFileError as error:
+        raise ApplyError(f"{shown(path)} is no longer a regular file: move it away; nothing was restored") from error
 
 
 def _is(now: _Now | None, state: FileState | None) -> bool:

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from code_commit.apply.durable import FOLDER, read_all, sync_folder, write_new_file
 from code_commit.apply.record import DamagedRecordError, FileState, FolderStep, Record, unseal
-from code_commit.apply.tree import open_regular
 from code_commit.errors import ApplyError
+from code_commit.files import FOLDER, open_regular, sync_folder, write_new_file
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
@@ -150,10 +149,5 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 def _content(folder: int, name: str) -> bytes:
-    file = open_regular(folder, name)
-    if file is None:
-        raise FileNotFoundError(2, "it is missing")
-    try:
-        return read_all(file.descriptor)
-    finally:
-        os.close(file.descriptor)
+    with open_regular(name, folder=folder) as file:
+        return file.readall()

@@ -13,10 +13,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from code_commit.apply.durable import FOLDER, read_all, sync_folder, write_new_file
 from code_commit.apply.record import DamagedRecordError, Record, seal, unseal
 from code_commit.apply.recovery import TRANSACTION_FOLDER
-from code_commit.apply.tree import Tree, open_regular
+from code_commit.files import FOLDER, Tree, open_regular, sync_folder, write_new_file
 from code_commit.project import Project
 
 BESIDE_FOLDER = ".code-commit-txn"
@@ -91,13 +90,11 @@ class Staging:
 
         Its `areas` are this transaction's from then on.
         """
-        file = open_regular(self.folder, name)
-        if file is None:
-            return None
         try:
-            record = unseal(read_all(file.descriptor))
-        finally:
-            os.close(file.descriptor)
+            with open_regular(name, folder=self.folder) as file:
+                record = unseal(file.readall())
+        except FileNotFoundError:
+            return None
         if any(area.rpartition("/")[2] != BESIDE_FOLDER for area in record.areas):
             raise DamagedRecordError("it names a staging folder that is none")
         self.areas = record.areas

@@ -6,15 +6,13 @@ process; what a crash leaves is put back by `recover`.
 """
 
 import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from code_commit.apply.copies import Kept, Slot, check_untouched, keep_original, kept_state, stage_new
-from code_commit.apply.durable import SYNC_AT_ONCE, find_file_system_sync, sync_folder
 from code_commit.apply.failures import changed_under_us, reason
-from code_commit.apply.plan import Plan, Write
+from code_commit.apply.plan import Plan, Write, folder_of
 from code_commit.apply.put_back import (
     make_folder,
     put_back,
@@ -34,11 +32,11 @@ from code_commit.apply.snapshots import (
     write_originals,
 )
 from code_commit.apply.staging import BESIDE_FOLDER, JOURNAL, Staging, new_name
-from code_commit.apply.tree import folder_of
 from code_commit.errors import ApplyError
+from code_commit.files import ending_signals_held, find_file_system_sync, sync_folder
 from code_commit.terminal import shown
 
-ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+SYNC_AT_ONCE = 64  # from this many files on one `syncfs` costs less than an fsync each, also beside other writers
 
 
 class Transaction:
@@ -72,7 +70,7 @@ class Transaction:
         except BaseException:
             self._abandon()
             raise
-        with _signals_held():
+        with ending_signals_held():
             try:
                 self._change()
             except BaseException as error:
@@ -193,16 +191,3 @@ class Transaction:
             remove_originals(self._snapshot, self._originals)
         with suppress(OSError):
             self._staging.clean()
-
-
-@contextmanager
-def _signals_held() -> Iterator[None]:
-    """Let the signals that end a run wait; they arrive when this is over.
-
-    Where another thread takes the signal, Python raises it here all the same: then everything is put back.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

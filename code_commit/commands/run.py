@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import signal
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,6 +10,7 @@ from typing import Any
 from code_commit.apply import lock_tree, needs_recovery, recover, restore
 from code_commit.commands.standard_output import show_diff
 from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.files import ending_signals_held
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice
 from code_commit.preflight import Readiness, check_project
@@ -114,7 +114,7 @@ def rolled_back(project: Project, log: RunLog, *, wanted: bool) -> Iterator[None
         yield
     finally:
         if wanted and log.record.status != "success" and log.snapshot.is_dir():
-            with _ending_signals_held():
+            with ending_signals_held():
                 _roll_back(project, log)
 
 
@@ -127,12 +127,3 @@ def _roll_back(project: Project, log: RunLog) -> None:
     else:
         log.record.rolled_back = True
         log.add_warning(f"rolled back: every file is as it was before the run ({len(restored)} put back)")
-
-
-@contextmanager
-def _ending_signals_held() -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -9,8 +9,9 @@ from typing import Any
 
 from code_commit.config import ENVIRONMENT_PREFIX, load_settings
 from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.options import OPTIONS
-from code_commit.project import Project, read_regular_file
+from code_commit.project import Project
 from code_commit.terminal import shown
 
 

@@ -10,10 +10,11 @@ from code_commit.build.command import build_command
 from code_commit.config import Settings
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
+from code_commit.files import read_regular_file
 from code_commit.git import ask_git
 from code_commit.llm import explain_misfit
 from code_commit.model_choice import ModelChoice
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_regular_file
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify import ignored_paths

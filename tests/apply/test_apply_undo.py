@@ -202,7 +202,7 @@ def test_a_target_that_is_no_file_any_more_is_never_replaced(project: Project, k
         target.mkdir()
     edited = read_tree(project.root)
     for force in (False, True):
-        with pytest.raises(ApplyError, match=r"src/a\.py is no regular file any more: move it away"):
+        with pytest.raises(ApplyError, match=r"src/a\.py is no longer a regular file: move it away"):
             undo(project, "one", force=force)
     assert read_tree(project.root) == edited
 

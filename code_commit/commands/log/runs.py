@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
-from code_commit.project import AGENT_CONFIG, Project, log_folders, read_regular_file
+from code_commit.files import read_regular_file
+from code_commit.project import AGENT_CONFIG, Project, log_folders
 from code_commit.run_record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 

@@ -1,0 +1,240 @@
+"""Files and folders, handled with care: opened without following a link or waiting, written whole, kept durably.
+
+Source of the rules of durability: a file's data needs fsync before the rename that publishes it, its name needs fsync
+of the folder. `syncfs` gives the same promise for a whole file system; it waits, and since Linux 5.8 it reports failed
+write-back of anything written after its descriptor was opened (syncfs(2)). Elsewhere every file gets its own fsync.
+"""
+
+import errno
+import fcntl
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+CHUNK = 1 << 20
+
+_OLD_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
+_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
+_ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+
+class NotAFileError(OSError):
+    """What was to be read is no regular file: a link, a folder, a FIFO, a socket or a device."""
+
+    def __init__(self, path: str | bytes | Path, number: int = errno.EINVAL) -> None:
+        super().__init__(number, "it is not a regular file", path)
+
+
+def open_regular(path: str | bytes | Path, *, folder: int | None = None, follow_link: bool = False) -> FileIO:
+    """Open a regular file for reading, without buffer; the path is relative to the folder of that descriptor.
+
+    Raises OSError: NotAFileError for what is no regular file. A FIFO is not waited for, a device not opened for good.
+    """
+    try:
+        descriptor = os.open(path, _OLD_FILE if follow_link else _OLD_FILE | os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NOT_A_FILE:
+            raise NotAFileError(path, error.errno) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NotAFileError(path)
+    return FileIO(descriptor)
+
+
+def read_regular_file(path: Path) -> bytes:
+    """Return the content of a file, or of the file that a link leads to. Raises OSError as `open_regular` does."""
+    with open_regular(path, follow_link=True) as file:
+        return file.readall()
+
+
+def enter_folder(parent: int, name: str, path: str) -> int:
+    """Open a folder of the parent, and no link to one. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
+    if name in {"", ".", ".."}:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
+    return os.open(name, FOLDER, dir_fd=parent)
+
+
+class Tree:
+    """The folders below a root, entered one after the other, never through a link. Open until `close`.
+
+    Paths are relative to the root, with `/`; the root itself is the empty path. `enter` opens one folder, given the
+    parent's descriptor, the name, and the path for a message; what it raises, the questions raise.
+    """
+
+    def __init__(self, root: Path, enter: Callable[[int, str, str], int] = enter_folder) -> None:
+        self._enter = enter
+        self._way = [("", os.open(root, FOLDER & ~os.O_NOFOLLOW))]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._leave(0)
+
+    def forget(self) -> None:
+        """Walk anew from the root at the next question: folders have come or gone."""
+        self._leave(1)
+
+    def folder(self, path: str) -> int:
+        """Return a descriptor of the folder, good until the next question. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
+        while not f"{path}/".startswith(f"{self._way[-1][0]}/") and len(self._way) > 1:
+            self._leave(len(self._way) - 1)
+        at, descriptor = self._way[-1]
+        if at != path:
+            for name in path[len(at) + 1 if at else 0 :].split("/"):
+                at = f"{at}/{name}" if at else name
+                descriptor = self._enter(descriptor, name, at)
+                self._way.append((at, descriptor))
+        return descriptor
+
+    def parent(self, path: str) -> tuple[int, str]:
+        """Return the folder that the path's last component is in, and that component."""
+        folder, _, name = path.rpartition("/")
+        return self.folder(folder), name
+
+    def look(self, path: str) -> os.stat_result | None:
+        """Return what is at the path, itself even if it is a link; None when nothing is."""
+        try:
+            folder, name = self.parent(path)
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether there is a folder at the path, and no link to one."""
+        found = self.look(path)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def open_file(self, path: str) -> FileIO:
+        """Open the regular file at the path for reading. Raises OSError as `open_regular` and `folder` do."""
+        folder, name = self.parent(path)
+        return open_regular(name, folder=folder)
+
+    def existing_folder(self, path: str) -> str:
+        """Return the path's nearest ancestor that is there as a folder."""
+        folder = path
+        while folder:
+            folder = folder.rpartition("/")[0]
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self.folder(folder)
+                break
+        return folder
+
+    def _leave(self, depth: int) -> None:
+        while len(self._way) > depth:
+            os.close(self._way.pop()[1])
+
+
+def write_all(file: int, content: bytes) -> None:
+    """Write every byte: `os.write` may write fewer without an error, at a size limit for example."""
+    rest = memoryview(content)
+    while rest:
+        written = os.write(file, rest[:CHUNK])
+        if written == 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rest = rest[written:]
+
+
+def write_new_file(
+    folder: int, name: str, content: bytes, *, sync: bool, finish: Callable[[int], None] | None = None
+) -> None:
+    """Make a file that is not there yet, let `finish` set its mode (else 0600) and owner, and sync it if asked to."""
+    file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
+    try:
+        write_all(file, content)
+        if finish is not None:
+            finish(file)
+        if sync:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o600, sync: bool = False) -> Iterator[BinaryIO]:
+    """Give a new file to write. Leaving without an error puts it in the path's place, whole; an error removes it.
+
+    `sync`: its bytes are on the disk before it gets its name.
+    """
+    new = path.with_name(f".{os.urandom(6).hex()}.new")
+    try:
+        with open(os.open(new, _NEW_FILE, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+            os.fchmod(file.fileno(), mode)
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink()
+        raise
+
+
+def sync_folder(folder: int) -> None:
+    """Make the folder's names durable; on macOS down to the medium, with all that was synced before."""
+    if hasattr(fcntl, "F_FULLFSYNC"):
+        try:
+            fcntl.fcntl(folder, fcntl.F_FULLFSYNC)
+        except OSError:
+            pass  # not every file system has it
+        else:
+            return
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+def find_file_system_sync() -> Callable[[int], None] | None:
+    """Return the call that syncs the whole file system of a descriptor, None where its errors would go unreported."""
+    if sys.platform != "linux" or _kernel_version() < (5, 8):
+        return None
+    try:
+        import ctypes
+
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (ImportError, OSError, AttributeError):
+        return None
+
+    def sync(folder: int) -> None:
+        if syncfs(folder) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+    return sync
+
+
+def _kernel_version() -> tuple[int, int]:
+    major, minor, *_ = os.uname().release.split(".")
+    return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
+
+
+@contextmanager
+def ending_signals_held() -> Iterator[None]:
+    """Let the signals that end a run wait; they arrive when this is over.
+
+    Where another thread takes the signal, Python raises it here all the same.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
