@@ -44,93 +44,51 @@ PACKAGE = '{"scripts": {"build": "tsc", "test": "jest"}, "devDependencies": {"je
 
 # Files of a project, then commands of its script in their order; "!" before one that must not be there.
 KINDS = {
-    "pytest by its settings": ({"pyproject.toml": "[tool.pytest.ini_options]\n"}, ['"$python" -m pytest -q']),
-    "pytest by bare functions": ({"setup.py": "", "tests/test_a.py": "def test_a(): pass\n"}, ["-m pytest -q"]),
-    "pytest below src": (
-        {"pyproject.toml": "", "src/a.py": "", "tests/conftest.py": "", "tests/test_a.py": "import pytest\n"},
-        ['PYTHONPATH=src "$python" -m pytest -q'],
+    "pytest or unittest": (
+        {"pyproject.toml": ""},
+        ["if [ -x .venv/bin/python ]", "PYTHONPATH=src", '"$python" -m pytest -q', '"$python" -m unittest discover'],
     ),
-    "pytest that knows the path": (
-        {"pyproject.toml": "[tool.pytest.ini_options]\npythonpath = ['src']\n", "src/a.py": ""},
-        ['"$python" -m pytest -q', "!PYTHONPATH"],
-    ),
-    "pytest in requirements": ({"requirements-dev.txt": "pytest>=8\n", "setup.cfg": ""}, ["-m pytest"]),
-    "unittest": (
-        {"setup.py": "", "tests/test_a.py": "import unittest\n"},
-        ["-m unittest discover -s tests", "!pytest"],
-    ),
-    "unittest in a package": (
-        {"setup.py": "", "tests/__init__.py": "", "tests/test_a.py": ""},
-        ["discover -s tests -t ."],
-    ),
-    "uv": ({"pyproject.toml": "pytest", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
-    "poetry": ({"pyproject.toml": "pytest", "poetry.lock": ""}, ["poetry run python -m pytest -q"]),
-    "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test"]),
-    "Python without tests": ({"requirements.txt": ""}, ["-m compileall"]),
-    "Python files alone": ({"tool.py": ""}, ["-m compileall"]),
-    "Rust with a Python tool": ({"Cargo.toml": "", "tool.py": ""}, ["cargo test --workspace", "!python"]),
+    "uv": ({"pyproject.toml": "", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
+    "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test", "!pytest"]),
+    "Python without a description": ({"tests/test_a.py": ""}, ["-m pytest -q"]),
+    "Python files alone": ({"a.py": ""}, ["-m compileall"]),
     "npm": (
-        {"package.json": PACKAGE, "package-lock.json": "{}"},
-        ["then npm ci;", "npm run build", "CI=true npm run test"],
+        {"package.json": PACKAGE, "package-lock.json": ""},
+        ["if [ ! -d node_modules ]; then npm ci; fi", "npm run build", "CI=true npm run test"],
     ),
-    "npm without a lock file": ({"package.json": PACKAGE}, ["npm install --no-package-lock"]),
-    "pnpm": (
-        {"package.json": PACKAGE, "pnpm-lock.yaml": ""},
-        ["pnpm install --frozen-lockfile", "pnpm run build", "pnpm run test"],
-    ),
-    "pnpm by name": ({"package.json": PACKAGE.replace("{", '{"packageManager": "pnpm@9.1.0",', 1)}, ["pnpm run test"]),
+    "npm without a lock": ({"package.json": PACKAGE}, ["npm install --no-package-lock", "npm run test"]),
+    "npm without dependencies": ({"package.json": '{"scripts": {"test": "x"}}'}, ["npm run test", "!npm install"]),
+    "pnpm": ({"package.json": PACKAGE, "pnpm-lock.yaml": ""}, ["pnpm install --frozen-lockfile", "pnpm run test"]),
     "yarn": ({"package.json": PACKAGE, "yarn.lock": ""}, ["yarn install --frozen-lockfile", "yarn run test"]),
     "modern yarn": ({"package.json": PACKAGE, "yarn.lock": "", ".yarnrc.yml": ""}, ["yarn install --immutable"]),
-    "bun": ({"package.json": PACKAGE, "bun.lock": ""}, ["bun install --frozen-lockfile", "bun run test"]),
     "npm init's test script": (
         {"package.json": '{"scripts": {"build": "x", "test": "echo \\"Error: no test specified\\" && exit 1"}}'},
         ["npm run build", "!run test"],
     ),
     "Node's own tests": ({"package.json": "{}", "a.test.js": ""}, ["node --test"]),
-    "workspaces": ({"package.json": '{"workspaces": ["a"]}'}, ["npm run build --workspaces --if-present"]),
-    "broken package.json beside Go": (
-        {"package.json": "{", "go.mod": ""},
-        ["# JavaScript (package.json): nothing", "go test ./..."],
-    ),
-    "package.json of odd types": (
-        {"package.json": '{"scripts": [], "packageManager": 3, "workspaces": 1}', "go.mod": ""},
-        ["npm run build"],
-    ),
-    "Deno": ({"deno.json": "{}"}, ["deno test"]),
-    "Go": ({"go.mod": ""}, ["go build ./...", "go test ./..."]),
-    "Go workspace": ({"go.work": "", "go.mod": ""}, ["xargs go build", "xargs go test"]),
-    "Maven": ({"pom.xml": ""}, ["mvn --batch-mode --no-transfer-progress verify"]),
-    "Maven wrapper": ({"pom.xml": "", "mvnw": ""}, ["sh ./mvnw "]),
-    "Gradle": ({"build.gradle.kts": "", "gradlew": ""}, ["sh ./gradlew --no-daemon"]),
-    ".NET solution": ({"My App.sln": "", "b.csproj": ""}, ["dotnet test './My App.sln'", "!b.csproj"]),
-    ".NET project": ({"a.csproj": ""}, ["dotnet test ./a.csproj"]),
-    "Elixir": ({"mix.exs": ""}, ["mix deps.get", "mix test"]),
-    "RSpec": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["bundle install", "bundle exec rspec"]),
-    "Rake": ({"Rakefile": "Rake::TestTask.new"}, ["rake test", "!bundle"]),
-    "Rake's default": ({"Rakefile": "task :x"}, ["rake\n"]),
+    "broken package.json beside Go": ({"package.json": "{", "go.mod": ""}, ["!npm", "go test ./..."]),
+    "Go workspace": ({"go.work": "", "go.mod": ""}, ["xargs go build", "xargs go test", "!./..."]),
+    "Maven wrapper": ({"pom.xml": "", "mvnw": ""}, ["sh ./mvnw ", "!\nmvn "]),
+    "Gradle": ({"build.gradle.kts": ""}, ["gradle --no-daemon"]),
+    ".NET": ({"My App.sln": "", "b.csproj": ""}, ["# .NET (My App.sln)", "dotnet test", "!b.csproj"]),
+    "RSpec": ({"Gemfile": "", "spec/a_spec.rb": ""}, ["bundle install", "$run rspec"]),
+    "Rake": ({"Rakefile": "Rake::TestTask.new"}, ["$run rake test"]),
+    "Rake's default": ({"Rakefile": "task :x"}, ["$run rake\n"]),
     "Composer script": ({"composer.json": '{"scripts": {"test": "x"}}'}, ["composer run-script test"]),
-    "PHPUnit": ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["vendor/bin/phpunit"]),
-    "CMake": (
-        {"CMakeLists.txt": "enable_testing()\n"},
-        ["cmake -S . -B build", "cmake --build build", "(cd build && ctest --output-on-failure)"],
+    "PHPUnit": ({"composer.json": "{}", "phpunit.xml.dist": ""}, ["composer install", "vendor/bin/phpunit"]),
+    "Flutter": ({"pubspec.yaml": "dependencies:\n  flutter:\n    sdk: flutter\n"}, ["flutter test", "!dart"]),
+    "CMake": ({"CMakeLists.txt": "enable_testing()\n"}, ["cmake -S . -B build", "cmake --build build", "ctest"]),
+    "CMake without tests": (
+        {"CMakeLists.txt": "", "Makefile": "test:\n"},
+        ["cmake --build build", "!ctest", "!make test"],
     ),
-    "CMake's own Makefile": ({"CMakeLists.txt": "", "Makefile": "CMAKE_SOURCE_DIR = /x\n"}, ["!make all"]),
-    "make": ({"Makefile": "all: a\na b: c\ntest: a\n"}, ["make all", "make test"]),
-    "make check": ({"makefile": "x := test:\nbuild:\ncheck test:\n"}, ["make build", "make check"]),
-    "make's default": ({"Makefile": "install:\n\techo all: x\n"}, ["default", "make\n"]),
+    "make": ({"Makefile": "all: a\ntest: a\n"}, ["make\n", "make test", "!make check"]),
     "autotools": ({"configure.ac": "", "Makefile": "all:\n"}, ["autoreconf", "./configure", "make check"]),
-    "just": ({"justfile": "set shell := ['sh']\ntest arg='1': x\n"}, ["just test"]),
-    "a make beside Rust": (
-        {"Cargo.toml": "", "Makefile": "test:\n"},
-        ["cargo test", "# make (Makefile)", "# make test"],
-    ),
+    "just": ({"justfile": "set shell := ['sh']\ntest arg='1': x\n"}, ["just test", "!just build"]),
+    "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
-        {"pyproject.toml": "pytest", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
+        {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
         ["cargo test", "-m pytest", "npm run test", "go test"],
-    ),
-    "pre-commit's hooks before the tests": (
-        {".pre-commit-config.yaml": "", "go.mod": ""},
-        ["# pre-commit (.pre-commit-config.yaml)", "hooks || hooks", "go test"],
     ),
     "pre-commit's hooks before folders": (
         {".pre-commit-config.yaml": "", "a/go.mod": ""},
@@ -184,18 +142,6 @@ def test_names_of_a_hostile_project_give_no_commands(tmp_path: Path):
     assert subprocess.run(["bash", "build.sh"], cwd=tmp_path, capture_output=True, check=False).returncode == 0
     assert not list(tmp_path.rglob("HACKED"))
     assert "\x1b" not in found[0]
-    (tmp_path / "two").mkdir()
-    lay(
-        tmp_path / "two",
-        {"$(touch HACKED).csproj": "", "x'; touch HACKED; '.csproj": "", "n\ntouch HACKED\n.csproj": ""},
-    )
-    assert_valid(build_script_for(tmp_path / "two")[0])
-    fake = lay(tmp_path / "bin", {"dotnet": "#!/bin/sh\nexit 0\n"})
-    (fake / "dotnet").chmod(0o755)
-    lay(tmp_path / "two", {"build.sh": build_script_for(tmp_path / "two")[0]})
-    environment = os.environ | {"PATH": f"{fake}:{os.environ['PATH']}"}
-    assert subprocess.run(["bash", "build.sh"], cwd=tmp_path / "two", env=environment, check=False).returncode == 0
-    assert not list(tmp_path.rglob("HACKED"))
 
 
 def test_descriptions_that_cannot_be_read_are_passed_over(tmp_path: Path):
