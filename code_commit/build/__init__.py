@@ -11,12 +11,12 @@ from code_commit.build.fingerprints import NOT_PUT_BACK, Fingerprints
 from code_commit.build.hardening import harden_process
 from code_commit.build.kept import FOLDER_NAME, Kept
 from code_commit.build.launch import Launch
-from code_commit.build.protected import lasting_paths, protected_paths
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.build.signals import DeferredSignals
 from code_commit.build.supervise import Ending, supervise
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.protected import never_removed, protected_from_build
 from code_commit.run_record import BuildResult
 from code_commit.terminal import shown
 
@@ -39,7 +39,7 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     that descends from it, and is raised again.
     """
     argv = build_command(project, environment, warn)
-    protected = protected_paths(project)
+    protected = protected_from_build(project)
     order = Launch(argv, environment, project.root)
     if sandbox is not None:
         order = _boxed(order, sandbox, project, protected)
@@ -74,7 +74,7 @@ def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | No
     own = [] if sandbox else [project.logs, project.agent_config / FOLDER_NAME]
     agent_config = [] if sandbox else [project.agent_config]
     return Fingerprints(
-        [*shells, *agent_config, *own, *protected], shells=[*shells, *own], lasting=lasting_paths(project)
+        [*shells, *agent_config, *own, *protected], shells=[*shells, *own], lasting=never_removed(project)
     )
 
 

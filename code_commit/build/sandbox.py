@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from code_commit.build.namespace import make_identity_namespace
-from code_commit.build.protected import protected_paths
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
+from code_commit.protected import protected_from_build
 
 PROBE_TIMEOUT = 20.0  # seconds
 
@@ -201,7 +201,7 @@ _REMEDY = (
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
     true = shutil.which("true") or "/bin/true"
-    words = [sandbox.program, *sandbox.options(project, protected_paths(project), os.environ), "--", true]
+    words = [sandbox.program, *sandbox.options(project, protected_from_build(project), os.environ), "--", true]
     if sandbox.namespace is not None:
         words = ["nsenter", f"--user=/proc/self/fd/{sandbox.namespace}", *words]
     try:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 
 from code_commit.project import AGENT_CONFIG, Project
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.verify.ignore_files import folders_of
-from code_commit.verify.protected import PROTECTED, PROTECTED_ANYWHERE, GuardedFolder
+from code_commit.verify.protected import GuardedFolder
 
 Inode = tuple[int, int]
 

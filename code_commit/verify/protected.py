@@ -9,25 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.project import Project
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.verify.paths import fold
 
 RULE = "protected"
-
-PROTECTED = (
-    ".gitignore",
-    "Cargo.lock",
-    "build.sh",
-    "codeRollup.sh",
-    "LLMInstructions.md",
-    "UserSpecification.md",
-    ".git",
-    "agent-config",
-    "target",
-)
-"""The specification's list, in its order (its last entry, what .gitignore specifies, is rule `ignored`)."""
-
-PROTECTED_ANYWHERE = (".git", ".gitignore", "UserSpecification.md", ".gitattributes", ".gitmodules")
-"""At any depth: the specification's "any file named", and what bends git's view of a folder."""
 
 _INSTEAD = {
     ".gitignore": "leave it as it is, it decides what the reviewer sees; put files where git does not ignore them",

@@ -14,10 +14,11 @@ from telling import tell
 from code_commit.changes import FileReplacement, RejectedResponseError
 from code_commit.config import Settings
 from code_commit.project import Project
+from code_commit.protected import PROTECTED
 from code_commit.redaction import Redactor
 from code_commit.verify import Rules, capture_rules, verify_changes
 from code_commit.verify.paths import Limits, find_path_fault, fold
-from code_commit.verify.protected import PROTECTED, find_protected
+from code_commit.verify.protected import find_protected
 
 LIMITS = Limits(name=255, path=4000)
 

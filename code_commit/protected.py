@@ -1,4 +1,4 @@
-"""What a build must not change: the specification's critical files, and those of git that run code or hide changes."""
+"""The critical files: what no response may name, and what no build may change."""
 
 import os
 from pathlib import Path
@@ -6,19 +6,36 @@ from pathlib import Path
 from code_commit.git import ask_git
 from code_commit.project import BUILD_SCRIPT, Project
 
+PROTECTED = (
+    ".gitignore",
+    "Cargo.lock",
+    "build.sh",
+    "codeRollup.sh",
+    "LLMInstructions.md",
+    "UserSpecification.md",
+    ".git",
+    "agent-config",
+    "target",
+)
+"""The specification's list, in its order (its last entry is what .gitignore specifies)."""
+
+PROTECTED_ANYWHERE = (".git", ".gitignore", "UserSpecification.md", ".gitattributes", ".gitmodules")
+"""At any depth: the specification's "any file named", and what bends git's view of a folder."""
+
 USER_SPECIFICATION = "UserSpecification.md"
 
 ROOT_FILES = (".gitignore", BUILD_SCRIPT, "codeRollup.sh", "LLMInstructions.md", USER_SPECIFICATION)
+"""Those of the list that a build has no business with: cargo writes Cargo.lock and target itself."""
 
 GIT_FILES = ("config", "config.worktree", "info/exclude", "info/attributes", "info/sparse-checkout")
 """Those by which git runs a program or hides a change. info/refs is not among them: `git gc` writes it."""
 
 
-def protected_paths(project: Project) -> list[Path]:
-    """Return the protected files and folders, absolute, whether or not they exist.
+def protected_from_build(project: Project) -> list[Path]:
+    """Return the files and folders that a build must not change, absolute, whether or not they exist.
 
-    Cargo.lock is not among them, since cargo writes it in a build; neither is agent-config, which is treated apart.
-    A UserSpecification.md below the root is known when git tracks it: the whole tree is not walked for it.
+    agent-config is treated apart. A UserSpecification.md below the root is known when git tracks it: the whole tree is
+    not walked for it.
     """
     paths = [project.root / name for name in ROOT_FILES]
     if project.git is not None:
@@ -33,7 +50,7 @@ def protected_paths(project: Project) -> list[Path]:
     return list(dict.fromkeys(paths))
 
 
-def lasting_paths(project: Project) -> list[Path]:
+def never_removed(project: Project) -> list[Path]:
     """Return those without which a folder is no repository: git rewrites them, but never removes them."""
     if project.git is None:
         return []
@@ -41,8 +58,5 @@ def lasting_paths(project: Project) -> list[Path]:
 
 
 def _tracked_specifications(root: Path) -> list[Path]:
-    try:
-        answer = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], root)
-    except OSError:  # git has gone since the project was found
-        return []
+    answer = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], root)
     return [root / os.fsdecode(name) for name in answer.stdout.split(b"\0") if name]
