@@ -4,6 +4,7 @@ The log says what was done: a response that is there is not asked for again, a b
 fetched, applied changes are not applied again, a finished build is not repeated.
 """
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -85,14 +86,19 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:
-    """Return the settings that the run had, and its model: a default may have changed since."""
+    """Return the settings that the run had, and its model: a default may have changed since.
+
+    A setting of an older version that is no longer one is left out.
+    """
     from pydantic import TypeAdapter, ValidationError
 
+    known = {field.name for field in dataclasses.fields(Settings)}
+    options = {name: value for name, value in record.options.items() if name in known}
     try:
-        settings = TypeAdapter(Settings).validate_python(record.options)
+        settings = TypeAdapter(Settings).validate_python(options)
     except ValidationError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
-    return {name: getattr(settings, name) for name in record.options} | {"model": record.model}
+    return {name: getattr(settings, name) for name in options} | {"model": record.model}
 
 
 def _answers(log: RunLog) -> str:

@@ -1,0 +1,3 @@
+#!/bin/sh
+[ -z "$HOLD" ] || sleep "$HOLD"
+exec sh test.sh

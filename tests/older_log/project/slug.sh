@@ -1,0 +1,2 @@
+#!/bin/sh
+printf '%s\n' "$*" | tr 'A-Z' 'a-z' | tr -d '[:punct:]' | tr ' ' '-'

@@ -1,0 +1,140 @@
+"""A log that an older version has written (see older_log/README.md) is shown, undone and resumed by this one."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run, git
+
+DATA = Path(__file__).parent / "older_log"
+RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
+REPAIRED, APPLIED, UNDONE, KILLED_BEFORE_APPLYING, KILLED_IN_BUILD = RUNS
+EXECUTABLE = {"build.sh", "bin/slug"}
+GROUP_READABLE = {"notes.txt"}
+Tree = dict[str, tuple[int, bytes]]
+
+
+def lay_out(source: Path, root: Path) -> None:
+    """Copy a recorded tree, with the modes that it had: a checkout keeps but one bit of them."""
+    root.mkdir(exist_ok=True)
+    (root / ".gitignore").write_text("/agent-config\n")
+    for path in sorted(source.rglob("*")):
+        name = path.relative_to(source).as_posix()
+        private = name.startswith("agent-config")
+        if path.is_dir():
+            (root / name).mkdir()
+            (root / name).chmod(0o700 if private else 0o755)
+        else:
+            (root / name).write_bytes(path.read_bytes())
+            mode = 0o755 if name in EXECUTABLE else 0o640 if name in GROUP_READABLE else 0o644
+            (root / name).chmod(0o600 if private else mode)
+
+
+def tree(root: Path) -> Tree:
+    files = (path for path in root.rglob("*") if not {".git", "agent-config"} & set(path.relative_to(root).parts))
+    return {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in files
+    }
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The project as the older version left it, in a git repository that has what was there before the first run."""
+    root = tmp_path / "words"
+    lay_out(DATA / "before", root)
+    git(root, "init", "-q")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "start")
+    for name in tree(root):
+        if (root / name).is_file() and name != ".gitignore":
+            (root / name).unlink()
+    (root / "old").rmdir()
+    lay_out(DATA / "project", root)
+    return root
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Tree:
+    lay_out(DATA / "before", tmp_path / "before")
+    return tree(tmp_path / "before")
+
+
+def record(root: Path, run: str) -> dict:
+    return json.loads((root / "agent-config/logs" / run / "run.json").read_text())
+
+
+def test_the_runs_are_listed(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "log")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[:2] for row in rows] == [
+        [run.removesuffix("-committing-code"), status]
+        for run, status in zip(RUNS, ["success", "success", "success", "killed", "killed"], strict=True)
+    ]
+
+
+def test_one_run_is_shown(root: Path, run_code_commit: Run):
+    shown = run_code_commit(root, "log", REPAIRED).stdout
+    parts = ["openai:gpt-6.2-sol", "attempt 1 (initial)", "delete  old/legacy.txt", "create  bin/slug"]
+    parts += ["build failed: exit code 1", "| a slug has letters and dashes only", "attempt 2 (repair)", "build passed"]
+    places = [shown.index(part) for part in parts]
+    assert places[0] == min(places)
+    assert places[-2:] == sorted(places[-2:])
+
+
+def test_every_run_is_shown_as_json(root: Path, run_code_commit: Run):
+    for run in RUNS:
+        done = run_code_commit(root, "log", run, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["totals"] == record(root, run)["totals"]
+
+
+@pytest.mark.parametrize(
+    ("run", "parts"), [(REPAIRED, ("slug.sh", "old/legacy.txt")), (KILLED_IN_BUILD, ("list.txt",))]
+)
+def test_a_run_is_shown_as_a_page_and_as_a_summary(run, parts, root: Path, run_code_commit: Run, tmp_path: Path):
+    done = run_code_commit(root, "log", run, "--html", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    summary = run_code_commit(root, "log", run, "--markdown").stdout
+    assert all(part in page and part in summary for part in parts)
+
+
+def test_a_run_is_undone_byte_for_byte(root: Path, before: Tree, run_code_commit: Run):
+    after = tree(root)
+    done = run_code_commit(root, "undo", REPAIRED)
+    assert done.returncode == 0, done.stderr
+    assert tree(root) == before | {"list.txt": after["list.txt"]}  # a later run changed that one
+    assert run_code_commit(root, "undo").returncode == 0
+    assert tree(root) == after
+
+
+def test_an_undo_is_undone(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "undo", UNDONE)
+    assert done.returncode == 0, done.stderr
+    assert (root / "title.txt").read_text() == "All the words\n"
+    assert (root / "more.txt").read_text() == "more\n"
+
+
+def test_what_was_killed_in_the_build_is_resumed_and_undone(root: Path, before: Tree, run_code_commit: Run):
+    done = run_code_commit(root, "resume")
+    assert done.returncode == 0, done.stderr
+    resumed = record(root, KILLED_IN_BUILD)
+    assert [attempt["verdict"] for attempt in resumed["attempts"]] == ["applied", "applied"]
+    assert [attempt["build"]["exit_code"] for attempt in resumed["attempts"]] == [1, 0]
+    assert (root / "count.txt").read_text() == "3\n"
+    done = run_code_commit(root, "undo", KILLED_IN_BUILD)
+    assert done.returncode == 0, done.stderr
+    assert {name: tree(root)[name] for name in ("list.txt", "count.txt")} == {
+        name: before[name] for name in ("list.txt", "count.txt")
+    }
+
+
+def test_what_was_killed_before_it_applied_is_resumed(root: Path, run_code_commit: Run):
+    (root / "list.txt").write_bytes((DATA / "before/list.txt").read_bytes())  # the later run is not resumed here
+    done = run_code_commit(root, "resume", KILLED_BEFORE_APPLYING)
+    assert done.returncode == 0, done.stderr
+    resumed = record(root, KILLED_BEFORE_APPLYING)
+    assert [(attempt["verdict"], attempt["build"]["exit_code"]) for attempt in resumed["attempts"]] == [("applied", 0)]
+    assert (root / "greeting.sh").read_text() == "#!/bin/sh\necho hallo\n"
