@@ -1,4 +1,4 @@
-"""What the README says can be done is done here, word for word."""
+"""What the README and the documents say can be done is done here, word for word."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from code_commit.commands.build_scripts import build_script_for
 from code_commit.options import OPTIONS
 from code_commit.run_record import SCHEMA_VERSION, run_record_schema
 
-README = Path(__file__).parents[1] / "README.md"
-TEXT = README.read_text("utf-8")
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def section(title: str) -> str:
-    return TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+def section(file: str, title: str) -> str:
+    return (ROOT / file).read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
 
 
 def shell_blocks(text: str) -> list[list[str]]:
@@ -53,7 +53,7 @@ def answer(prompt: str) -> str:
 
 @pytest.mark.parametrize(("spoil", "code"), [(False, 0), (True, 1)])
 def test_the_same_job_by_hand(spoil, code, root: Path):
-    ((prompt, apply, undo),) = shell_blocks(section("The same job by hand"))
+    ((prompt, apply, undo),) = shell_blocks(section("docs/response-format.md", "The same job by hand"))
     done = shell(root, prompt)
     assert (done.returncode, done.stdout) == (0, "")
     text = answer((root / "agent-config/prompt.txt").read_text())
@@ -67,7 +67,7 @@ def test_the_same_job_by_hand(spoil, code, root: Path):
 
 
 def test_a_rejected_answer_by_hand_changes_nothing(root: Path):
-    _, apply, undo = shell_blocks(section("The same job by hand"))[0]
+    _, apply, undo = shell_blocks(section("docs/response-format.md", "The same job by hand"))[0]
     (root / "agent-config/answer.txt").write_text("^^^ok.txt\nok\n^^^end\n^^^build.sh\n^^^delete\n")
     assert shell(root, apply).returncode == 4
     assert git(root, "status", "--porcelain") == ""
@@ -75,7 +75,7 @@ def test_a_rejected_answer_by_hand_changes_nothing(root: Path):
 
 
 def test_the_first_real_run(root: Path):
-    init, run, review = shell_blocks(section("The first real run"))
+    init, run, review = shell_blocks(section("README.md", "The first real run"))
     (root / "build.sh").unlink()
     (root / ".gitignore").unlink()
     (root / "Makefile").write_text("test:\n\tgrep -qx ok ok.txt\n")
@@ -98,25 +98,38 @@ def test_the_first_real_run(root: Path):
 def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
     (tmp_path / ".pre-commit-config.yaml").touch()
     script, _ = build_script_for(tmp_path) or ("", [])
-    for line in shell_blocks(section("From a script, from CI"))[0]:
+    for line in shell_blocks(section("docs/supervisor-and-ci.md", "pre-commit"))[0]:
         assert line in script
 
 
 def test_the_tables_name_every_command_and_every_option():
-    assert set(re.findall(r"`code-commit (\w+)", section("Commands"))) == set(COMMAND_NAMES)
-    options = set(
-        re.findall(r"`--([a-z-]+)", "\n".join(re.findall(r"^\| (`--.*?) \|", section("Options"), re.MULTILINE)))
-    )
-    assert options == {name.replace("_", "-") for name in OPTIONS}
+    commands = section("README.md", "Commands").partition("| command |")[2]
+    assert set(re.findall(r"^\| .*`code-commit (\w+)", commands, re.MULTILINE)) == set(COMMAND_NAMES)
+    rows = re.findall(r"^\| (`--.*?) \|", (ROOT / "docs/settings.md").read_text("utf-8"), re.MULTILINE)
+    assert set(re.findall(r"`--([a-z-]+)", "\n".join(rows))) == {name.replace("_", "-") for name in OPTIONS}
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?:)([^)#]+)\)", TEXT))))
-def test_links_lead_to_files(target):
-    assert (README.parent / target).exists()
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_to_files_and_headings(document: Path):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text("utf-8")):
+        file = document.parent / target if target else document
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text("utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_the_readme_leads_to_every_document():
+    linked = re.findall(r"\]\((docs/[^)#]+\.md)", (ROOT / "README.md").read_text("utf-8"))
+    assert set(linked) == {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_readme_is_a_page_and_a_half():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
 def test_the_first_command_is_the_demo():
-    (demo,), (test,) = shell_blocks(section("Try it"))
+    (demo,), (test,) = shell_blocks(section("README.md", "Try it"))
     assert demo.endswith(".venv/bin/code-commit demo")
     assert "-m pytest" in test
 
@@ -124,7 +137,7 @@ def test_the_first_command_is_the_demo():
 def test_the_record_in_short_has_the_fields_of_the_schema():
     schema = run_record_schema()
     assert schema["properties"]["schema_version"]["default"] == SCHEMA_VERSION
-    (example,) = re.findall(r"```json\n(.*?)```", section("The log"), re.DOTALL)
+    (example,) = re.findall(r"```json\n(.*?)```", section("docs/log.md", "run.json"), re.DOTALL)
     shown = json.loads(example)
     assert shown["schema_version"] == SCHEMA_VERSION
     parts = {
