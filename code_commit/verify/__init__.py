@@ -1,7 +1,7 @@
 """The verification pass: a response is checked whole before any file is modified; one violation rejects all of it.
 
 Rules by name, each in the module that owns it: `outside unclear-path windows-name too-long` (paths), `protected`
-(protected), `link not-a-file other-file-system other-repository immutable unreadable` (tree), `hidden` (repositories),
+(protected), `link not-a-file other-file-system other-repository unreadable` (tree), `hidden` (repositories),
 `same-file` (twins), `ignored` (ignored), `not-allowed protected-by-option` (below), `not-text placeholder missing
 holds-key markdown` (content), `stale` (rollup).
 """

@@ -8,7 +8,6 @@ Nothing that could block is opened. The rules, some of them met on the way down 
     other-repository   a folder of the path is the root of another git repository, a bare one too
     same-file          an existing entry has the same name but for case or normalisation
     protected          a folder or file of the path is, by its inode, a protected one
-    immutable          the file system refuses every change of the file
     unreadable         the original, which undo needs, cannot be read
 """
 
@@ -19,7 +18,6 @@ from collections.abc import Collection, Iterable
 from code_commit.changes import OriginalFile
 from code_commit.project import Project
 from code_commit.verify.descent import KINDS, Folder, Stop, Surroundings, check_spelling, descent, enter
-from code_commit.verify.links import ProtectedLinks, is_immutable
 from code_commit.verify.paths import Fault
 from code_commit.verify.protected import GuardedFolder
 
@@ -37,13 +35,12 @@ def look_at_targets(
     originals: dict[str, OriginalFile | None] = {}
     faults: dict[str, Fault] = {}
     closed: dict[bytes, Fault] = {}
-    links = ProtectedLinks(project)
     with descent(project, guarded, submodules) as (way, surroundings):
         for path in sorted(paths, key=lambda path: path.replace("/", "\0")):
             *folders, name = path.encode().split(b"/")
             try:
                 enter(way, folders, surroundings, closed)
-                originals[path] = _read_target(way[-1], name, surroundings, links)
+                originals[path] = _read_target(way[-1], name, surroundings)
             except Stop as stop:
                 faults[path] = stop.fault
             except OSError as error:
@@ -51,7 +48,7 @@ def look_at_targets(
     return originals, faults
 
 
-def _read_target(folder: Folder, name: bytes, surroundings: Surroundings, links: ProtectedLinks) -> OriginalFile | None:
+def _read_target(folder: Folder, name: bytes, surroundings: Surroundings) -> OriginalFile | None:
     if folder.descriptor is None:
         return None
     path = folder.path + b"/" + name if folder.path else name
@@ -66,8 +63,7 @@ def _read_target(folder: Folder, name: bytes, surroundings: Surroundings, links:
     if not stat.S_ISREG(status.st_mode):
         kind = KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
         raise Stop("not-a-file", f"is {kind}, not a file: choose another path")
-    inode = (status.st_dev, status.st_ino)
-    if inode in surroundings.protected_inodes or (status.st_nlink > 1 and links.hold(inode, path)):
+    if (status.st_dev, status.st_ino) in surroundings.protected_inodes:
         raise Stop("protected", "is a protected file by another name: choose another path")
     if path in surroundings.mount_points:
         raise Stop("other-file-system", "is mounted from elsewhere: choose another path")
@@ -81,8 +77,6 @@ def _read_original(folder: int, name: bytes, status: os.stat_result) -> Original
         now = os.fstat(file)
         if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino) or not stat.S_ISREG(now.st_mode):
             raise Stop("unreadable", "changed while it was looked at: send the file again")
-        if is_immutable(file, now):
-            raise Stop("immutable", "is marked immutable or append-only: leave it as it is")
         content = _read_whole(file, now.st_size)
     finally:
         os.close(file)

@@ -1,8 +1,6 @@
 """What stands in the tree: set-ups of every kind, each with a path that must be refused by its rule, nothing changed."""
 
 import ast
-import errno
-import fcntl
 import hashlib
 import os
 import shutil
@@ -11,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -223,35 +221,6 @@ def hard_link_to_build_sh(root):
     os.link(root / "build.sh", root / "copy.sh")
 
 
-@refused("src/rules.txt", "protected")
-def hard_link_to_gitignore(root):
-    (root / "src").mkdir()
-    os.link(root / ".gitignore", root / "src/rules.txt")
-
-
-@refused("config.txt", "protected")
-def hard_link_to_gits_config(root):
-    os.link(root / ".git/config", root / "config.txt")
-
-
-@refused("hook.txt", "protected")
-def hard_link_to_a_hook(root):
-    write(root / ".git/hooks/pre-commit")
-    os.link(root / ".git/hooks/pre-commit", root / "hook.txt")
-
-
-@refused("key.txt", "protected")
-def hard_link_to_a_key(root):
-    write(root / "agent-config/gemini-key.txt")
-    os.link(root / "agent-config/gemini-key.txt", root / "key.txt")
-
-
-@refused("docs/copy.md", "protected")
-def hard_link_to_a_specification_beside_it(root):
-    write(root / "docs/UserSpecification.md")
-    os.link(root / "docs/UserSpecification.md", root / "docs/copy.md")
-
-
 @refused(".hooks/pre-commit", "protected")
 def folder_of_core_hookspath(root):
     git(root, "config", "core.hooksPath", ".hooks")
@@ -374,7 +343,7 @@ def head_beside_objects_and_refs(root):
     (root / "fx/refs").mkdir()
 
 
-# Hidden, immutable, twins, limits
+# Hidden, twins, limits
 
 
 @refused("ok.txt", "hidden")
@@ -413,18 +382,6 @@ def file_in_a_folder_that_took_a_tracked_files_place(root):
 @refused((*(f"new{number}/x.txt" for number in range(70)), "ok.txt/x.txt"), "hidden")
 def many_files_and_one_below_a_tracked_file(root):
     (root / "ok.txt").unlink()
-
-
-@refused("fixed.txt", "immutable")
-def immutable_target(root):
-    write(root / "fixed.txt")
-    set_flags(root / "fixed.txt", 0x10)
-
-
-@refused("grow.log.txt", "immutable")
-def append_only_target(root):
-    write(root / "grow.log.txt")
-    set_flags(root / "grow.log.txt", 0x20)
 
 
 @refused(("src/a.txt", "src/A.txt"), "same-file")
@@ -468,23 +425,9 @@ def gitignore_that_is_a_fifo(root):
     os.mkfifo(root / "src/.gitignore")
 
 
-def set_flags(path: Path, flags: int) -> None:
-    """`chattr`: immutable and append-only are set by root alone, on file systems that have them."""
-    with path.open("rb") as file:
-        try:
-            fcntl.ioctl(file, 0x40086602, flags.to_bytes(8, sys.byteorder))
-        except OSError as error:
-            if error.errno in (errno.EPERM, errno.ENOTTY, errno.EOPNOTSUPP, errno.ENOSYS):
-                pytest.skip(f"flags cannot be set here: {error.strerror}")
-            raise
-
-
 @pytest.fixture
-def root(project_folder: Path) -> Iterator[Path]:
-    yield project_folder
-    for path in project_folder.iterdir():
-        if path.is_file() and not path.is_symlink() and path.name in ("fixed.txt", "grow.log.txt"):
-            set_flags(path, 0)
+def root(project_folder: Path) -> Path:
+    return project_folder
 
 
 @pytest.mark.parametrize(("build", "paths", "rule"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
@@ -525,6 +468,13 @@ def new_files_in_new_folders(root):
 def hard_link_to_an_ordinary_file(root):
     write(root.parent / "store.txt")
     os.link(root.parent / "store.txt", root / "shared.txt")
+
+
+@accepted("config.txt", "key.txt")
+def hard_links_to_protected_files_which_a_rename_leaves_as_they_are(root):
+    write(root / "agent-config/gemini-key.txt")
+    os.link(root / "agent-config/gemini-key.txt", root / "key.txt")
+    os.link(root / ".git/config", root / "config.txt")
 
 
 @accepted("src/a.txt")
