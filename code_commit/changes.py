@@ -3,7 +3,7 @@
 The values that the parser, the verification pass and the transaction hand to one another.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,8 +13,9 @@ from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
 
-Line = int | Callable[[], int]
-"""A line's number, or what counts it: only a response that is rejected needs to know."""
+_MOST_REASONS = 50
+"""A response with more is wrong in kind, not in places."""
+_LONGEST_QUOTE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,7 @@ class FileReplacement:
 
     path: str
     content: str
-    opening: Line = field(default=0, compare=False, repr=False)
-
-    @property
-    def line(self) -> int:
-        return _number(self.opening)
+    line: int = field(default=0, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +32,7 @@ class FileRemoval:
     """One file that the response deletes. `line` is that of the opening fence, from 1."""
 
     path: str
-    opening: Line = field(default=0, compare=False, repr=False)
-
-    @property
-    def line(self) -> int:
-        return _number(self.opening)
-
-
-def _number(line: Line) -> int:
-    return line if isinstance(line, int) else line()
+    line: int = field(default=0, compare=False, repr=False)
 
 
 FileChange = FileReplacement | FileRemoval
@@ -65,19 +54,67 @@ class Violation:
 
 
 class RejectedResponseError(CodeCommitError):
-    """The response cannot be used; `violations` holds every reason, in the order of the response's lines."""
+    """The response cannot be used; `violations` holds its reasons in the order of its lines, `more` counts the others.
+
+    No response is told more than fifty: what a rejection costs is in proportion to the response.
+    """
 
     exit_code = 4
     status = "rejected"
 
-    def __init__(self, violations: Iterable[Violation]) -> None:
+    def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
         self.violations = tuple(sorted(violations, key=lambda violation: violation.line))
-        super().__init__("\n".join(map(str, self.violations)))
+        self.more = more
+        super().__init__("\n".join(self.reasons))
+
+    @property
+    def reasons(self) -> list[str]:
+        return in_words(self.violations, self.more)
 
     @property
     def complaint(self) -> str:
         """Without the reasons: they were shown as they were found."""
         return "no usable response, the last one was rejected"
+
+
+def in_words(violations: Iterable[Violation], more: int) -> list[str]:
+    """Return each reason of a rejection as a sentence, and one for those that were only counted."""
+    return [*map(str, violations), *([f"and {more:,} more"] if more else [])]
+
+
+class Reasons:
+    """Collects why a response is rejected: the first fifty reasons, and how many more there are."""
+
+    def __init__(self) -> None:
+        self.kept: list[Violation] = []
+        self.more = 0
+
+    def add(self, path: str, line: int, rule: str, message: str) -> None:
+        if len(self.kept) == _MOST_REASONS:
+            self.more += 1
+        else:
+            self.kept.append(Violation(path if _is_plain(path) else quoted(path), line, rule, message))
+
+    def reject(self) -> None:
+        """Raise RejectedResponseError if there is a reason."""
+        if self.kept:
+            raise RejectedResponseError(self.kept, self.more)
+
+
+def quoted(text: str) -> str:
+    """Return a name or a line so that a message can hold it: safe to print, of a very long one the beginning."""
+    return shown(text) if len(text) <= _LONGEST_QUOTE else f"{shown(text[:_LONGEST_QUOTE])}..."
+
+
+def _is_plain(path: str) -> bool:
+    """Tell whether a file of the log can hold the path as it is."""
+    if len(path) > _LONGEST_QUOTE:
+        return False
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,55 +17,37 @@ written is not decided here.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
-from code_commit.terminal import shown
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, Reasons, quoted
 
 SHORTEST_FENCE = "^^^"
-_THINKING = re.compile(r"\s*<think>")
-_BEHIND_THINKING = re.compile(r"</think>[ \t]*\r?\n?")
-_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
+_THINKING = re.compile(r"\s*+<think>")
+_AFTER_THINKING = re.compile(r"</think>[ \t]*+\r?\n?")
+_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)+")
 _STRETCH = 1 << 12
-"""So far behind a caret that is no fence whole fences are looked for; else carets alone, which is 25 times as fast."""
-
-
-class _Lines:
-    """The line numbers of positions, which come in ascending order; counted when the first one is asked for."""
-
-    __slots__ = ("_numbers", "_positions", "_text")
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._positions = [0]
-        self._numbers = [1]
-
-    def mark(self, position: int) -> Callable[[], int]:
-        """Return what tells the position's line number, from 1."""
-        self._positions.append(position)
-        return partial(self._number, len(self._positions) - 1)
-
-    def _number(self, index: int) -> int:
-        while len(self._numbers) <= index:
-            start, end = self._positions[len(self._numbers) - 1 : len(self._numbers) + 1]
-            self._numbers.append(self._numbers[-1] + self._text.count("\n", start, end))
-        return self._numbers[index]
+"""Whole fences are looked for so far after a caret that is no fence; else carets alone, which is 25 times as fast."""
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What the parser has found so far."""
+    """What the parser has found so far. Lines are counted from 1, for positions that come in ascending order."""
 
     text: str
-    lines: _Lines
     changes: dict[str, FileChange] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
+    reasons: Reasons = field(default_factory=Reasons)
+    line: int = 1
+    counted_to: int = 0
+
+    def line_at(self, position: int) -> int:
+        self.line += self.text.count("\n", self.counted_to, position)
+        self.counted_to = position
+        return self.line
 
     def reject(self, line: int, rule: str, message: str, path: str = "") -> None:
-        self.violations.append(Violation(path, line, rule, message))
+        self.reasons.add(path, line, rule, message)
 
     def add(self, change: FileChange) -> None:
         known = self.changes.setdefault(change.path, change)
@@ -75,24 +57,27 @@ class _Findings:
 
 
 def parse_response(text: str) -> tuple[FileChange, ...]:
-    """Return the changes in the order of the response. Raises RejectedResponseError with every reason."""
-    found = _Findings(text, _Lines(text))
-    position = _behind_thinking(text)
+    """Return the changes in the order of the response.
+
+    Raises RejectedResponseError with the first fifty reasons; what follows them is not read, its fences are counted.
+    """
+    found = _Findings(text)
+    position = _after_thinking(text)
     if text.startswith("\ufeff", position):
         position += 1
-    while position < len(text):
+    while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
-        _reject_indented_fences(found, position, opening)
-        if opening == len(text):
-            break
-        position = _read_block(found, opening)
+        position = _reject_indented_fences(found, position, opening)
+        if position == opening < len(text):
+            position = _read_block(found, opening)
     _reject_files_that_are_folders(found)
-    if not found.changes and not found.violations:
+    if found.reasons.more:
+        found.reasons.more += text.count(SHORTEST_FENCE, position)
+    elif not found.changes and not found.reasons.kept:
         found.reject(
             0, "no-block", "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end"
         )
-    if found.violations:
-        raise RejectedResponseError(found.violations)
+    found.reasons.reject()
     return tuple(found.changes.values())
 
 
@@ -108,38 +93,38 @@ def _render_change(change: FileChange) -> str:
     if isinstance(change, FileRemoval):
         return f"^^^{change.path}\n^^^delete\n"
     if change.content and not change.content.endswith("\n"):
-        raise ValueError(f"{shown(change.path)}: the last line has no line end")
+        raise ValueError(f"{quoted(change.path)}: the last line has no line end")
     longest = max(map(len, re.findall(r"^\^{3,}", change.content, re.MULTILINE)), default=2)
     fence = "^" * (longest + 1)
     return f"{fence}{change.path}\n{change.content}{fence}end\n"
 
 
-def _behind_thinking(text: str) -> int:
+def _after_thinking(text: str) -> int:
     """Return where the response itself begins."""
     thinking = _THINKING.match(text)
     end = text.find("</think>", thinking.end()) if thinking else -1
-    behind = _BEHIND_THINKING.match(text, end) if end >= 0 else None
-    return behind.end() if behind else 0
+    after = _AFTER_THINKING.match(text, end) if end >= 0 else None
+    return after.end() if after else 0
 
 
 def _read_block(found: _Findings, opening: int) -> int:
     """Read the block whose opening fence stands at `opening`; return where to go on."""
     text = found.text
-    line = found.lines.mark(opening)
+    line = found.line_at(opening)
     carets, name, body = _split_fence(text, opening)
     if name in ("end", "delete"):
-        found.reject(line(), "stray-fence", f"^^^{name} stands outside a block: it belongs behind a ^^^PATH line")
+        found.reject(line, "stray-fence", f"^^^{name} stands outside a block: it belongs after a ^^^PATH line")
         return body
     if not name:
-        found.reject(line(), "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
+        found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
         return body
     path = _canonical(name)
     if not path:
-        found.reject(line(), "empty-path", f"^^^{shown(name)} names no file: write the file's path")
-    closing = _closing_fence(text, body, carets)
+        found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
+    closing, fence = _closing_fence(text, body, carets), quoted("^" * carets)
     if closing == len(text):
-        message = f"the block is not closed: put {'^' * carets}end on a line of its own behind the file's last line"
-        found.reject(line(), "unclosed", message, path)
+        message = f"the block is not closed: put {fence}end on a line of its own after the file's last line"
+        found.reject(line, "unclosed", message, path)
         return len(text)
     _, word, after = _split_fence(text, closing)
     if word == "end":
@@ -149,10 +134,10 @@ def _read_block(found: _Findings, opening: int) -> int:
         found.add(FileRemoval(path, line))
         return _skip_end(text, after, carets)
     message = (
-        f"the block of {shown(path)} (line {line()}) holds the line '{'^' * carets}{shown(word)}': close the block "
-        f"with {'^' * carets}end before it, or, when it belongs to the file, open and close the block with more carets"
+        f"the block of {quoted(path)} (line {line}) holds the line '{fence}{quoted(word)}': close the block with "
+        f"{fence}end before it, or, when it belongs to the file, open and close the block with more carets"
     )
-    found.reject(found.lines.mark(closing)(), "fence-in-block", message, path)
+    found.reject(found.line_at(closing), "fence-in-block", message, path)
     return closing
 
 
@@ -188,7 +173,8 @@ def _closing_fence(text: str, position: int, carets: int) -> int:
     fence = "^" * carets
     position = _next_fence(text, position, fence)
     while text.startswith("^", position + carets):
-        position = _next_fence(text, position + carets, fence)
+        line_end = text.find("\n", position)
+        position = _next_fence(text, line_end + 1, fence) if line_end >= 0 else len(text)
     return position
 
 
@@ -207,27 +193,28 @@ def _canonical(name: str) -> str:
     return name.removeprefix("./")
 
 
-def _reject_indented_fences(found: _Findings, start: int, end: int) -> None:
+def _reject_indented_fences(found: _Findings, start: int, end: int) -> int:
+    """Return the end, or where the last reason stands that is told."""
     if found.text.find(SHORTEST_FENCE, start, end) < 0:
-        return
+        return end
     for match in _INDENTED_FENCE.finditer(found.text, start, end):
-        message = f"'{shown(match[1].strip())}' does not start its line: a fence stands at column 0"
-        found.reject(found.lines.mark(match.start())(), "indented-fence", message)
+        message = f"'{quoted(match[1].strip())}' does not start its line: a fence stands at column 0"
+        found.reject(found.line_at(match.start()), "indented-fence", message)
+        if found.reasons.more:
+            return match.end()
+    return end
 
 
 def _reject_files_that_are_folders(found: _Findings) -> None:
-    for path, change in found.changes.items():
-        for folder in _folders(path):
-            if folder in found.changes:
-                message = f"{shown(folder)} (line {found.changes[folder].line}) cannot be a file and a folder"
-                found.reject(change.line, "file-and-folder", message, path)
-
-
-def _folders(path: str) -> Iterator[str]:
-    slash = path.find("/", 1)
-    while slash > 0:
-        yield path[:slash]
-        slash = path.find("/", slash + 1)
+    """Sorted by their folders, the files below a path come next after it."""
+    file = ""
+    for path in sorted(found.changes, key=lambda path: path.replace("/", "\0")):
+        if file and path.startswith(f"{file}/"):
+            change = found.changes[path]
+            message = f"{quoted(file)} (line {found.changes[file].line}) cannot be a file and a folder"
+            found.reject(change.line, "file-and-folder", message, path)
+        else:
+            file = path
 
 
 def _meaning(change: FileChange) -> str | None:

@@ -5,21 +5,18 @@ section is data: nothing here, and nothing that reads the response, looks for la
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import system_prompts
-from code_commit.changes import FileChange, FileReplacement, Violation
+from code_commit.changes import FileChange, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.terminal import settle
 
 Layout = Literal["spec", "cached"]
-
-MOST_REASONS = 50
-"""Reasons of a rejection that the next prompt lists; a response with more is wrong in kind, not in places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +70,9 @@ def repair_prompt(task: Task, build_output: str, replacements: Iterable[FileChan
     )
 
 
-def rejected_prompt(prompt: Prompt, rejected_response: str, violations: Sequence[Violation]) -> Prompt:
-    """Return the same prompt with a section behind it that says why its response was rejected."""
-    reasons = [f"- {violation}" for violation in violations[:MOST_REASONS]]
-    if len(violations) > MOST_REASONS:
-        reasons.append(f"- and {len(violations) - MOST_REASONS} more of this kind")
-    told = "\n".join(reasons)
+def rejected_prompt(prompt: Prompt, rejected_response: str, reasons: Iterable[str]) -> Prompt:
+    """Return the same prompt with a section after it that says why its response was rejected."""
+    told = "\n".join(f"- {reason}" for reason in reasons)
     text = (
         rejected_response.replace("{reasons}", told) if "{reasons}" in rejected_response else rejected_response + told
     )

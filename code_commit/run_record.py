@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from code_commit.changes import Action, Violation
+from code_commit.changes import Action, Violation, in_words
 from code_commit.exchange import Usage
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Attempt:
     `finish_reason` is the API's word; it is there when the response is. `changes` without a verdict are those of a dry
     run, or of an apply that was interrupted.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
+    `more_rejections` counts the reasons that `rejections` does not list.
     """
 
     number: int
@@ -100,9 +101,15 @@ class Attempt:
     verdict: Literal["applied", "rejected"] | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)
+    more_rejections: int = 0
     retries: list[str] = field(default_factory=list)
     changes: list[AppliedChange] = field(default_factory=list)
     build: BuildResult | None = None
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the response was rejected."""
+        return in_words(self.rejections, self.more_rejections)
 
 
 @dataclass(slots=True)

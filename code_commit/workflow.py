@@ -48,7 +48,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         except RejectedResponseError as rejection:
             if job.settings.on_rejected == "stop" or number == last:
                 raise
-            prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.violations)
+            prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.reasons)
             continue
         replacements |= {change.path: change for change in changes}
 
@@ -77,7 +77,7 @@ def verify_response(job: Job, response: Response, attempt: AttemptLog) -> Verifi
     try:
         return verify_changes(parse_response(response.complete_text()), job.project, job.rules)
     except RejectedResponseError as rejection:
-        attempt.rejected(rejection.violations)
+        attempt.rejected(rejection)
         raise
 
 
@@ -87,7 +87,7 @@ def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog)
     What a resumed run had done already is not done again.
     """
     if attempt.record.verdict == "rejected":
-        raise RejectedResponseError(attempt.record.rejections)
+        raise RejectedResponseError(attempt.record.rejections, attempt.record.more_rejections)
     if attempt.record.verdict == "applied":
         return parse_response(response.text)
     if attempt.record.changes and _is_in_tree(job, response):

@@ -31,7 +31,10 @@ ACCEPTED = {
         {"a": "x\u2028\x0b\x0c\x85^^^end\n"},
     ),
     "longer fence": ("^^^^a\n^^^b\n^^^end\n^^^^end\n", {"a": "^^^b\n^^^end\n"}),
-    "underlines of reStructuredText": ("^^^a.rst\nTitle\n^^^^^\n^^^end\n", {"a.rst": "Title\n^^^^^\n"}),
+    "underlines of reStructuredText": (
+        "^^^a.rst\nTitle\n^^^^^\nTitle!\n^^^^^^\n^^^^^^^^^\n^^^end\n",
+        {"a.rst": "Title\n^^^^^\nTitle!\n^^^^^^\n^^^^^^^^^\n"},
+    ),
     "indented carets in content": ("^^^a\n    ^^^^ here\n ^^^end\n^^^end\n", {"a": "    ^^^^ here\n ^^^end\n"}),
     "carets of a compiler in prose": ("    let x\n        ^^^ expected\n^^^a\n^^^end\n", {"a": ""}),
     "two spellings of one path": ("^^^./a//b/./c\nx\n^^^end\n^^^a/b/c\nx\n^^^end\n", {"a/b/c": "x\n"}),
@@ -79,6 +82,7 @@ REJECTED = {
     "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),
     "replaced and removed": ("^^^a\n^^^end\n^^^./a\n^^^delete\n", ["duplicate-path"]),
     "file and folder": ("^^^a\n^^^end\n^^^a/b\n^^^end\n", ["file-and-folder"]),
+    "folder and file": ("^^^a/b/c\n^^^end\n^^^a.b\n^^^end\n^^^a\n^^^end\n", ["file-and-folder"]),
     "shorter end": ("^^^^a\nx\n^^^end\n", ["unclosed"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
@@ -100,6 +104,43 @@ def test_a_violation_names_its_line_and_says_what_to_do():
     assert str(caught.value).startswith(
         "line 4: a: the block of a (line 2) holds the line '^^^b': close the block with ^^^end"
     )
+
+
+FLOODS = {
+    # a line, how many of it, the rule that all of them break, how many reasons there are
+    "forgotten ends": ("^^^a\n", 20_000, {"fence-in-block"}, 20_000),
+    "stray ends": ("^^^end\n", 20_000, {"stray-fence"}, 20_000),
+    "no names": ("^^^\n", 20_000, {"empty-path"}, 20_000),
+    "indented fences": (" ^^^a\n", 20_000, {"indented-fence"}, 20_000),
+    "line ends": ("\n", 1_000_000, {"no-block"}, 1),
+    "blanks": (" ", 1_000_000, {"no-block"}, 1),
+}
+
+
+@pytest.mark.parametrize(("line", "count", "rules", "reasons"), FLOODS.values(), ids=FLOODS)
+def test_fifty_reasons_are_told_and_the_rest_is_counted(line, count, rules, reasons):
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(line * count)
+    assert {violation.rule for violation in caught.value.violations} == rules
+    assert len(caught.value.violations) == min(50, reasons)
+    assert caught.value.more == max(0, reasons - 50)
+    assert [violation.line for violation in caught.value.violations[:3]] in ([0], [1, 2, 3], [2, 3, 4])
+
+
+def test_fifty_wrong_blocks_do_not_hide_that_the_rest_is_right():
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response("^^^end\n" * 50 + "".join(f"^^^{number}\n^^^end\n" for number in range(1000)))
+    assert caught.value.more == 0
+
+
+@pytest.mark.parametrize(
+    "path", ["/" * 1_000_000, "a/" * 500_000 + "b", "./" * 500_000, "x" * 1_000_000, "^" * 100_000]
+)
+def test_what_is_said_of_a_huge_path_is_short(path):
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(f"^^^{path}\nx\n^^^{path}\n")
+    assert len(str(caught.value)) < 5_000
+    assert sum(len(violation.path) for violation in caught.value.violations) < 5_000
 
 
 names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.changes import FileRemoval, FileReplacement, Violation
+from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.errors import NotSetUpError
 from code_commit.prompts import (
     SystemPrompts,
@@ -59,15 +59,9 @@ def test_query_and_codebase_are_sent_unchanged():
 def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_behind_it():
     prompt = repair_prompt(TASK, "error\n", CHANGES)
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
-    rejected = rejected_prompt(prompt, PROMPTS.rejected_response, violations)
-    assert rejected.text == (prompt.text + "[rejected response]\nRejected:\n- line 3: a: is protected\n- no block\n\n")
-
-
-def test_a_rejection_with_thousands_of_reasons_stays_short():
-    violations = [Violation("a", line, "ignored", "git ignores it") for line in range(1, 10_001)]
-    rejected = rejected_prompt(initial_prompt(TASK), "no place for them\n", violations)
-    assert rejected.user.count("git ignores it") == 50
-    assert "and 9950 more" in rejected.user
+    rejected = rejected_prompt(prompt, PROMPTS.rejected_response, RejectedResponseError(violations, 12_345).reasons)
+    reasons = "- no block\n- line 3: a: is protected\n- and 12,345 more\n"
+    assert rejected.text == f"{prompt.text}[rejected response]\nRejected:\n{reasons}\n"
 
 
 def test_the_project_s_own_system_prompt_replaces_the_packaged_one(tmp_path):

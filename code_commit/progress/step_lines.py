@@ -5,6 +5,8 @@ from __future__ import annotations  # a command that runs nothing prints without
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from code_commit.changes import in_words
+
 if TYPE_CHECKING:
     from code_commit.run_record import Attempt, Event, RunRecord, Totals
 
@@ -48,10 +50,9 @@ def _attempt_lines(model: str, attempt: Attempt, event: Event, *, verbose: bool)
 
 
 def _rejections(attempt: Attempt, *, verbose: bool) -> list[str]:
-    reasons = [f"  {reason}" for reason in attempt.rejections]
-    listed = reasons if verbose else reasons[:FILES_SHOWN]
-    more = [f"  and {len(reasons) - len(listed)} more"] if len(reasons) > len(listed) else []
-    return ["response rejected, nothing written:", *listed, *more]
+    listed = attempt.rejections if verbose else attempt.rejections[:FILES_SHOWN]
+    more = len(attempt.rejections) - len(listed) + attempt.more_rejections
+    return ["response rejected, nothing written:", *(f"  {reason}" for reason in in_words(listed, more))]
 
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:

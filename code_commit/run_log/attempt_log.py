@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from code_commit.changes import VerifiedChanges, Violation
+from code_commit.changes import RejectedResponseError, VerifiedChanges
 from code_commit.diff import FileEdit, diff_file, edits_of, join_diffs
 from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.run_log.build_log import BuildLog
@@ -77,9 +77,10 @@ class AttemptLog:
         self._changed(edits)
         self.applied()
 
-    def rejected(self, violations: Sequence[Violation]) -> None:
+    def rejected(self, rejection: RejectedResponseError) -> None:
         self._give_verdict("rejected")
-        self._attempt.rejections = list(violations)
+        self._attempt.rejections = list(rejection.violations)
+        self._attempt.more_rejections = rejection.more
         self._log.save("rejected")
 
     def applying(self, changes: VerifiedChanges) -> None:

@@ -12,7 +12,6 @@ from code_commit.changes import (
     FileChange,
     FileReplacement,
     OriginalFile,
-    RejectedResponseError,
     VerifiedChange,
     VerifiedChanges,
 )
@@ -54,8 +53,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
     warnings = [*find_cautions(verified), *_near_names(verified, project), *_check_rollup(findings, verified, rules)]
-    if findings.violations:
-        raise RejectedResponseError(findings.violations)
+    findings.reasons.reject()
     rules.written.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from code_commit.changes import FileChange, Violation
-from code_commit.terminal import shown
+from code_commit.changes import FileChange, Reasons
 from code_commit.verify.ignore_files import UnansweredError
 
 
@@ -12,7 +11,7 @@ class Findings:
 
     def __init__(self, changes: Sequence[FileChange]) -> None:
         self.changes = changes
-        self.violations: list[Violation] = []
+        self.reasons = Reasons()
         self._lines = {change.path: change.line for change in changes}
         self._closed: set[str] = set()
 
@@ -26,7 +25,7 @@ class Findings:
 
     def add(self, path: str, rule: str, message: str, line: int | None = None) -> None:
         where = self._lines.get(path, 0) if line is None else line
-        self.violations.append(Violation(_encodable(path), where, rule, message))
+        self.reasons.add(path, where, rule, message)
 
     def close(self, path: str, rule: str, message: str) -> None:
         """Add a violation after which nothing more can be said about the path."""
@@ -42,11 +41,3 @@ class Findings:
         else:
             for path in named:
                 self.add(path, rule, message)
-
-
-def _encodable(path: str) -> str:
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return shown(path)
-    return path

@@ -88,6 +88,8 @@ def read_limits(root: Path) -> Limits:
 
 def find_path_fault(path: str, limits: Limits) -> Fault | None:
     """Return the first rule that the path breaks, with what to do instead; None for a path that can be used."""
+    if len(path) > limits.path:
+        return _length_fault(path, limits)
     fault = None if _PLAIN.fullmatch(path) else _string_fault(path)
     return fault or _windows_fault(path) or _length_fault(path, limits)
 

@@ -85,13 +85,22 @@ def rejected_rules(paths: list[str], project: Project, rules: Rules) -> dict[str
 
 
 def test_all_violations_of_a_response_are_told_at_once(bare_root):
-    rules = rejected_rules([path for path, _ in REJECTED], *bare_root)
-    assert rules == dict(REJECTED)
+    for start in range(0, len(REJECTED), 50):
+        some = REJECTED[start : start + 50]
+        assert rejected_rules([path for path, _ in some], *bare_root) == dict(some)
 
 
-def test_a_violation_can_always_be_printed_and_stored(bare_root):
+def test_fifty_violations_are_told_and_the_rest_is_counted(bare_root):
     with pytest.raises(RejectedResponseError) as caught:
-        verify_changes([FileReplacement(path, "", 1) for path, _ in REJECTED], *bare_root)
+        verify_changes([FileReplacement(f"../{number}", "") for number in range(10_000)], *bare_root)
+    assert (len(caught.value.violations), caught.value.more) == (50, 9_950)
+    assert str(caught.value).endswith("and 9,950 more")
+
+
+@pytest.mark.parametrize("start", range(0, len(REJECTED), 50))
+def test_a_violation_can_always_be_printed_and_stored(bare_root, start):
+    with pytest.raises(RejectedResponseError) as caught:
+        verify_changes([FileReplacement(path, "", 1) for path, _ in REJECTED[start : start + 50]], *bare_root)
     for violation in caught.value.violations:
         assert violation.path.encode("utf-8") is not None
         assert str(violation).isprintable()

@@ -53,7 +53,7 @@ def _attempt_lines(project: Project, record: RunRecord, attempt: Attempt) -> Ite
     yield from (f"  retried: {retry}" for retry in attempt.retries)
     if attempt.verdict == "rejected":
         yield "  rejected, nothing written:"
-        yield from (f"    {rejection}" for rejection in attempt.rejections)
+        yield from (f"    {reason}" for reason in attempt.reasons)
     for change in attempt.changes:
         yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
     if attempt.build:

@@ -62,7 +62,8 @@ def summary_of(attempt: Attempt) -> str:
     """Return what came of an attempt, in a few words."""
     if attempt.build:
         return f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
-    reasons = "1 reason" if len(attempt.rejections) == 1 else f"{len(attempt.rejections)} reasons"
+    count = len(attempt.rejections) + attempt.more_rejections
+    reasons = "1 reason" if count == 1 else f"{count:,} reasons"
     summaries = {
         "applied": "applied",
         "rejected": f"rejected, nothing written: {reasons}",

@@ -48,6 +48,8 @@ def rejection_views(run: LoggedRun, attempt: Attempt) -> list[RejectionView]:
     if len(attempt.rejections) > len(shown):
         more = f"{len(attempt.rejections) - len(shown):,} more reasons are in run.json"
         views.append(RejectionView(0, "", more, "", ""))
+    if attempt.more_rejections:
+        views.append(RejectionView(0, "", f"and {attempt.more_rejections:,} more", "", ""))
     return views
 
 

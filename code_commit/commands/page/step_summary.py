@@ -43,7 +43,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         yield from _attempts(record.attempts)
     yield from _list("Changed files", list(_changes(run)))
     for attempt in record.attempts[:MOST_ITEMS]:
-        reasons = [code(str(rejection)) for rejection in attempt.rejections]
+        reasons = [code(reason) for reason in attempt.reasons]
         yield from _list(f"Attempt {attempt.number} was rejected", reasons)
     yield from _failing_build(run)
 
