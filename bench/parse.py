@@ -1,37 +1,56 @@
-"""How fast a response is parsed, against copying the same text and counting its lines, and how much memory it takes.
+"""How fast a response is parsed, how much memory that takes, and how soon one of nothing but fences is rejected.
 
-Responses of 1, 10 and 100 MB of this package's own source, in turns with its peers, all in this process, whose
-results stay alive: what is written into memory that was just freed seems ten times faster. `python -m bench.parse`
+Responses of 10 and 100 MB of this package's own source, in turns with a copy of the bytes, all in this process, whose
+results stay alive: what is written into memory that was just freed seems ten times faster.
 """
 
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
-from bench.measuring import Cost
-from bench.rows import Row, Target, timed
-from bench.running import Plan, run_alone
-from code_commit.changes import FileReplacement
-from code_commit.parse import parse_response, render_response
+from bench.measuring import Command, Cost, in_turns
+from bench.plan import Plan
+from bench.projects import make_repository, sources
+from bench.rows import Row, Target, limited, timed
+from bench.steps import parse, render
 
-ROUNDS = {1: 15, 10: 11, 100: 5}
 MEGABYTE = 1_000_000
-SIZES = (1, 10, 100)  # MB
-TIME = Target(4.0)  # a quarter of a copy's speed
-MEMORY = Target(1.3)
+SIZES = (10, 100)  # MB
+ROUNDS = {10: 11, 100: 5}
+TIME, MEMORY = Target(4.0), Target(1.3)
+COPY = "a copy of the bytes"
+FENCES_SIZE = 50 * MEGABYTE
+FENCES_LIMIT = 5.0  # seconds
+FENCES_ROUNDS = 3
 
 
-def make_response(size: int) -> str:
-    """Return a response of about so many bytes, of real source files."""
-    sources = sorted((Path(__file__).parents[1] / "code_commit").rglob("*.py"))
-    files = [path.read_text("utf-8") for path in sources]
-    changes, total = [], 0
-    while total < size:
-        content = files[len(changes) % len(files)]
-        changes.append(FileReplacement(f"src/{len(changes)}.py", content))
-        total += len(content)
-    return render_response(changes)
+def measure(plan: Plan) -> Iterator[Row]:
+    """Yield time and memory for each size, and the time of the rejection."""
+    for size in plan.sizes(*SIZES):
+        text = render(dict(sources(total_bytes=size * MEGABYTE)))
+        data = text.encode()
+        costs: dict[str, list[Cost]] = {"parse": [], COPY: []}
+        results: list[object] = []
+        for _ in range(plan.rounds(ROUNDS[size])):
+            costs["parse"].append(_cost(lambda text=text: parse(text), results))
+            costs[COPY].append(_cost(lambda data=data: bytearray(data), results))
+        what = f"parse of a response of {size} MB"
+        yield timed(what, COPY, costs["parse"], costs[COPY], TIME)
+        results.clear()
+        yield Row(f"{what}, memory", "the response", [_peak(text)], [len(data)], unit="bytes", target=MEMORY)
+    if not plan.quick:
+        yield _reject_fences(plan)
+
+
+def _reject_fences(plan: Plan) -> Row:
+    with plan.work_folder() as folder:
+        root, response = folder / "project", folder / "fences.txt"
+        make_repository(root)
+        fence = "^^^src/a.py\n"
+        response.write_text(fence * (FENCES_SIZE // len(fence)))
+        command = Command([plan.command, "apply", "--quiet", response], root, exit_code=4, timeout=60)
+        costs = in_turns({"ours": command}, FENCES_ROUNDS, warm_up=False)["ours"]
+    return limited("reject 50 MB of nothing but fences", f"{FENCES_LIMIT:.0f} s", costs, FENCES_LIMIT)
 
 
 def _cost(work: Callable[[], object], results: list[object]) -> Cost:
@@ -40,39 +59,10 @@ def _cost(work: Callable[[], object], results: list[object]) -> Cost:
     return Cost(time.perf_counter() - wall, time.process_time() - cpu, peak=0, output="")
 
 
-def _peak(work: Callable[[], object]) -> int:
+def _peak(text: str) -> int:
     tracemalloc.start()
     try:
-        work()
+        parse(text)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-def measure(plan: Plan) -> Iterator[Row]:
-    """Yield time and memory for each size."""
-    for size in plan.sizes(*SIZES):
-        text = make_response(size * MEGABYTE)
-        data = text.encode()
-        works: dict[str, Callable[[], object]] = {
-            "parse": lambda text=text: parse_response(text),
-            "a copy of the bytes": lambda data=data: bytearray(data),
-            "a line count": lambda text=text: sum(1 for _ in text.splitlines()),
-        }
-        costs: dict[str, list[Cost]] = {name: [] for name in works}
-        results: list[object] = []
-        for _ in range(plan.rounds(ROUNDS[size])):
-            for name, work in works.items():
-                costs[name].append(_cost(work, results))
-        what = f"parse of a response of {size} MB"
-        for peer, target in (("a copy of the bytes", TIME), ("a line count", None)):
-            figures = {"target": target, "series": "parse", "size": len(data)}
-            yield timed("parse", what, peer, costs["parse"], costs[peer], **figures)
-        results.clear()
-        peak = [_peak(works["parse"])]
-        figures = {"unit": "bytes", "target": MEMORY, "series": "parse, memory", "size": len(data)}
-        yield Row("parse", f"{what}, memory beside it", "the response", peak, [len(data)], **figures)
-
-
-if __name__ == "__main__":
-    raise SystemExit(run_alone("parse", measure, __doc__))
