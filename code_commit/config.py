@@ -52,7 +52,6 @@ class Settings:
     verbose: bool = False
 
     allow_http: bool = False
-    gemini_api: Literal["interactions", "generate_content"] = "interactions"
     anthropic_version: str = "2026-10-21"
     context_window: int | None = None
     build_output_limit: int = 400_000

@@ -130,10 +130,6 @@ def make_api(choice: ModelChoice, settings: Settings, project: Project, base_url
         from code_commit.llm.anthropic import MessagesAPI
 
         return MessagesAPI(choice, settings)
-    if choice.provider == "gemini" and settings.gemini_api == "generate_content":
-        from code_commit.llm.generate_content import GenerateContentAPI
-
-        return GenerateContentAPI(choice, settings)
     if choice.provider == "gemini":
         from code_commit.llm.gemini import InteractionsAPI
 

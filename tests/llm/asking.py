@@ -31,7 +31,7 @@ class Way:
 
     @property
     def is_background(self) -> bool:
-        return self.provider == "openai" or (self.provider == "gemini" and not self.settings)
+        return self.provider in ("openai", "gemini")
 
 
 WAYS = {
@@ -39,7 +39,6 @@ WAYS = {
     "interactions": Way("gemini", "gemini-4-argon"),
     "messages": Way("anthropic", "claude-opus-5-5"),
     "chat": Way("chat", "some-model"),
-    "generate": Way("gemini", "gemini-4-argon", {"gemini_api": "generate_content"}),
 }
 
 

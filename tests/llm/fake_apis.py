@@ -200,29 +200,6 @@ def chat_completion(model: str, answer: Answer) -> dict[str, Any]:
     return head | {"choices": [choice], "usage": chat_usage(answer)}
 
 
-def generate_content_chunks(model: str, answer: Answer) -> list[dict[str, Any]]:
-    """The partial replies of streamGenerateContent."""
-    tail = {"modelVersion": model, "responseId": "r1"}
-    counts = {
-        "promptTokenCount": answer.input_tokens,
-        "cachedContentTokenCount": answer.cached,
-        "candidatesTokenCount": answer.output_tokens - answer.reasoning,
-        "thoughtsTokenCount": answer.reasoning,
-        "totalTokenCount": answer.input_tokens + answer.output_tokens,
-    }
-    if answer.ending == "refused":
-        return [{"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": counts} | tail]
-    finish = {"cut_off": "MAX_TOKENS", "filtered": "SAFETY"}.get(answer.ending, "STOP")
-
-    def chunk(parts: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-        return {"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **more}]} | tail
-
-    text = [] if answer.ending == "empty" else answer.split()
-    thoughts = chunk([{"text": "Hm.", "thought": True}])
-    last = chunk([{"text": ""}], finishReason=finish) | {"usageMetadata": counts}
-    return [thoughts, *(chunk([{"text": piece}]) for piece in text), last]
-
-
 def named_events(events: list[dict[str, Any]]) -> list[bytes]:
     """Events as Anthropic sends them: named, with pings and comments among them."""
     lines = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]

@@ -254,15 +254,6 @@ class _Handler(BaseHTTPRequestHandler):
             fault,
         )
 
-    def _send_generated_content(self, _: Any, fault: Fault | None) -> None:
-        model = self.path.split("/models/")[1].partition(":")[0]
-        error = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
-        self._send_stream(
-            lambda answer: apis.data_events(apis.generate_content_chunks(model, answer), done=False),
-            b"data: " + json.dumps(error).encode() + b"\n\n",
-            fault,
-        )
-
     def _send_stream(self, make_events: Any, error_event: bytes, fault: Fault | None) -> None:
         fake = self.server.fake
         answer = fake.next_answer()
@@ -279,7 +270,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is not None and fault.kind == "bad_json":
             events = [*events[:3], b'data: {"choices": [{"del\n\n', *events[3:]]
         if fault is not None and fault.kind == "duplicate":
-            events = [events[0], *events, *events[-3 if "/models/" not in self.path else -1 :]]
+            events = [events[0], *events, *events[-3:]]
         headers = {"content-type": "text/event-stream", "request-id": "req_s", "x-request-id": "req_s"}
         self._deliver(headers, events, fault)
 
@@ -370,7 +361,6 @@ ROUTES = (
     (r".*/(responses|interactions)/[^/]+/cancel", _Handler._cancel_job),
     (r".*/v1/messages", _Handler._send_message),
     (r".*/chat/completions", _Handler._send_chat),
-    (r".*/models/[^/]+:streamGenerateContent", _Handler._send_generated_content),
 )
 
 

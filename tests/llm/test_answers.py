@@ -76,7 +76,7 @@ def test_blank_text_is_empty(name):
         assert ask(WAYS[name], server)[0].incomplete == "empty"
 
 
-@pytest.mark.parametrize("name", ["messages", "chat", "generate"])
+@pytest.mark.parametrize("name", ["messages", "chat"])
 def test_a_character_that_is_split_over_two_pieces_is_whole(name):
     with FakeServer([Answer("a\ud83d\ude00b", pieces=4)]) as server:
         response, listener = ask(WAYS[name], server)
@@ -130,44 +130,6 @@ def test_the_cost_of_a_known_model():
         assert ask(WAYS["chat"], server)[0].cost_usd is None
 
 
-def test_a_long_decode_is_joined_and_paid_for_hop_by_hop():
-    def hop(text, reason, **more):
-        candidate = {
-            "content": {"role": "model", "parts": [{"text": text}]},
-            "finishReason": reason,
-            "index": 0,
-            **more,
-        }
-        counts = {"promptTokenCount": 100, "candidatesTokenCount": 10, "thoughtsTokenCount": 1}
-        return Fault("status", body={"candidates": [candidate], "usageMetadata": counts, "responseId": "r9"})
-
-    hops = [
-        hop("one ", "CONTINUATION", continuationToken="t1"),
-        Fault("drop"),
-        hop("two ", "CONTINUATION", continuationToken="t2"),
-    ]
-    with FakeServer(faults=[*hops, hop("three", "STOP")]) as server:
-        response, listener = ask(WAYS["generate"], server)
-    assert response.text == "one two three"
-    assert response.incomplete is None
-    assert response.usage == Usage(input=300, output=33, reasoning=3)
-    assert [request.body.get("continuationToken") for request in server.requests] == [None, "t1", "t1", "t2"]
-    assert len(listener.replies) == 1
-    assert len(listener.retries) == 1
-
-
-def test_a_long_decode_that_goes_round_in_circles_ends():
-    candidate = {
-        "content": {"role": "model", "parts": [{"text": "x"}]},
-        "finishReason": "CONTINUATION",
-        "continuationToken": "same",
-    }
-    with FakeServer(faults=[Fault("status", body={"candidates": [candidate]}, times=99)]) as server:
-        response, _ = ask(WAYS["generate"], server)
-    assert (response.incomplete or "").startswith("cut off")
-    assert len(server.requests) == 2
-
-
 @pytest.mark.parametrize("status", ["something_new", 7, None])
 def test_a_state_that_nobody_knows_is_waited_for(status):
     with FakeServer(
@@ -197,7 +159,6 @@ def test_a_job_that_is_finished_at_once_is_not_polled():
 STREAMS = {
     "messages": lambda answer: fake_apis.named_events(fake_apis.messages_events("m", answer)),
     "chat": lambda answer: fake_apis.data_events(fake_apis.chat_chunks("m", answer), done=True),
-    "generate": lambda answer: fake_apis.data_events(fake_apis.generate_content_chunks("m", answer), done=False),
 }
 EVENT_STREAM = {"content-type": "text/event-stream"}
 
@@ -257,10 +218,6 @@ def test_members_of_any_type_crash_nothing(value):
             {"stop_reason": "end_turn", "content": value, "usage": value},
             {"stop_reason": "refusal", "stop_details": value, "content": [value, {"type": "text", "text": value}]},
         ],
-        "generate": [
-            {"candidates": [{"finishReason": "STOP", "content": value}], "usageMetadata": value},
-            {"candidates": [{"finishReason": "STOP", "content": {"parts": [value]}}], "promptFeedback": value},
-        ],
     }
     for name, replies in bodies.items():
         for body in replies:
@@ -281,10 +238,9 @@ def test_stream_events_of_any_type_crash_nothing(value):
     events += [{"type": "content_block_start", "index": value, "content_block": value}]
     events += [
         {"type": "content_block_delta", "index": value, "delta": value},
-        {"candidates": [value], "usageMetadata": value},
     ]
     events += [{"type": "message_delta", "delta": value, "usage": value}, {"type": "message_stop"}]
     data = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
-    for name in ("messages", "chat", "generate"):
+    for name in ("messages", "chat"):
         with FakeServer(["x"], [Fault("status", body=data, headers={"content-type": "text/event-stream"})]) as server:
             assert ask(WAYS[name], server)[0].text == "x"

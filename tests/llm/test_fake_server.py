@@ -14,7 +14,6 @@ import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 from fake_apis import Answer
 from fake_server import FakeServer
-from google.genai import types as google_types
 from google.genai._gaos.types.interactions.interaction import Interaction
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import Response
@@ -56,12 +55,6 @@ def test_message_events_are_anthropic_events(ending):
 def test_chat_chunks_are_openai_chunks(ending):
     for chunk in apis.chat_chunks("m", Answer("hello", ending)):
         ChatCompletionChunk.model_validate(chunk, strict=True)
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_generate_content_chunks_are_google_replies(ending):
-    for chunk in apis.generate_content_chunks("m", Answer("hello", ending)):
-        google_types.GenerateContentResponse.model_validate(chunk)
 
 
 def test_the_openai_sdk_understands_the_server():

@@ -14,7 +14,7 @@ from asking import PROMPT, WAYS, Clock, Listener, open_way
 
 from code_commit.errors import LLMError
 
-PATHS = {"responses": "/v1", "chat": "/v1", "messages": "/anthropic", "generate": "/gemini"}
+PATHS = {"responses": "/v1", "chat": "/v1", "messages": "/anthropic"}
 TEXT = "^^^a.txt\nhello\n^^^end\n"
 SAYS = {"type": "reply", "text": TEXT}
 
@@ -78,7 +78,7 @@ def test_a_failure_that_lasts(llmock_url, name, status, words):
         ask_llmock(llmock_url, name, {"type": "fail", "status": status, "times": None})
 
 
-@pytest.mark.parametrize("name", ["chat", "messages", "generate"])
+@pytest.mark.parametrize("name", ["chat", "messages"])
 @pytest.mark.parametrize("kind", ["disconnect", "truncate", "malformed"])
 def test_a_broken_stream(llmock_url, name, kind):
     fault = {"type": "stream_fault", "kind": kind, "after_chunks": 2, "times": 1}

@@ -302,7 +302,7 @@ def test_the_connection_is_closed_at_the_end():
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 
 
-@pytest.mark.parametrize("name", ["messages", "chat", "generate"])
+@pytest.mark.parametrize("name", ["messages", "chat"])
 def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
     """A gateway that finds a prompt too large answers at once and reads no further."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
