@@ -1,10 +1,9 @@
-"""What a call costs: by the prices of config.toml, else by genai-prices where it is installed, else by our table."""
+"""What a call costs: by the prices of config.toml, else by our table."""
 
 import time
 
 from code_commit.config import Price, Settings
 from code_commit.exchange import Usage
-from code_commit.keys import Provider
 from code_commit.llm.models import find_model
 from code_commit.model_choice import ModelChoice
 
@@ -30,10 +29,6 @@ def cost_of(choice: ModelChoice, settings: Settings, usage: Usage) -> float | No
     """Return what a call cost in US dollars, None where the price is not known or nothing was counted."""
     if not usage.input and not usage.output:
         return None
-    if choice.name not in settings.prices and str(choice) not in settings.prices:
-        counted = _genai_cost(choice, usage)
-        if counted is not None:
-            return counted
     price = price_of(choice, settings, usage.input)
     return None if price is None else _charge(price, usage)
 
@@ -49,36 +44,3 @@ def _charge(price: Price, usage: Usage) -> float:
         + usage.output * price.output
     )
     return dollars / MILLION
-
-
-_GENAI_PROVIDERS: dict[Provider, str] = {"openai": "openai", "anthropic": "anthropic", "gemini": "google"}
-
-
-def _genai_cost(choice: ModelChoice, usage: Usage) -> float | None:
-    """Ask genai-prices, an optional package: its newest release knows prices that are younger than ours."""
-    if choice.provider not in _GENAI_PROVIDERS:
-        return None
-    try:
-        import genai_prices
-    except ImportError:
-        return None
-    from datetime import UTC, datetime
-
-    writes = {"cache_write_tokens": usage.cache_write}
-    if choice.provider == "anthropic":
-        writes["cache_write_1h_tokens"] = usage.cache_write
-    try:
-        price = genai_prices.calc_price(
-            genai_prices.Usage(
-                input_tokens=usage.input,
-                cache_read_tokens=usage.cached_input,
-                output_tokens=usage.output,
-                **writes,
-            ),
-            choice.name,
-            provider_id=_GENAI_PROVIDERS[choice.provider],
-            genai_request_timestamp=datetime.now(UTC),
-        )
-    except (LookupError, ValueError):
-        return None
-    return float(price.total_price)
