@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from code_commit.diff import FileEdit, diff_file, unified_diff
+from code_commit.diff import FileEdit, diff_files
 
 change = FileEdit
 
@@ -18,7 +18,7 @@ def applied_by_git(folder: Path, changes: list[FileEdit]) -> dict[str, bytes]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(each.old)
             path.chmod(each.old_mode)
-    diff = unified_diff(changes)
+    diff = diff_files(changes)[1]
     if diff:
         subprocess.run(
             ["git", "apply", "--whitespace=nowarn", "-"], input=diff, cwd=folder, check=True, capture_output=True
@@ -68,13 +68,13 @@ def test_modes_are_in_it(tmp_path):
 
 
 def test_equal_content_is_no_change():
-    assert unified_diff([change("a", b"x\n", b"x\n")]) == b""
-    assert diff_file(change("a", b"x\n", b"x\n")).change.lines_added == 0
+    (counted,), diff = diff_files([change("a", b"x\n", b"x\n")])
+    assert (counted.lines_added, counted.lines_removed, diff) == (0, 0, b"")
 
 
 def test_counts_lines_as_git_does(tmp_path):
     old, new = b"a\nb\nc\nd\n", b"a\nX\nY\nd\ne"
-    counted = diff_file(change("f", old, new)).change
+    (counted,), _ = diff_files([change("f", old, new)])
     (tmp_path / "old").write_bytes(old)
     (tmp_path / "new").write_bytes(new)
     command = ["git", "diff", "--no-index", "--numstat", "old", "new"]
@@ -88,7 +88,7 @@ def test_two_large_files_without_a_common_line_take_no_search(tmp_path):
     new = b"".join(b"new %d\n" % number for number in range(20_000))
     changes = [change("big", b"same\n" + old + b"end\n", b"same\n" + new + b"end\n")]
     assert applied_by_git(tmp_path, changes) == expected(changes)
-    assert diff_file(changes[0]).change.lines_removed == 20_000
+    assert diff_files(changes)[0][0].lines_removed == 20_000
 
 
 SHAPES = {
@@ -110,7 +110,7 @@ def test_git_applies_a_diff_of_every_shape(shape, tmp_path):
 def test_what_a_large_file_keeps_is_not_in_its_diff(tmp_path):
     lines = [b"def f%d():\n    return %d\n\n" % (n, n) for n in range(3000)]
     moved = [*lines[:500], b"new\n", *lines[700:2000], *lines[2500:]]
-    counted = diff_file(change("f", b"".join(lines), b"".join(moved))).change
+    (counted,), _ = diff_files([change("f", b"".join(lines), b"".join(moved))])
     assert (counted.lines_added, counted.lines_removed) == (1, 3 * (200 + 500))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from code_commit.changes import RejectedResponseError, VerifiedChanges
-from code_commit.diff import FileEdit, diff_file, edits_of, join_diffs
+from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.run_log.build_log import BuildLog
 from code_commit.run_record import Attempt
@@ -101,9 +101,8 @@ class AttemptLog:
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
-        diffs = [diff_file(edit) for edit in edits]
-        self._attempt.changes = [diff.change for diff in diffs]
-        self._log.write_bytes(self._name("changes.diff"), join_diffs(diffs))
+        self._attempt.changes, diff = diff_files(edits)
+        self._log.write_bytes(self._name("changes.diff"), diff)
 
     def build_log(self) -> "BuildLog":
         """Open N-build.txt; the build's result, when there is one, is set on it."""

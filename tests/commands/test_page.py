@@ -35,7 +35,7 @@ from code_commit.commands.page.step_summary import code, fenced
 from code_commit.commands.page.terminal import PLAIN, Style, TerminalMarkup, terminal_lines
 from code_commit.commands.page.timeline import WIDTH, time_line
 from code_commit.commands.page.unified import PatchError, parse_diff, patch
-from code_commit.diff import FileEdit, unified_diff
+from code_commit.diff import FileEdit, diff_files
 from code_commit.project import find_project
 from code_commit.run_record import Attempt, BuildResult
 
@@ -174,7 +174,7 @@ def test_a_block_of_many_lines_is_aligned_in_little_time():
 def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
     before, after = ("\n".join(lines) + "\n" * ends for lines, ends in ((old, old_ends), (new, new_ends)))
     edit = FileEdit('src/a "b"\té.py', before.encode(), after.encode())
-    for file in parse_diff(unified_diff([edit])):
+    for file in parse_diff(diff_files([edit])[1]):
         assert file.path == edit.path
         assert patch(edit.old, file) == edit.new
         rows = [row for hunk in file.hunks for group in side_by_side(hunk, Patience(60)) for row in group.rows]
@@ -193,7 +193,7 @@ def test_new_deleted_empty_and_mode_changes_are_read():
         FileEdit("c", b"x\n", None),
         FileEdit("d", b"x\n", b"x\n", 0o644, 0o755),
     ]
-    files = parse_diff(unified_diff(edits))
+    files = parse_diff(diff_files(edits)[1])
     assert [(file.path, file.notes[0], len(file.hunks)) for file in files] == [
         ("a", "new file mode 100644", 0),
         ("b", "new file mode 100755", 1),
@@ -206,14 +206,14 @@ def test_new_deleted_empty_and_mode_changes_are_read():
 @given(st.binary(max_size=200), st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
 def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
-    whole = unified_diff([FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n")])
+    whole = diff_files([FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n")])[1]
     for file in parse_diff(whole[:cut] + noise + whole[cut:]):
         for hunk in file.hunks:
             assert sum(len(group.rows) for group in side_by_side(hunk, Patience(60))) <= len(hunk.lines)
 
 
 def test_a_diff_of_another_content_does_not_fit():
-    (file,) = parse_diff(unified_diff([FileEdit("a", b"1\n2\n", b"1\n3\n")]))
+    (file,) = parse_diff(diff_files([FileEdit("a", b"1\n2\n", b"1\n3\n")])[1])
     with pytest.raises(PatchError):
         patch(b"1\n4\n", file)
 
@@ -243,7 +243,7 @@ def test_a_regular_expression_that_never_ends_is_ended():
 
 
 def test_marks_end_when_their_patience_is_used_up():
-    (file,) = parse_diff(unified_diff([FileEdit("a", b"x = 1\n", b"x = 2\n")]))
+    (file,) = parse_diff(diff_files([FileEdit("a", b"x = 1\n", b"x = 2\n")])[1])
     for patience, marks in ((Patience(60), ((4, 5),)), (Patience(0), ())):
         ((row,),) = [group.rows for group in side_by_side(file.hunks[0], patience)]
         assert row.new.marks == marks

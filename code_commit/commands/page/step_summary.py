@@ -11,7 +11,7 @@ from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.outcome import headline_of, outcome_of, summary_of
 from code_commit.commands.page.result import read_result
 from code_commit.commands.page.terminal import terminal_lines
-from code_commit.diff import diff_file
+from code_commit.diff import diff_files
 from code_commit.run_record import Attempt, RunRecord
 from code_commit.terminal import shown
 
@@ -83,7 +83,7 @@ def _changes(run: LoggedRun) -> Iterator[str]:
         applied = [attempt for attempt in run.record.attempts if attempt.verdict == "applied"]
         yield from sorted({code(change.path) for attempt in applied for change in attempt.changes})
         return
-    for change in sorted((diff_file(edit).change for edit in result.edits), key=lambda change: change.path):
+    for change in sorted(diff_files(result.edits)[0], key=lambda change: change.path):
         yield f"{change.action} {code(change.path)} +{change.lines_added} -{change.lines_removed}"
     yield from (f"{code(path)}, changed again since" for path in result.unknown)
 

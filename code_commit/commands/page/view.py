@@ -16,7 +16,7 @@ from code_commit.commands.page.result import read_result
 from code_commit.commands.page.terminal import TerminalMarkup
 from code_commit.commands.page.timeline import Bar, TokenBars, time_line, token_bars
 from code_commit.commands.page.unified import parse_diff
-from code_commit.diff import unified_diff
+from code_commit.diff import diff_files
 from code_commit.run_record import Attempt, RunRecord
 
 RESULT_ROOM = 2_500_000
@@ -157,7 +157,7 @@ def _result(run: LoggedRun, diffs: DiffMarkup) -> ResultView:
     result = read_result(run)
     if isinstance(result, str):
         return ResultView(None, f"What the run changed in all cannot be shown: {run.redactor.redact_text(result)}.", ())
-    files = parse_diff(run.redactor.redact(unified_diff(result.edits)))
+    files = parse_diff(run.redactor.redact(diff_files(result.edits)[1]))
     diff = diffs.view(files, "result-file", "N-changes.diff of each attempt", RESULT_ROOM, {})
     reason = "" if files or result.unknown else "In the end no file is different from what it was before."
     return ResultView(diff, reason, [run.redactor.redact_text(path) for path in result.unknown])
