@@ -61,10 +61,12 @@ def report_rollup(project: Project, selection: Selection, options: Mapping[str, 
 
 def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple[Rollup, list[str]]:
     """Write the rollup; return what it holds and what is to be warned of. Raises NotSetUpError."""
+    from code_commit.verify.ignored import match_patterns
+
     paths, warnings = _list(project, selection.pathspecs)
     rollup = Rollup()
     names = fit_names(paths, rollup)
-    excluded = _match(selection.exclude, names)
+    excluded = match_patterns(selection.exclude, names)
     for name in sorted(excluded):
         rollup.leave_out(EXCLUDED, name)
     names = [name for name in names if name not in excluded]
@@ -79,18 +81,6 @@ def _list(project: Project, pathspecs: Sequence[str]) -> tuple[list[str], list[s
 
     with empty_repository() as repository:
         return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
-
-
-def _match(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
-    if not patterns:
-        return set()
-    from code_commit.verify.ignore_files import UnansweredError
-    from code_commit.verify.ignored import match_patterns
-
-    try:
-        return match_patterns(patterns, names, any_case=False)
-    except UnansweredError as error:
-        raise NotSetUpError(f"--exclude cannot be answered: {error}") from error
 
 
 def _repair_interrupted_apply(project: Project, progress: Progress) -> None:

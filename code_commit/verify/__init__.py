@@ -1,38 +1,51 @@
 """The verification pass: a response is checked whole before any file is modified; one violation rejects all of it.
 
-Rules by name, each in the module that owns it: `outside unclear-path windows-name too-long` (paths), `protected`
-(protected), `link not-a-file other-file-system other-repository unreadable` (tree), `hidden` (repositories),
-`same-file` (twins), `ignored` (ignored), `not-allowed protected-by-option` (below), `not-text placeholder missing
-holds-key markdown` (content), `stale` (rollup).
+Rules by name, each in the module that owns it: `outside unclear-path windows-name too-long` and, for two paths that are
+one file, `same-file` (names), `protected` (protected), `link not-a-file other-file-system other-repository unreadable`
+(tree), `ignored hidden` (ignored), `not-allowed protected-by-option` (below), `not-text placeholder missing holds-key
+markdown stale` (content).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from code_commit.changes import (
     FileChange,
     FileReplacement,
     OriginalFile,
+    Reasons,
     VerifiedChange,
     VerifiedChanges,
 )
-from code_commit.errors import ApplyError
+from code_commit.config import Settings
+from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions
 from code_commit.verify.content import find_content_fault, read_umask, verified_change
-from code_commit.verify.findings import Findings
-from code_commit.verify.ignored import find_ignored, match_patterns
+from code_commit.verify.ignored import (
+    IgnoreFiles,
+    UnansweredError,
+    find_hidden,
+    find_ignored,
+    ignored_paths,
+    list_submodules,
+    match_patterns,
+    remember_ignore_files,
+)
 from code_commit.verify.paths import find_path_fault, read_limits
 from code_commit.verify.protected import RULE as PROTECTED_RULE
 from code_commit.verify.protected import find_protected, guarded_folders
-from code_commit.verify.repositories import find_bare_repositories, find_hidden
+from code_commit.verify.repositories import find_bare_repositories
 from code_commit.verify.rollup import find_unseen
-from code_commit.verify.rules import Rules, capture_rules, ignored_paths
 from code_commit.verify.tree import look_at_targets
 from code_commit.verify.twins import find_folder_twins, find_near_names, find_twins
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
+
+Originals = dict[str, OriginalFile | None]
+"""What each path held before the change, None for a new file."""
 
 _IGNORED = "git ignores it, the reviewer would not see it: put the file where .gitignore does not match"
 _HIDDEN = (
@@ -42,12 +55,78 @@ _HIDDEN = (
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for a whole run: options, the codebase, the keys, and the ignore rules of before the run.
+
+    `written` remembers what earlier responses of the run put into files: the LLM knows that content too.
+    """
+
+    allow: tuple[str, ...]
+    protect: tuple[str, ...]
+    strict: bool
+    codebase: str | None
+    redactor: Redactor
+    ignore_files: IgnoreFiles
+    submodules: frozenset[str]
+    written: dict[str, int] = field(default_factory=dict)
+
+
+def capture_rules(project: Project, settings: Settings, codebase: str | None, redactor: Redactor) -> Rules:
+    """Read what holds for the whole run, before anything is changed. Raises NotSetUpError."""
+    match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
+    try:
+        ignore_files, submodules = remember_ignore_files(project), list_submodules(project)
+    except (UnansweredError, OSError) as error:
+        raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
+    return Rules(settings.allow, settings.protect, settings.strict, codebase, redactor, ignore_files, submodules)
+
+
+class _Findings:
+    """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further."""
+
+    def __init__(self, changes: Sequence[FileChange]) -> None:
+        self.changes = changes
+        self.reasons = Reasons()
+        self._lines = {change.path: change.line for change in changes}
+        self._closed: set[str] = set()
+
+    @property
+    def open(self) -> list[FileChange]:
+        return [change for change in self.changes if change.path not in self._closed]
+
+    @property
+    def open_paths(self) -> list[str]:
+        return [change.path for change in self.open]
+
+    def add(self, path: str, rule: str, message: str, line: int | None = None) -> None:
+        where = self._lines.get(path, 0) if line is None else line
+        self.reasons.add(path, where, rule, message)
+
+    def close(self, path: str, rule: str, message: str) -> None:
+        """Add a violation after which nothing more can be said about the path."""
+        self._closed.add(path)
+        self.add(path, rule, message)
+
+    def ask(self, rule: str, message: str, question: Callable[[], Iterable[str]]) -> None:
+        """Add the violation for each path that the question names; for the whole response when it has no answer."""
+        try:
+            named = sorted(question())
+        except UnansweredError as error:
+            self.add("", rule, f"{error}; ask the supervisor to fix this, nothing is written until then", 0)
+        except OSError as error:
+            raise ApplyError(f"the response cannot be checked, nothing was changed: {error}") from error
+        else:
+            for path in named:
+                self.add(path, rule, message)
+
+
 def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules) -> VerifiedChanges:
     """Check every change against every rule and return them as they may be applied.
 
     Raises RejectedResponseError with all violations; ApplyError where the project cannot be looked at.
     """
-    findings = Findings(list(dict.fromkeys(changes)))
+    findings = _Findings(list(dict.fromkeys(changes)))
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
@@ -58,7 +137,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
 
 
-def _check_paths(findings: Findings, project: Project, redactor: Redactor) -> None:
+def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
     limits, guarded = read_limits(project.root), guarded_folders(project)
     keys_around = redactor.reveals_key("\n".join(findings.open_paths))
     for change in findings.changes:
@@ -74,7 +153,7 @@ def _check_paths(findings: Findings, project: Project, redactor: Redactor) -> No
     _check_set(findings, project)
 
 
-def _check_set(findings: Findings, project: Project) -> None:
+def _check_set(findings: _Findings, project: Project) -> None:
     """Check what no single path shows."""
     for path, twin in find_twins(findings.open_paths):
         message = f"is the same file as {shown(twin)}, or lies below it, on some file systems: choose one spelling"
@@ -87,7 +166,7 @@ def _check_set(findings: Findings, project: Project) -> None:
         findings.add(path, "other-repository", message)
 
 
-def _check_tree(findings: Findings, project: Project, rules: Rules) -> dict[str, OriginalFile | None]:
+def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
         originals, faults = look_at_targets(findings.open_paths, project, guarded_folders(project), rules.submodules)
     except OSError as error:
@@ -97,9 +176,9 @@ def _check_tree(findings: Findings, project: Project, rules: Rules) -> dict[str,
     return originals
 
 
-def _check_git(findings: Findings, originals: dict[str, OriginalFile | None], project: Project, rules: Rules) -> None:
+def _check_git(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:
     paths = findings.open_paths
-    findings.ask("ignored", _IGNORED, lambda: find_ignored(paths, project, rules.ignore_memory))
+    findings.ask("ignored", _IGNORED, lambda: find_ignored(paths, project, rules.ignore_files))
     findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
     if rules.protect and paths:
         message = "is protected by --protect: leave it as it is"
@@ -107,10 +186,10 @@ def _check_git(findings: Findings, originals: dict[str, OriginalFile | None], pr
     if rules.allow and paths:
         allowed = ", ".join(map(shown, rules.allow))
         message = f"only these may be changed: {allowed}; make the change there"
-        findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.allow, paths, any_case=False))
+        findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.allow, paths))
 
 
-def _check_content(findings: Findings, originals: dict[str, OriginalFile | None], rules: Rules) -> list[VerifiedChange]:
+def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> list[VerifiedChange]:
     verified = []
     umask = read_umask()
     for change in findings.open:
@@ -129,7 +208,7 @@ def _near_names(verified: Sequence[VerifiedChange], project: Project) -> Iterato
         yield f"{shown(path)} and {shown(near)} are one name where case or Unicode form does not count: rename one"
 
 
-def _check_rollup(findings: Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:
+def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation."""
     if rules.codebase is None:
         return

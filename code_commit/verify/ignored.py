@@ -1,157 +1,202 @@
-"""What git ignores, by git's own word. Rule `ignored`.
+"""What git would not show the reviewer: what it ignores, and what its index hides. Rules `ignored` and `hidden`.
 
-With git installed one `git check-ignore` answers for all paths, outside a repository over an empty bare one; where git
-is missing `gitignore` answers. A question without an answer rejects.
+git answers, with its own regard to case: one `git check-ignore` for all paths, outside a repository over an empty bare
+one. The rules of before the run count beside those of now, since a build may change a .gitignore. A question without an
+answer rejects.
 """
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
 
-from code_commit.errors import ApplyError
-from code_commit.git import ask_git, find_git
+from code_commit.errors import NotSetUpError
+from code_commit.git import ask_git
 from code_commit.project import Project
-from code_commit.verify.ignore_files import (
-    IgnoreFiles,
-    IgnoreMemory,
-    UnansweredError,
-    WorkTree,
-    find_work_tree,
-    folders_of,
-    read_ignore_files,
-)
-from code_commit.verify.letter_case import read_otherwise
+from code_commit.terminal import shown
 
-Question = tuple[str | None, Collection[bytes]]
-"""The value of core.ignoreCase (None: as it is configured), and the paths to ask for with it."""
+IgnoreFiles = dict[str, bytes | None]
+"""What each .gitignore held before the run, by its path from the top of the work tree; None where there was none."""
 
-_PLAINLY = b"./"
+_PLAINLY = "./"
 """In front of a path git sees no pathspec magic in it (check-ignore knows no `--literal-pathspecs`)."""
 
+_FEW = 64
+"""So many paths are named to git; for more of them the whole index is listed and looked up here."""
 
-def find_ignored(paths: Collection[str], project: Project, memory: IgnoreMemory) -> set[str]:
+_SUBMODULE_MODE = b"160000 "
+
+
+class UnansweredError(Exception):
+    """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
+
+    def __init__(self, question: str, answer: CompletedProcess[bytes] | None = None) -> None:
+        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
+        super().__init__(shown(" ".join((question + complaint).split())))
+
+
+def remember_ignore_files(project: Project) -> IgnoreFiles:
+    """Read each .gitignore that git tracks and those of the root and above it. Raises UnansweredError.
+
+    Any other one is read, and counts as before the run, when a path below its folder is asked for the first time.
+    """
+    top, root = _work_tree(project)
+    paths = _ignore_files_above([str(root / "x")])
+    if project.git is not None:
+        answer = ask_git(["ls-files", "-z", "--full-name", "--", ":(top,glob)**/.gitignore"], project.root)
+        if answer.returncode != 0:
+            raise UnansweredError("git ls-files", answer)
+        paths |= set(map(os.fsdecode, answer.stdout.split(b"\0")[:-1]))
+    return {path: _read(top / path) for path in paths}
+
+
+def _work_tree(project: Project) -> tuple[Path, Path]:
+    """Return the top of the work tree, which the ignore rules count from, and the project's root as seen from it."""
+    top = project.root if project.git is None else project.git.work_tree
+    return top, project.root.relative_to(top)
+
+
+def _ignore_files_above(paths: Iterable[str]) -> set[str]:
+    return {f"{folder}/.gitignore".lstrip("/") for folder in folders_of(paths)}
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what git reads of a .gitignore: nothing where it is a link (git 2.32 and later)."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISFIFO(mode):
+            raise UnansweredError(f"{path} is no regular file, git would wait on it for ever: remove it")
+        return path.read_bytes() if stat.S_ISREG(mode) else None
+    except OSError:
+        return None
+
+
+def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) -> set[str]:
     """Return those of the paths that the rules of before the run or those of now ignore. Raises UnansweredError."""
     if not paths:
         return set()
-    has_git = find_git() is not None
-    tree = find_work_tree(project, has_git=has_git)
-    places = {tree.place(path): path for path in paths}
-    folders = folders_of(places)
-    now = read_ignore_files(project, tree, folders, has_git=has_git)
-    before = memory.before(folders, now)
-    if has_git:
-        found = _ask(project, tree, _in_any_case(places, now))
-        if before != now:
-            found |= _ask_over_copies(before, _in_any_case(places, before))
-    else:
-        found = _ask_pathspec(places, now, any_case=True)
-        if before != now:
-            found |= _ask_pathspec(places, before, any_case=True)
-    return {places[place] for place in found}
+    top, root = _work_tree(project)
+    now = {path: _read(top / path) for path in _ignore_files_above(str(root / path) for path in paths)}
+    then = {path: before.setdefault(path, content) for path, content in now.items()}
+    with _git_dir(project) as git_dir:
+        ignored = _check_ignore(paths, git_dir, top, project.root)
+        return ignored if then == now else ignored | _check_ignore_before(paths, git_dir, root, then)
 
 
-def _in_any_case(places: Collection[bytes], files: IgnoreFiles) -> Sequence[Question]:
-    """What is ignored with either value is ignored; the second question is for paths whose answer may differ alone."""
-    contents = (*files.by_folder.values(), files.info_exclude, files.excludes_file)
-    return (("false", places), ("true", read_otherwise(places, contents)))
+def _check_ignore_before(paths: Iterable[str], git_dir: Path, root: Path, before: IgnoreFiles) -> set[str]:
+    """Ask over a work tree that holds nothing but copies of the ignore files of before the run."""
+    with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
+        for path, content in before.items():
+            if content:
+                copy = Path(folder, path)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content)
+        Path(folder, root).mkdir(parents=True, exist_ok=True)
+        return _check_ignore(paths, git_dir, Path(folder), Path(folder, root))
 
 
-def find_ignored_now(paths: Collection[str], project: Project) -> set[str]:
-    """Return those of the paths that are ignored now, with git's own regard to case. Raises UnansweredError."""
-    if not paths:
-        return set()
-    has_git = find_git() is not None
-    tree = find_work_tree(project, has_git=has_git)
-    places = {tree.place(path): path for path in paths}
-    files = read_ignore_files(project, tree, folders_of(places), has_git=has_git)
-    if has_git:
-        found = _ask(project, tree, [(None, places)])
-    else:
-        top = os.fsencode(tree.top)
-        asked = {place + b"/" * _is_folder(top + b"/" + place): place for place in places}
-        found = {asked[place] for place in _ask_pathspec(asked, files, any_case=False)}
-    return {places[place] for place in found}
-
-
-def _ask(project: Project, tree: WorkTree, questions: Sequence[Question]) -> set[bytes]:
-    if project.git is not None:
-        return _check_ignore(tree.top, [], questions)
-    with empty_repository() as repository:
-        options = [f"--git-dir={repository}", f"--work-tree={tree.top}"]
-        return _check_ignore(tree.top, options, questions)
-
-
-def _ask_over_copies(files: IgnoreFiles, questions: Sequence[Question]) -> set[bytes]:
-    """Ask git over a work tree that holds nothing but copies of ignore files."""
-    with empty_repository(files.info_exclude) as repository:
-        tree, excludes = repository.parent / "tree", repository.parent / "excludes"
-        excludes.write_bytes(files.excludes_file)
-        for folder, content in files.by_folder.items():
-            copy = tree / os.fsdecode(folder)
-            copy.mkdir(parents=True, exist_ok=True)
-            (copy / ".gitignore").write_bytes(content)
-        options = [f"--git-dir={repository}", f"--work-tree={tree}", "-c", f"core.excludesFile={excludes}"]
-        return _check_ignore(tree, options, questions)
-
-
-def _ask_pathspec(places: Iterable[bytes], files: IgnoreFiles, *, any_case: bool) -> set[bytes]:
-    from code_commit.verify import gitignore
-
-    return gitignore.find_ignored(places, files, any_case=any_case)
-
-
-def _is_folder(path: bytes) -> bool:
+def ignored_paths(project: Project, paths: Collection[str]) -> frozenset[str]:
+    """Return those of the paths that git ignores now, tracked or not. Raises NotSetUpError."""
     try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
+        return frozenset(find_ignored(paths, project, {}))
+    except (UnansweredError, OSError) as error:
+        raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
 
 
-def match_patterns(patterns: Sequence[str], paths: Collection[str], *, any_case: bool) -> set[str]:
-    """Return the paths that patterns of .gitignore syntax match, or that lie in a folder they match.
-
-    Raises UnansweredError.
-    """
-    places = {path.encode(): path for path in paths}
-    content = "".join(pattern + "\n" for pattern in patterns).encode("utf-8", "surrogateescape")
-    files = IgnoreFiles({}, info_exclude=content)
-    if find_git() is None:
-        return {places[place] for place in _ask_pathspec(places, files, any_case=any_case)}
-    questions = _in_any_case(places, files) if any_case else [("false", places)]
-    return {places[place] for place in _ask_over_copies(files, questions)}
-
-
-def _check_ignore(tree: Path, options: Sequence[str], questions: Sequence[Question]) -> set[bytes]:
-    """Ask for all paths of a question at once, sorted: git reads and matches each folder of neighbours once."""
-    found: set[bytes] = set()
-    for case, places in questions:
-        asked = sorted(place for place in places if place not in found)
-        if not asked:
-            continue
-        regard = [] if case is None else ["-c", f"core.ignoreCase={case}"]
-        arguments = [*options, *regard, "check-ignore", "--no-index", "-z", "--stdin"]
-        answer = ask_git(arguments, tree, b"".join(_PLAINLY + place + b"\0" for place in asked))
-        if answer.returncode not in (0, 1):
-            raise UnansweredError("git check-ignore", answer)
-        found.update(place.removeprefix(_PLAINLY) for place in answer.stdout.split(b"\0")[:-1])
-    return found
+def _check_ignore(paths: Iterable[str], git_dir: Path, work_tree: Path, root: Path) -> set[str]:
+    """Ask for all paths at once, sorted: git reads and matches each folder of neighbours once."""
+    asked = b"".join(os.fsencode(_PLAINLY + path) + b"\0" for path in sorted(paths))
+    options = [f"--git-dir={git_dir}", f"--work-tree={work_tree}"]
+    answer = ask_git([*options, "check-ignore", "--no-index", "-z", "--stdin"], root, asked)
+    if answer.returncode not in (0, 1):
+        raise UnansweredError("git check-ignore", answer)
+    return {os.fsdecode(path).removeprefix(_PLAINLY) for path in answer.stdout.split(b"\0")[:-1]}
 
 
 @contextmanager
-def empty_repository(info_exclude: bytes = b"") -> Iterator[Path]:
-    """Lay down the least that git takes for a repository, in a private temporary folder, beside an empty `tree`."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="code-commit-", ignore_cleanup_errors=True) as folder:
-            repository = Path(folder, "git")
-            for name in ("objects", "refs", "info"):
-                (repository / name).mkdir(parents=True)
-            (repository / "HEAD").write_bytes(b"ref: refs/heads/main\n")
-            (repository / "info" / "exclude").write_bytes(info_exclude)
-            Path(folder, "tree").mkdir()
+def _git_dir(project: Project) -> Iterator[Path]:
+    if project.git is not None:
+        yield project.git.git_dir
+    else:
+        with empty_repository() as repository:
             yield repository
-    except OSError as error:
-        message = f"the response cannot be checked, nothing was changed: {error.strerror} in {tempfile.gettempdir()}"
-        raise ApplyError(message) from error
+
+
+@contextmanager
+def empty_repository() -> Iterator[Path]:
+    """Lay down the least that git takes for a repository, in a private temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
+        repository = Path(folder)
+        (repository / "objects").mkdir()
+        (repository / "refs").mkdir()
+        (repository / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        yield repository
+
+
+def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
+    """Return the paths that patterns of .gitignore syntax match, or that lie in a folder they match.
+
+    Raises NotSetUpError for a pattern that cannot be read.
+    """
+    if not patterns:
+        return set()
+    from pathspec import GitIgnoreSpec
+
+    try:
+        rules = GitIgnoreSpec.from_lines([pattern.lower() for pattern in patterns] if any_case else patterns)
+    except (ValueError, re.error) as error:
+        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
+    return {path for path in paths if rules.match_file(path.lower() if any_case else path)}
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """Return every folder that the paths lie in, the top "" included."""
+    folders = {""}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return folders
+
+
+def list_submodules(project: Project) -> frozenset[str]:
+    """Return the submodules below the root as the index lists them, those without files too. Raises UnansweredError."""
+    if project.git is None or not os.path.lexists(project.git.work_tree / ".gitmodules"):
+        return frozenset()
+    entries = _list_index(project, ["-s"])
+    return frozenset(os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(_SUBMODULE_MODE))
+
+
+def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
+    """Return the paths whose changes git does not show. Raises UnansweredError.
+
+    The index marks them `skip-worktree` or `assume-unchanged`, or holds one of their folders as a file: then
+    `git status` tells that the file is gone, and nothing of what lies in the folder.
+    """
+    if project.git is None or not paths:
+        return frozenset()
+    folders = folders_of(paths) - {""}
+    named = [*paths, *folders]
+    entries = _list_index(project, ["-v", "--", *(named if len(named) <= _FEW else [])])
+    tags = {os.fsdecode(entry[2:]): entry[:1] for entry in entries}
+    tracked_files = folders.intersection(tags)
+    return frozenset(
+        path for path in paths if _is_hidden(tags.get(path, b"")) or not tracked_files.isdisjoint(folders_of([path]))
+    )
+
+
+def _is_hidden(tag: bytes) -> bool:
+    """`git ls-files -v`: S is skip-worktree, a lowercase letter assume-unchanged."""
+    return tag == b"S" or tag.islower()
+
+
+def _list_index(project: Project, arguments: Sequence[str]) -> list[bytes]:
+    answer = ask_git(["--literal-pathspecs", "ls-files", "-z", *arguments], project.root)
+    if answer.returncode != 0:
+        raise UnansweredError("git ls-files", answer)
+    return answer.stdout.split(b"\0")[:-1]

@@ -160,12 +160,9 @@ def lay_out(sets: Mapping[str, RuleSet], root: Path) -> None:
             target.write_bytes(content)
 
 
-def git_lists_as_ignored(top: Path, git_dir: Path, *, any_case: bool = True) -> set[str]:
-    """Return the ignored files as `git ls-files --others --ignored` sees the tree, in one regard to case or in both."""
-    found: set[str] = set()
-    for case in ("false", "true") if any_case else ("false",):
-        command = ["git", f"--git-dir={git_dir}", f"--work-tree={top}", "-c", f"core.ignoreCase={case}"]
-        listing = [*command, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"]
-        answer = subprocess.run(listing, cwd=top, capture_output=True, check=True)
-        found |= {os.fsdecode(path) for path in answer.stdout.split(b"\0")[:-1]}
-    return found
+def git_lists_as_ignored(top: Path, git_dir: Path) -> set[str]:
+    """Return the ignored files as `git ls-files --others --ignored` sees the tree."""
+    command = ["git", f"--git-dir={git_dir}", f"--work-tree={top}"]
+    listing = [*command, "ls-files", "-z", "--others", "--ignored", "--exclude-standard"]
+    answer = subprocess.run(listing, cwd=top, capture_output=True, check=True)
+    return {os.fsdecode(path) for path in answer.stdout.split(b"\0")[:-1]}

@@ -180,7 +180,6 @@ def test_the_same_change_twice_is_one_and_two_changes_of_one_file_are_none(proje
 # Options
 
 
-@pytest.mark.parametrize("with_git", [True, False])
 @pytest.mark.parametrize(
     ("options", "path", "rule"),
     [
@@ -204,22 +203,12 @@ def test_the_same_change_twice_is_one_and_two_changes_of_one_file_are_none(proje
         ({"allow": ("target",)}, "target/x", "protected"),
     ],
 )
-def test_allow_and_protect_have_gitignore_syntax(project_folder, monkeypatch, options, path, rule, with_git):
-    if not with_git:
-        monkeypatch.setenv("PATH", str(project_folder / "nothing"))
+def test_allow_and_protect_have_gitignore_syntax(project_folder, options, path, rule):
     change = FileReplacement(path, "x\n", 1)
     if rule is None:
         assert len(verify(project_folder, change, **options).changes) == 1
     else:
         assert broken(project_folder, change, **options) == [(path, 1, rule)]
-
-
-def test_a_pattern_of_an_option_is_not_bent_by_the_users_own_excludes(project_folder):
-    excludes = Path(os.environ["HOME"], ".config/git/ignore")
-    excludes.parent.mkdir(parents=True)
-    excludes.write_text("*.swp\n")
-    git(project_folder, "config", "core.excludesFile", "")
-    assert broken(project_folder, FileReplacement("a.swp", "", 1), allow=("src/",)) == [("a.swp", 1, "not-allowed")]
 
 
 # The codebase

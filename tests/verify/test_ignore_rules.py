@@ -1,10 +1,8 @@
-"""Rule 4 against git: random rule sets, with git's answer taken from another of its commands; and without git."""
+"""What git ignores, against another of its commands, over random rule sets; and patterns of options against git."""
 
 import os
 import shutil
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -16,22 +14,18 @@ from rule_sets import (
     RuleSet,
     git_lists_as_ignored,
     lay_out,
-    parents,
     random_ignore_file,
     random_rule_set,
-    without_clashes,
 )
 from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
 from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
-from code_commit.project import Project, find_project
+from code_commit.project import find_project
 from code_commit.redaction import Redactor
-from code_commit.verify import capture_rules, gitignore, ignored_paths, verify_changes
-from code_commit.verify.ignore_files import IgnoreFiles, find_work_tree, remember_ignore_files
-from code_commit.verify.ignored import find_ignored
-from code_commit.verify.letter_case import read_otherwise
+from code_commit.verify import capture_rules, ignored_paths, verify_changes
+from code_commit.verify.ignored import find_ignored, match_patterns, remember_ignore_files
 
 BATCH = 40
 PLACES = ("root of a repository", "folder of a repository", "no repository")
@@ -47,9 +41,8 @@ class Batch:
         self.root.mkdir(parents=True)
         self.git_dir = self.top / ".git" if place != PLACES[2] else folder / "oracle.git"
         git(self.top, f"--git-dir={self.git_dir}", "--work-tree=.", "init", "-q")
-        self.lower = random.random() < 0.3
         self._git_rules(place)
-        self.sets = {f"s{number}": self._rule_set() for number in range(BATCH)}
+        self.sets = {f"s{number}": random_rule_set(random, kind) for number in range(BATCH)}
         lay_out(self.sets, self.root)
         if place != PLACES[2]:
             git(self.top, "add", "-f", ":(glob)**/.gitignore")
@@ -66,27 +59,13 @@ class Batch:
             (self.top / ".gitignore").write_bytes(self._tame_rules())
 
     def _tame_rules(self) -> bytes:
-        lines = self._ignore_file().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        lines = random_ignore_file(self.random, self.kind).removeprefix(b"\xef\xbb\xbf").split(b"\n")
         return b"\n".join(b"s%d/%s" % (self.random.randrange(BATCH), line.lstrip(b"!/")) for line in lines if line)
-
-    def _rule_set(self) -> RuleSet:
-        """Without a capital letter in some batches: git is asked once then."""
-        rules = random_rule_set(self.random, self.kind)
-        if not self.lower:
-            return rules
-        paths = without_clashes(path.lower() for path in rules.paths)
-        folders = {folder for path in paths for folder in parents(path)} | {""}
-        ignore_files = {folder.lower(): content.lower() for folder, content in rules.ignore_files.items()}
-        return RuleSet({folder: ignore_files[folder] for folder in folders & ignore_files.keys()}, paths)
-
-    def _ignore_file(self) -> bytes:
-        content = random_ignore_file(self.random, self.kind)
-        return content.lower() if self.lower else content
 
     def change_rules(self) -> None:
         """Replace every ignore file by another one, as a build between two attempts may do."""
         for name, old in self.sets.items():
-            files = {place: self._ignore_file() for place in old.ignore_files}
+            files = {place: random_ignore_file(self.random, self.kind) for place in old.ignore_files}
             lay_out({name: RuleSet(files, old.paths)}, self.root)
 
     @property
@@ -97,24 +76,6 @@ class Batch:
         inner = self.root.relative_to(self.top).as_posix()
         listed = git_lists_as_ignored(self.top, self.git_dir)
         return {path.removeprefix(inner + "/") if inner != "." else path for path in listed} & set(self.paths)
-
-    def in_another_case_alone(self) -> set[str]:
-        """The paths that git ignores without regard to case, but not with it."""
-        small = git_lists_as_ignored(self.top, self.git_dir, any_case=False)
-        inner = self.root.relative_to(self.top).as_posix()
-        return self.by_git() - {path.removeprefix(inner + "/") if inner != "." else path for path in small}
-
-    def rules_of(self, name: str) -> list[bytes]:
-        """The contents of all ignore files that say something about the paths of a set."""
-        shared = (
-            Path(os.environ["HOME"], ".config/git/ignore"),
-            self.git_dir / "info/exclude",
-            self.top / ".gitignore",
-        )
-        return [*self.sets[name].ignore_files.values(), *(file.read_bytes() for file in shared if file.exists())]
-
-    def differing_sets(self, paths: set[str]) -> set[str]:
-        return {path.partition("/")[0] for path in paths}
 
 
 @pytest.fixture
@@ -148,102 +109,20 @@ def test_our_answer_is_gits_own_in_every_rule_set(sweep_folder, whole, capsys):
     for kind, arguments in batches(sweep_folder, 1, whole=whole):
         batch = Batch(*arguments)
         project = find_project(batch.root)
-        memory = remember_ignore_files(project, has_git=True)
+        before = remember_ignore_files(project)
         expected = batch.by_git()
-        assert find_ignored(batch.paths, project, memory) == expected, kind
+        assert find_ignored(batch.paths, project, before) == expected, kind
         ignored += len(expected)
         if project.git is not None:
             batch.change_rules()
             expected |= batch.by_git()
-            assert find_ignored(batch.paths, project, memory) == expected, kind
+            assert find_ignored(batch.paths, project, before) == expected, kind
         checks += len(batch.paths)
         sets += len(batch.sets)
         shutil.rmtree(batch.top)
     assert 0.2 * checks < ignored < 0.8 * checks
     assert sets >= (20_000 if whole else 150)
     tell(capsys, f"ignore rules with git: 0 of {sets} rule sets differ ({checks} paths, {ignored} of them ignored)")
-
-
-@pytest.mark.slow
-def test_without_git_free_is_never_said_where_git_says_ignored(sweep_folder, whole, capsys, monkeypatch):
-    checks, sets, refused = Counter(), Counter(), Counter()
-    path_variable = os.environ["PATH"]
-    for kind, arguments in batches(sweep_folder, 2, whole=whole):
-        batch = Batch(*arguments)
-        expected = batch.by_git()
-        monkeypatch.setenv("PATH", str(sweep_folder / "no programs here"))
-        project = find_project(batch.root)
-        assert project.git is None
-        found = find_ignored(batch.paths, project, remember_ignore_files(project, has_git=False))
-        monkeypatch.setenv("PATH", path_variable)
-        silent = [(path, batch.sets[path.partition("/")[0]].ignore_files) for path in expected - found]
-        assert silent == [], kind
-        refused[kind] += len(batch.differing_sets(found - expected))
-        sets[kind] += len(batch.sets)
-        checks[kind] += len(batch.paths)
-        shutil.rmtree(batch.top)
-    assert refused["plain"] <= 0.1 * sets["plain"]
-    rows = ", ".join(f"{kind}: {refused[kind]} of {sets[kind]} refuse more" for kind in KINDS)
-    tell(capsys, f"ignore rules without git: 0 of {sum(sets.values())} sets say free where git says ignored ({rows})")
-
-
-@pytest.mark.slow
-def test_only_paths_that_git_is_asked_for_again_have_two_answers(sweep_folder, whole, capsys):
-    """Set by set: in a whole batch the patterns of one set would cover up for those of another."""
-    different = again = checks = 0
-    for kind, arguments in batches(sweep_folder, 3, whole=whole):
-        batch = Batch(*arguments)
-        expected = batch.in_another_case_alone()
-        for name, rules in batch.sets.items():
-            places = {f"{name}/{path}".encode() for path in rules.paths}
-            found = {place.decode() for place in read_otherwise(places, batch.rules_of(name))}
-            missing = expected.intersection(f"{name}/{path}" for path in rules.paths) - found
-            assert not missing, (kind, missing, batch.rules_of(name))
-            again += len(found)
-            checks += len(places)
-        different += len(expected)
-        shutil.rmtree(batch.top)
-    assert 0 < different < again < checks
-    tell(capsys, f"asked again: {again} of {checks} paths, among them all {different} that have two answers")
-
-
-ONE_ANSWER = [
-    (b"*.pyc", "src/A.py"),
-    (b"*.py[cod]", "src/A.py"),
-    (b"*.py[cod]", "src/a.pyc"),
-    (b"[Bb]in/", "src/main/a"),
-    (b".DS_Store", "src/a"),
-    (b"README.md", "docs/readme.txt"),
-    (b"/build", "src/Build.txt"),
-    (b"*~", "A"),
-    (b"[0_x]", "a"),
-]
-TWO_ANSWERS = [
-    (b"lib", "LIB/a"),
-    (b"LIB", "a/lib"),
-    (b"!a", "A"),
-    (b"[B]in", "bin"),
-    (b"[A-Z]", "b"),
-    (b"[[:upper:]]", "b"),
-    (b"\\Ab", "ab"),
-    (b"a/**/B", "a/b"),
-    (b"/a/*.X", "a/b.x"),
-    (b"**/T", "t"),
-    (b"T/**", "t/a/b"),
-    (b"?B[c]", "abc"),
-    (b"a [Z", "a [z"),
-    ("\u00c9A".encode(), "\u00c9a"),
-]
-
-
-@pytest.mark.parametrize(("pattern", "path"), ONE_ANSWER)
-def test_git_is_not_asked_again_where_case_makes_no_difference(pattern, path):
-    assert not read_otherwise([path.encode()], [pattern])
-
-
-@pytest.mark.parametrize(("pattern", "path"), TWO_ANSWERS)
-def test_git_is_asked_again_where_case_may_make_a_difference(pattern, path):
-    assert read_otherwise([path.encode()], [b"*.o\n" + pattern]) == {path.encode()}
 
 
 DOCUMENTED = [
@@ -278,7 +157,7 @@ DOCUMENTED = [
     ({"": b"a\0b\n"}, "a", True),
     ({"": b"a  \n"}, "a", True),
     ({"": b"a\\ \n"}, "a ", True),
-    ({"": b"LIB/\n"}, "lib/a", True),
+    ({"": b"LIB/\n"}, "lib/a", False),
     ({"": b"\xc3\xa0\n"}, "\u00e0", True),
     ({"": b"/*\n!/src\n"}, "src/a", False),
     ({"": b"/*\n!/src\n"}, "doc/a", True),
@@ -296,22 +175,8 @@ def make_tree(folder: Path, files: dict[str, bytes]) -> Path:
 @pytest.mark.parametrize(("files", "path", "expected"), DOCUMENTED, ids=lambda value: ascii(value)[:60])
 def test_known_differences_are_answered_as_git_does(tmp_path, files, path, expected):
     project = find_project(make_tree(tmp_path, files))
-    memory = remember_ignore_files(project, has_git=True)
-    assert (path in find_ignored([path], project, memory)) is expected
-
-
-@pytest.mark.parametrize(("files", "path", "expected"), DOCUMENTED, ids=lambda value: ascii(value)[:60])
-def test_known_differences_are_never_called_free_without_git(tmp_path, monkeypatch, files, path, expected):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    project = find_project(make_tree(tmp_path, files))
-    found = path in find_ignored([path], project, remember_ignore_files(project, has_git=False))
-    assert found or not expected
-    odd = any(
-        not gitignore.is_readable(line.decode("latin-1").strip("!/"))
-        for line in b"".join(files.values()).split()
-        if line
-    )
-    assert found is expected or odd
+    before = remember_ignore_files(project)
+    assert (path in find_ignored([path], project, before)) is expected
 
 
 def test_the_rules_of_before_the_run_count_as_well_as_those_of_now(project_folder):
@@ -319,37 +184,23 @@ def test_the_rules_of_before_the_run_count_as_well_as_those_of_now(project_folde
     (project_folder / "src").mkdir()
     (project_folder / "src/.gitignore").write_bytes(b"*.gen\n")
     git(project_folder, "add", "-A")
-    memory = remember_ignore_files(project, has_git=True)
+    before = remember_ignore_files(project)
     (project_folder / ".gitignore").write_bytes(b"/new\n")
     (project_folder / "src/.gitignore").unlink()
     paths = ["target/x", "new/x", "src/a.gen", "free.txt"]
-    assert find_ignored(paths, project, memory) == {"target/x", "new/x", "src/a.gen"}
-
-
-def test_a_changed_excludes_file_is_asked_as_it_was_and_as_it_is(project_folder, tmp_path):
-    (tmp_path / "mine").write_bytes(b"*.mine\n")
-    git(project_folder, "config", "core.excludesFile", str(tmp_path / "mine"))
-    (project_folder / ".git/info/exclude").write_bytes(b"*.info\n")
-    project = find_project(project_folder)
-    memory = remember_ignore_files(project, has_git=True)
-    (tmp_path / "other").write_bytes(b"*.other\n")
-    git(project_folder, "config", "core.excludesFile", str(tmp_path / "other"))
-    (project_folder / ".git/info/exclude").unlink()
-    paths = ["a.mine", "a.other", "a.info", "a.txt"]
-    assert find_ignored(paths, project, memory) == {"a.mine", "a.other", "a.info"}
+    assert find_ignored(paths, project, before) == {"target/x", "new/x", "src/a.gen"}
 
 
 def test_what_is_met_first_in_a_later_attempt_is_remembered_from_then_on(project_folder):
     project = find_project(project_folder)
-    memory = remember_ignore_files(project, has_git=True)
+    before = remember_ignore_files(project)
     (project_folder / "gen").mkdir()
     (project_folder / "gen/.gitignore").write_bytes(b"*.o\n")
-    assert find_ignored(["gen/a.o", "gen/a.c"], project, memory) == {"gen/a.o"}
+    assert find_ignored(["gen/a.o", "gen/a.c"], project, before) == {"gen/a.o"}
     (project_folder / "gen/.gitignore").unlink()
-    assert find_ignored(["gen/a.o", "gen/a.c"], project, memory) == {"gen/a.o"}
+    assert find_ignored(["gen/a.o", "gen/a.c"], project, before) == {"gen/a.o"}
 
 
-@pytest.mark.parametrize("with_git", [True, False])
 @pytest.mark.parametrize(
     ("rules", "ignored"),
     [
@@ -363,12 +214,8 @@ def test_what_is_met_first_in_a_later_attempt_is_remembered_from_then_on(project
         (b"/agent-config/*\n", False),
     ],
 )
-def test_ignored_paths_tells_whether_agent_config_is_really_ignored(
-    project_folder, monkeypatch, rules, ignored, with_git
-):
+def test_ignored_paths_tells_whether_agent_config_is_really_ignored(project_folder, rules, ignored):
     (project_folder / ".gitignore").write_bytes(rules)
-    if not with_git:
-        monkeypatch.setenv("PATH", str(project_folder / "nothing"))
     project = find_project(project_folder)
     assert ignored_paths(project, ["agent-config", "src/x"]) >= ({"agent-config"} if ignored else set())
     assert ("agent-config" in ignored_paths(project, ["agent-config"])) is ignored
@@ -387,7 +234,7 @@ def test_a_configuration_that_git_cannot_read_rejects_the_whole_response(project
     }
 
 
-@pytest.mark.parametrize("place", [".gitignore", "src/.gitignore", ".git/info/exclude"])
+@pytest.mark.parametrize("place", [".gitignore", "src/.gitignore"])
 def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, place):
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(), None, Redactor([]))
@@ -415,7 +262,7 @@ def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp
         changes = [FileReplacement(f"f{number}/x.py", "", number) for number in range(count)]
         verify_changes(changes, project, rules)
         counts.append(len(calls.read_text().splitlines()))
-    assert counts == [3, 3], calls.read_text()
+    assert counts == [2, 2], calls.read_text()
 
 
 def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeypatch, tmp_path):
@@ -427,18 +274,37 @@ def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeyp
     assert ignored_paths(project, ["target/x", "src/x", ":(top)target", "*"]) == {"target/x"}
 
 
-def test_ten_thousand_paths_without_git_take_a_moment():
-    patterns = "".join(f"*.x{number}\n/q{number}/\nfoo{number}/**/bar\n" for number in range(100)).encode()
-    files = IgnoreFiles({b"": patterns})
-    paths = [f"d{number % 200}/e{number % 17}/f{number}.py".encode() for number in range(10_000)]
-    start = time.process_time()
-    assert gitignore.find_ignored(paths, files, any_case=True) == set()
-    assert time.process_time() - start < 10
+ORDINARY_PIECES = ("src", "a", "b", "*.py", "*", "test_*", "?", "lib?", "README.md", "gen", "**")
 
 
-def test_a_work_tree_without_git_is_the_nearest_folder_with_a_git_entry(tmp_path):
-    (tmp_path / ".git").mkdir()
-    inner = tmp_path / "a/b"
-    inner.mkdir(parents=True)
-    assert find_work_tree(Project(inner), has_git=False).prefix == b"a/b"
-    assert find_work_tree(Project(inner), has_git=True).prefix == b""
+def ordinary_patterns(random: Random) -> list[str]:
+    """Return patterns as people write them for --allow and --protect: names and asterisks, slashes at the ends."""
+    patterns = []
+    for _ in range(random.randint(1, 4)):
+        pieces = [random.choice(ORDINARY_PIECES) for _ in range(random.choice((1, 1, 2, 2, 3)))]
+        pattern = random.choice(("", "", "/")) + "/".join(pieces) + random.choice(("", "", "/"))
+        if "**/**" not in pattern and not pattern.endswith("**/") and pattern.strip("/*"):
+            patterns.append(pattern)
+    return patterns
+
+
+@pytest.mark.slow
+def test_ordinary_patterns_of_options_match_what_git_would_ignore(tmp_path, whole, capsys):
+    random = Random("ordinary patterns")
+    names = ("src", "a", "b", "a.py", "test_b", "libx", "README.md", "gen", "x.txt")
+    paths = sorted({"/".join(random.choice(names) for _ in range(random.randint(1, 4))) for _ in range(60)})
+    git(tmp_path, "init", "-q")
+    project = find_project(tmp_path)
+    sets = 2000 if whole else 60
+    for _ in range(sets):
+        patterns = ordinary_patterns(random)
+        (tmp_path / ".gitignore").write_text("".join(pattern + "\n" for pattern in patterns))
+        assert match_patterns(patterns, paths) == ignored_paths(project, paths), patterns
+    tell(capsys, f"patterns of options: 0 of {sets} lists differ from git ({len(paths)} paths)")
+
+
+def test_a_pattern_that_cannot_be_read_is_told_before_the_run(project_folder):
+    project = find_project(project_folder)
+    for option in ("allow", "protect"):
+        with pytest.raises(NotSetUpError, match="pattern"):
+            capture_rules(project, Settings(**{option: ("src/[z-a]",)}), None, Redactor([]))
