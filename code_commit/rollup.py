@@ -7,12 +7,11 @@ fn main() {}
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from code_commit.errors import NotSetUpError
+from code_commit.files import replacing
 from code_commit.git import NOT_A_REPOSITORY, ask_git
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
@@ -46,18 +45,17 @@ _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 class Rollup:
     """What became of each file: in the rollup with its size, or left out for a reason."""
 
-    files: int = 0
     bytes: int = 0
     characters: int = 0
-    largest: list[tuple[int, str]] = field(default_factory=list)
-    """The bytes and names of the largest files, the largest first."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """The bytes of each file that is in it."""
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     """For each reason the files, and a detail where there is one."""
 
-    def add(self, name: str, size: int, section: str) -> None:
-        self.files += 1
-        self.characters += len(section)
-        self.largest = sorted([*self.largest, (size, name)], key=lambda file: -file[0])[:_LARGEST]
+    @property
+    def largest(self) -> list[tuple[str, int]]:
+        """The largest files with their bytes, the largest first."""
+        return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
         self.left_out.setdefault(reason, {})[name] = detail
@@ -132,11 +130,12 @@ def write_rollup(
     """
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
-        with _replaced(project.codebase_file) as output:
+        with replacing(project.codebase_file) as output:
             for name, size, section in _sections(project.root, names, redactor, rollup, lock_file_limit):
-                rollup.add(name, size, section)
+                rollup.sizes[name] = size
+                rollup.characters += len(section)
                 rollup.bytes += output.write(section.encode())
-            if not rollup.files:
+            if not rollup.sizes:
                 left_out = rollup.left_out_line()
                 raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
     except OSError as error:
@@ -197,18 +196,3 @@ def _section(name: str, content: bytes, redactor: Redactor) -> str:
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)
     return section
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[BinaryIO]:
-    """Give the new file to write, mode 0600; it takes the place of the one before when no error comes."""
-    new = path.with_name(f".{path.name}-{os.urandom(6).hex()}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-            yield file
-        new.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink()
-        raise

@@ -128,7 +128,7 @@ def _tokens_around(project: Project, settings: Settings) -> int:
 
 def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in warnings)
-    files = f"{rollup.files:,} file{'' if rollup.files == 1 else 's'}"
+    files = f"{len(rollup.sizes):,} file{'' if len(rollup.sizes) == 1 else 's'}"
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {tokens:,} tokens"
     if rollup.left_out:
         yield rollup.left_out_line()
@@ -138,16 +138,16 @@ def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: boo
         for name, detail in files_left_out.items():
             yield f"  {reason}: {shown(name)}{f' ({detail})' if detail else ''}"
     yield "largest files, in bytes:"
-    yield from (f"  {size:>12,}  {shown(name)}" for size, name in rollup.largest)
+    yield from (f"  {size:>12,}  {shown(name)}" for name, size in rollup.largest)
 
 
 def _as_json(rollup: Rollup, tokens: int, warnings: Sequence[str]) -> dict[str, Any]:
     return {
         "path": f"{AGENT_CONFIG}/codeRollup.txt",
-        "files": rollup.files,
+        "files": len(rollup.sizes),
         "bytes": rollup.bytes,
         "tokens": tokens,
-        "largest": [{"path": name, "bytes": size} for size, name in rollup.largest],
+        "largest": [{"path": name, "bytes": size} for name, size in rollup.largest],
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}
             for reason, files in sorted(rollup.left_out.items())
