@@ -1,11 +1,15 @@
 """What a terminal makes of text: escape sequences, what it finally shows, what is safe to print there, its width."""
 
+from __future__ import annotations  # types cost no time at start-up
+
 import os
 import re
 import sys
 import unicodedata
-from contextlib import suppress
-from typing import TextIO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
 
 ESCAPE_SEQUENCE = (
     r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~]?)"  # CSI (ECMA-48, 5.4)
@@ -14,8 +18,8 @@ ESCAPE_SEQUENCE = (
 )
 """Control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, unfinished ones too."""
 
-_REWRITES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"
 """CAN stands for "the rest of the line was erased" while a line is settled; a real one means nothing to a reader."""
@@ -24,9 +28,9 @@ _ERASED = "\x18"
 def settle(output: bytes) -> str:
     """Return what a terminal would finally show: no escapes, rewritten lines as they ended, broken UTF-8 replaced."""
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
-    if not _REWRITES.search(text):
+    if not re.search(_REWRITES, text):
         return text
-    return "\n".join(_settle_line(line) if _REWRITES.search(line) else line for line in text.split("\n"))
+    return "\n".join(_settle_line(line) if re.search(_REWRITES, line) else line for line in text.split("\n"))
 
 
 def _settle_line(line: str) -> str:
@@ -41,7 +45,7 @@ def _settle_line(line: str) -> str:
         elif part == _ERASED:
             del cells[column:]
         else:
-            printable = _CONTROL.sub("", part)
+            printable = re.sub(_CONTROL, "", part)
             cells += [" "] * (column - len(cells))
             cells[column : column + len(printable)] = printable
             column += len(printable)
@@ -76,9 +80,10 @@ def _escape(char: str) -> str:
 
 def terminal_width() -> int | None:
     """Return the columns of the terminal on standard output; None where there is none."""
-    with suppress(AttributeError, OSError, ValueError):
+    try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or None
-    return None
+    except (AttributeError, OSError, ValueError):
+        return None
 
 
 def is_live_terminal(stream: TextIO) -> bool:
