@@ -1,9 +1,12 @@
 """The verification pass: a response is checked whole before any file is modified; one violation rejects all of it.
 
-Rules by name, each in the module that owns it: `outside unclear-path windows-name too-long` and, for two paths that are
-one file, `same-file` (names), `protected` (protected), `link not-a-file other-file-system other-repository unreadable`
-(tree), `ignored hidden` (ignored), `not-allowed protected-by-option` (below), `not-text placeholder missing holds-key
-markdown stale` (content).
+Rules by name, each in the module that owns it:
+
+    outside unclear-path windows-name too-long protected same-file                     names
+    link not-a-file other-file-system other-repository same-file protected unreadable  tree
+    ignored hidden                                                                     ignored
+    not-allowed protected-by-option stale                                              below
+    not-text placeholder missing holds-key markdown unclear-path                       content
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +25,7 @@ from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
-from code_commit.verify.cautions import find_cautions
+from code_commit.verify.cautions import find_cautions, find_near_names
 from code_commit.verify.content import find_content_fault, read_umask, verified_change
 from code_commit.verify.ignored import (
     IgnoreFiles,
@@ -34,13 +37,9 @@ from code_commit.verify.ignored import (
     match_patterns,
     remember_ignore_files,
 )
-from code_commit.verify.paths import find_path_fault, read_limits
-from code_commit.verify.protected import RULE as PROTECTED_RULE
-from code_commit.verify.protected import find_protected, guarded_folders
-from code_commit.verify.repositories import find_bare_repositories
+from code_commit.verify.names import find_path_fault, find_protected, find_twins, guarded_folders, read_limits
 from code_commit.verify.rollup import find_unseen
-from code_commit.verify.tree import look_at_targets
-from code_commit.verify.twins import find_folder_twins, find_near_names, find_twins
+from code_commit.verify.tree import find_bare_repositories, look_at_targets
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
@@ -131,7 +130,11 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
-    warnings = [*find_cautions(verified), *_near_names(verified, project), *_check_rollup(findings, verified, rules)]
+    warnings = [
+        *find_cautions(verified),
+        *find_near_names(verified, project.root),
+        *_check_rollup(findings, verified, rules),
+    ]
     findings.reasons.reject()
     rules.written.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
@@ -149,17 +152,14 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
             continue
         protected = find_protected(change.path, guarded)
         if protected:
-            findings.close(change.path, PROTECTED_RULE, protected)
+            findings.close(change.path, "protected", protected)
     _check_set(findings, project)
 
 
 def _check_set(findings: _Findings, project: Project) -> None:
     """Check what no single path shows."""
-    for path, twin in find_twins(findings.open_paths):
-        message = f"is the same file as {shown(twin)}, or lies below it, on some file systems: choose one spelling"
+    for path, message in find_twins(findings.open_paths):
         findings.add(path, "same-file", message)
-    for path, twin in find_folder_twins(findings.open_paths):
-        findings.add(path, "same-file", f"spells a folder otherwise than {shown(twin)}: choose one spelling")
     written = [change.path for change in findings.open if isinstance(change, FileReplacement)]
     for path, folder in find_bare_repositories(written, project.root):
         message = f"makes {shown(folder) or 'the root'} look like a bare git repository: choose another name"
@@ -200,12 +200,6 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
         else:
             verified.append(verified_change(change, original, umask))
     return verified
-
-
-def _near_names(verified: Sequence[VerifiedChange], project: Project) -> Iterator[str]:
-    created = [change.path for change in verified if change.action == "create"]
-    for path, near in find_near_names(created, project.root):
-        yield f"{shown(path)} and {shown(near)} are one name where case or Unicode form does not count: rename one"
 
 
 def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:

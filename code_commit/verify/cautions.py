@@ -1,10 +1,13 @@
 """What is worth a warning in a response that is not rejected."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from code_commit.changes import VerifiedChange
 from code_commit.terminal import shown
+from code_commit.verify.names import fold
 
 _CI = (
     r"\.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea)/"
@@ -41,3 +44,31 @@ def find_cautions(changes: Sequence[VerifiedChange]) -> Iterator[str]:
 
 
 _DONE = {"create": "created", "replace": "changed", "delete": "removed"}
+
+
+def find_near_names(changes: Sequence[VerifiedChange], root: Path) -> Iterator[str]:
+    """Yield a warning for each new file that clashes with a file or folder of the tree on some other file system.
+
+    Here both can stand side by side (else it is a violation); a checkout elsewhere loses one of them.
+    """
+    listings: dict[Path, dict[str, list[str]]] = {}
+    for path in (change.path for change in changes if change.action == "create"):
+        folder = root
+        for name in path.split("/"):
+            names = listings[folder] if folder in listings else listings.setdefault(folder, _names_by_key(folder))
+            near = names.get(fold(name), [name])
+            if name not in near:
+                other = shown((folder / min(near)).relative_to(root).as_posix())
+                yield f"{shown(path)} and {other} are one name where case or Unicode form does not count: rename one"
+                break
+            folder /= name
+
+
+def _names_by_key(folder: Path) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    try:
+        for name in os.listdir(folder):  # noqa: PTH208 - names alone, of folders that may be large
+            names.setdefault(fold(name), []).append(name)
+    except OSError:
+        return {}
+    return names

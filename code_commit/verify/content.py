@@ -17,7 +17,7 @@ from pathlib import Path
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
-from code_commit.verify.paths import Fault
+from code_commit.verify.names import Fault
 from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"

@@ -1,28 +1,56 @@
 """What stands in the tree where a response wants to write: looked at from the root down, following no link.
 
-Nothing that could block is opened. The rules, some of them met on the way down (`descent`):
+Nothing that could block is opened, and each folder is checked by what it is, not by its name. The rules:
 
     link               a component is a symbolic link
     not-a-file         the target is a folder, a FIFO, a socket or a device; or a component of its path is a file
     other-file-system  a folder of the path, or the target, is mounted from elsewhere
-    other-repository   a folder of the path is the root of another git repository, a bare one too
+    other-repository   a folder of the path is another git repository, or the response would make it look like one
     same-file          an existing entry has the same name but for case or normalisation
     protected          a folder or file of the path is, by its inode, a protected one
     unreadable         the original, which undo needs, cannot be read
 """
 
+import errno
 import os
+import re
 import stat
-from collections.abc import Collection, Iterable
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 
 from code_commit.changes import OriginalFile
+from code_commit.files import Tree, enter_folder, open_regular
 from code_commit.project import Project
-from code_commit.verify.descent import KINDS, Folder, Stop, Surroundings, check_spelling, descent, enter
-from code_commit.verify.paths import Fault
-from code_commit.verify.protected import GuardedFolder
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
+from code_commit.terminal import shown
+from code_commit.verify.names import Fault, GuardedFolder, fold
 
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_CHUNK = 1 << 20
+Inode = tuple[int, int]
+
+_MOUNT_TABLE = Path("/proc/self/mountinfo")
+_NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+_REPOSITORY_MARKS = frozenset({"head", "objects", "refs", "commondir"})
+_MARKING_FOLDERS = frozenset({"objects", "refs"})
+_REPOSITORIES = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
+"""What setup.c's is_git_directory() of git asks for; `commondir` leads it elsewhere for objects and refs."""
+
+
+class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
+    """The rule that a path breaks, and what to do instead."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(rule, message)
+        self.fault: Fault = (rule, message)
 
 
 def look_at_targets(
@@ -34,61 +62,181 @@ def look_at_targets(
     """
     originals: dict[str, OriginalFile | None] = {}
     faults: dict[str, Fault] = {}
-    closed: dict[bytes, Fault] = {}
-    with descent(project, guarded, submodules) as (way, surroundings):
-        for path in sorted(paths, key=lambda path: path.replace("/", "\0")):
-            *folders, name = path.encode().split(b"/")
+    checks = _Checks(project, guarded, submodules)
+    with Tree(project.root, checks.enter) as tree:
+        for path in sorted(paths, key=lambda path: path.split("/")):
             try:
-                enter(way, folders, surroundings, closed)
-                originals[path] = _read_target(way[-1], name, surroundings)
-            except Stop as stop:
-                faults[path] = stop.fault
+                originals[path] = checks.read_target(tree, path)
+            except _Refusal as refusal:
+                faults[path] = refusal.fault
             except OSError as error:
                 faults[path] = ("unreadable", f"cannot be looked at ({error.strerror}): choose another path")
     return originals, faults
 
 
-def _read_target(folder: Folder, name: bytes, surroundings: Surroundings) -> OriginalFile | None:
-    if folder.descriptor is None:
-        return None
-    path = folder.path + b"/" + name if folder.path else name
-    if path in surroundings.submodules:
-        raise Stop("other-repository", "is a submodule: change files of this repository alone")
+class _Checks:
+    """What is looked up once for a whole response, and asked on the way down to each target."""
+
+    def __init__(self, project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]) -> None:
+        self._device = project.root.stat().st_dev
+        self._protected = find_protected_inodes(project, guarded)
+        self._mount_points = mount_points_below(project.root)
+        self._submodules = submodules
+
+    def enter(self, parent: int, name: str, path: str) -> int:
+        """Open a folder of the path. Raises FileNotFoundError where it does not exist yet."""
+        if path in self._submodules:
+            raise _Refusal("other-repository", f"{shown(path)} is a submodule: change files of this repository alone")
+        try:
+            folder = enter_folder(parent, name, path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _refused_folder(parent, name, path, error) from error
+        try:
+            self._check_folder(parent, folder, name, path)
+        except BaseException:
+            os.close(folder)
+            raise
+        return folder
+
+    def _check_folder(self, parent: int, folder: int, name: str, path: str) -> None:
+        status = os.fstat(folder)
+        if (status.st_dev, status.st_ino) in self._protected:
+            raise _Refusal("protected", f"{shown(path)} is a protected folder by another name: put the file elsewhere")
+        if status.st_dev != self._device or path in self._mount_points:
+            raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose a path outside of it")
+        if _exists(folder, ".git") or _looks_bare(folder):
+            message = f"{shown(path)} is another git repository: choose a path outside of it"
+            raise _Refusal("other-repository", message)
+        _check_spelling(parent, name, status)
+
+    def read_target(self, tree: Tree, path: str) -> OriginalFile | None:
+        """Return what stands at the path, None for nothing. Raises _Refusal for what cannot be replaced."""
+        if path in self._submodules:
+            raise _Refusal("other-repository", "is a submodule: change files of this repository alone")
+        try:
+            folder, name = tree.parent(path)
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(status.st_mode):
+            raise _Refusal("link", "is a symbolic link: name the file that it points to, if that is inside the project")
+        if not stat.S_ISREG(status.st_mode):
+            raise _Refusal("not-a-file", f"is {_kind(status)}, not a file: choose another path")
+        if (status.st_dev, status.st_ino) in self._protected:
+            raise _Refusal("protected", "is a protected file by another name: choose another path")
+        if path in self._mount_points:
+            raise _Refusal("other-file-system", "is mounted from elsewhere: choose another path")
+        _check_spelling(folder, name, status)
+        with open_regular(name, folder=folder) as file:
+            now = os.fstat(file.fileno())
+            return OriginalFile(file.readall(), stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
+
+
+def _refused_folder(parent: int, name: str, path: str, error: OSError) -> _Refusal:
+    if error.errno in _NOT_A_FOLDER:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            message = f"{shown(path)} is a symbolic link: name the file where it really is, inside the project"
+            return _Refusal("link", message)
+        message = f"{shown(path)} is {_kind(status)}, nothing can lie below it: choose another path"
+        return _Refusal("not-a-file", message)
+    message = f"the folder {shown(path)} cannot be entered ({error.strerror}): choose another path"
+    return _Refusal("unreadable", message)
+
+
+def _kind(status: os.stat_result) -> str:
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+
+
+def find_protected_inodes(project: Project, guarded: Collection[GuardedFolder]) -> frozenset[Inode]:
+    """Return the inodes of the protected entries of the root and of the guarded folders, where they exist.
+
+    Links are followed: what a protected name leads to is as critical as the name.
+    """
+    paths = [project.root / name for name in {*PROTECTED, *PROTECTED_ANYWHERE}]
+    inodes = {_inode(None, path, follow_link=True) for path in [*paths, *(folder.path for folder in guarded)]}
+    return frozenset(inode for inode in inodes if inode) - {_inode(None, project.root)}
+
+
+def _inode(folder: int | None, path: str | Path, *, follow_link: bool = False) -> Inode | None:
     try:
-        status = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
-    except FileNotFoundError:
+        status = os.stat(path, dir_fd=folder, follow_symlinks=follow_link)
+    except OSError:
         return None
-    if stat.S_ISLNK(status.st_mode):
-        raise Stop("link", "is a symbolic link: name the file that it points to, if that is inside the project")
-    if not stat.S_ISREG(status.st_mode):
-        kind = KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
-        raise Stop("not-a-file", f"is {kind}, not a file: choose another path")
-    if (status.st_dev, status.st_ino) in surroundings.protected_inodes:
-        raise Stop("protected", "is a protected file by another name: choose another path")
-    if path in surroundings.mount_points:
-        raise Stop("other-file-system", "is mounted from elsewhere: choose another path")
-    check_spelling(folder.descriptor, name, status)
-    return _read_original(folder.descriptor, name, status)
+    return (status.st_dev, status.st_ino)
 
 
-def _read_original(folder: int, name: bytes, status: os.stat_result) -> OriginalFile:
-    file = os.open(name, _READ, dir_fd=folder)
+def mount_points_below(root: Path) -> frozenset[str]:
+    """Return the mount points inside the root, relative to it. Empty where the system has no such table.
+
+    A bind mount of the same file system shows in no device number, only here (proc(5), field 5).
+    """
+    prefix = os.fsencode(root).rstrip(b"/") + b"/"
     try:
-        now = os.fstat(file)
-        if (now.st_dev, now.st_ino) != (status.st_dev, status.st_ino) or not stat.S_ISREG(now.st_mode):
-            raise Stop("unreadable", "changed while it was looked at: send the file again")
-        content = _read_whole(file, now.st_size)
-    finally:
-        os.close(file)
-    return OriginalFile(content, stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
+        table = _MOUNT_TABLE.read_bytes()
+    except OSError:
+        return frozenset()
+    points = (re.sub(rb"\\([0-7]{3})", _unescaped, line.split(b" ")[4]) for line in table.splitlines())
+    return frozenset(os.fsdecode(point.removeprefix(prefix)) for point in points if point.startswith(prefix))
 
 
-def _read_whole(file: int, size: int) -> bytes:
-    """Read to the end; one call does it where the file is as long as it was said to be."""
-    content = os.read(file, size + 1)
-    if len(content) == size:
-        return content
-    chunks = [content]
-    while chunk := os.read(file, _CHUNK):
-        chunks.append(chunk)
-    return b"".join(chunks)
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return bytes([int(match[1], 8)])
+
+
+def _check_spelling(folder: int, name: str, status: os.stat_result) -> None:
+    """Raise _Refusal where the folder spells the existing entry otherwise."""
+    spelling = other_spelling(folder, name, status)
+    if spelling is not None:
+        raise _Refusal("same-file", f"is there under the spelling {shown(spelling)}: write it like that")
+
+
+def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None:
+    """Return how the folder itself spells the entry that `name` led to, None when it is spelled exactly so.
+
+    The folder is read only where another spelling leads to the same file, as nowhere on most Linux file systems.
+    """
+    variants = {name.swapcase()}
+    if not name.isascii():
+        variants |= {unicodedata.normalize(form, name) for form in ("NFC", "NFD")}
+    inode = (status.st_dev, status.st_ino)
+    if not any(_inode(folder, variant) == inode for variant in variants - {name}):
+        return None
+    names = os.listdir(folder)
+    if name in names:
+        return None
+    return next((other for other in names if _inode(folder, other) == inode), name)
+
+
+def _exists(folder: int, name: str) -> bool:
+    return _inode(folder, name) is not None
+
+
+def _looks_bare(folder: int) -> bool:
+    """What git takes for a repository: setup.c, is_git_directory()."""
+    if not _exists(folder, "HEAD") or _exists(folder, "HEAD/."):
+        return False
+    return _exists(folder, "commondir") or (_exists(folder, "objects") and _exists(folder, "refs"))
+
+
+def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each path that, with the others, makes a folder look like a repository; and the folder."""
+    marked: dict[str, dict[str, str]] = {}
+    for path in written:
+        parts = path.split("/")
+        for depth, part in enumerate(parts):
+            mark = fold(part)
+            if mark in _REPOSITORY_MARKS and (mark in _MARKING_FOLDERS or depth == len(parts) - 1):
+                marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
+    for folder, marks in marked.items():
+        there = {mark for mark in _REPOSITORY_MARKS - marks.keys() if _is_there(root / folder, mark)}
+        if any(needed <= there | marks.keys() for needed in _REPOSITORIES):
+            yield from ((path, folder) for path in marks.values())
+
+
+def _is_there(folder: Path, mark: str) -> bool:
+    if mark == "head":
+        return os.path.lexists(folder / "HEAD") and not (folder / "HEAD").is_dir()
+    return os.path.lexists(folder / mark)

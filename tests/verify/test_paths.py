@@ -17,8 +17,7 @@ from code_commit.project import Project
 from code_commit.protected import PROTECTED
 from code_commit.redaction import Redactor
 from code_commit.verify import Rules, capture_rules, verify_changes
-from code_commit.verify.paths import Limits, find_path_fault, fold
-from code_commit.verify.protected import find_protected
+from code_commit.verify.names import Limits, find_path_fault, find_protected, fold
 
 LIMITS = Limits(name=255, path=4000)
 
@@ -137,7 +136,7 @@ def test_any_text_is_refused_or_stays_inside_the_root_and_off_the_protected_name
 
 @given(st.text(characters, max_size=30))
 def test_what_is_refused_does_not_depend_on_the_fast_path(path):
-    from code_commit.verify.paths import _length_fault, _string_fault, _windows_fault
+    from code_commit.verify.names import _length_fault, _string_fault, _windows_fault
 
     slowly = _string_fault(path) or _windows_fault(path) or _length_fault(path, LIMITS)
     assert find_path_fault(path, LIMITS) == slowly

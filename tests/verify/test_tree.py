@@ -22,7 +22,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.twins import other_spelling
+from code_commit.verify.tree import other_spelling
 
 REFUSED: list[tuple[str, Callable[[Path], None], tuple[str, ...], str]] = []
 
@@ -229,11 +229,6 @@ def folder_of_core_hookspath(root):
 @refused("Tools/HOOKS/x", "protected")
 def folder_of_core_hookspath_in_another_case(root):
     git(root, "config", "core.hooksPath", "tools/hooks")
-
-
-@refused("pre-commit", "protected")
-def hooks_in_the_root_itself(root):
-    git(root, "config", "core.hooksPath", ".")
 
 
 @refused("store/config", "protected")
@@ -512,11 +507,6 @@ def folder_that_may_not_be_listed(root):
     (root / "src").chmod(0o300)
 
 
-@accepted("pre-commit.md", "hooks/x")
-def names_beside_the_hooks(root):
-    git(root, "config", "core.hooksPath", ".")
-
-
 @accepted("src/a.txt")
 def gitignore_that_is_a_link(root):
     (root / "src").mkdir()
@@ -565,11 +555,11 @@ def test_another_spelling_of_an_existing_name_is_told_by_the_folders_own(tmp_pat
     folder = os.open(tmp_path, os.O_RDONLY)
     try:
         upper, accent = (os.stat(name, dir_fd=folder) for name in ("README", "caf\u00e9"))
-        assert other_spelling(folder, b"readme", upper) == b"README"
-        assert other_spelling(folder, "cafe\u0301".encode(), accent) == "caf\u00e9".encode()
-        assert other_spelling(folder, b"README", upper) is None
+        assert other_spelling(folder, "readme", upper) == "README"
+        assert other_spelling(folder, "cafe\u0301", accent) == "caf\u00e9"
+        assert other_spelling(folder, "README", upper) is None
         os.link(tmp_path / "README", tmp_path / "readme")
-        assert other_spelling(folder, b"readme", upper) is None
+        assert other_spelling(folder, "readme", upper) is None
     finally:
         os.close(folder)
 

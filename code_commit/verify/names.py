@@ -1,4 +1,4 @@
-"""Which paths of a response can be used at all: inside the project, one spelling for one file on every system.
+"""Which paths a response may name: plain ones inside the project, none that is protected, one spelling for one file.
 
 Strings alone are looked at here, no file. The rules that a path can break:
 
@@ -6,14 +6,24 @@ Strings alone are looked at here, no file. The rules that a path can break:
     unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
     windows-name   Windows gives the name a meaning of its own: devices, alternate streams, 8.3 names
     too-long       the file system does not take names or paths of this length
+    protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
+    same-file      on some file system it is the same file as another path of the response
+
+Protected names are compared as `fold` sees them, up to a colon: what a case-insensitive, normalising or Windows file
+system takes for a protected name is one.
 """
 
 import os
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from code_commit.changes import quoted
+from code_commit.project import Project
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
 
 Fault = tuple[str, str]
 """The name of the broken rule, and what to do instead."""
@@ -40,7 +50,7 @@ _OUTSIDE = "name the file relative to the project's root, as src/main.rs, and st
 _CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
 
 _FAULTS: tuple[tuple[str, str, str], ...] = (
-    ("unclear-path", r"\A\Z", "the path is empty: name a file behind the fence"),
+    ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),
     ("outside", r"\A/", f"is an absolute path: {_OUTSIDE}"),
     ("outside", r"(?:\A|/)\.\.(?:/|\Z)", f"holds '..': {_OUTSIDE}"),
     ("outside", r"\A[A-Za-z][A-Za-z0-9+.-]*:/|\A[A-Za-z]:", f"begins with a drive or is a URL: {_OUTSIDE}"),
@@ -53,7 +63,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     (
         "unclear-path",
         r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
-        "stands in quotes or brackets: write the bare path behind the fence",
+        "stands in quotes or brackets: write the bare path after the carets",
     ),
 )
 """The rule, what in a path breaks it, what to do instead. Compiled by `re` when a path is not plain."""
@@ -88,7 +98,7 @@ def read_limits(root: Path) -> Limits:
 
 def find_path_fault(path: str, limits: Limits) -> Fault | None:
     """Return the first rule that the path breaks, with what to do instead; None for a path that can be used."""
-    if len(path) > limits.path:
+    if len(path) > limits.path:  # no further rule has to read a path of any length
         return _length_fault(path, limits)
     fault = None if _PLAIN.fullmatch(path) else _string_fault(path)
     return fault or _windows_fault(path) or _length_fault(path, limits)
@@ -165,3 +175,88 @@ def fold(name: str) -> str:
     visible = re.sub(_DROPPED, "", unicodedata.normalize("NFKC", name))
     folded = visible.upper().casefold().replace("i\u0307", "i")
     return unicodedata.normalize("NFKC", folded).rstrip(" .")
+
+
+_INSTEAD = {
+    ".gitignore": "leave it as it is, it decides what the reviewer sees; put files where git does not ignore them",
+    "Cargo.lock": "leave it as it is; change Cargo.toml, and the build brings the lock file up to date",
+    "build.sh": "leave it as it is and change the code that it builds",
+    "codeRollup.sh": "leave it as it is, the supervisor owns it; change the code alone",
+    "LLMInstructions.md": "leave it as it is, the supervisor owns it; change the code alone",
+    "UserSpecification.md": "leave it as it is and change the code until it does what the specification says",
+    ".git": "git's own files are the supervisor's; change files of the work tree alone",
+    "agent-config": "leave the folder as it is, it holds the supervisor's settings; put the file elsewhere",
+    "target": "the folder belongs to the build; put the file elsewhere, as src/",
+    ".gitattributes": "leave it as it is, it decides what the reviewer sees in git diff",
+    ".gitmodules": "leave it as it is, it says which other repositories belong here",
+}
+
+_IN_ROOT = {fold(name): name for name in PROTECTED}
+_ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
+_GIT_LINK_NAMES = frozenset({"git~1", ".git"})
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedFolder:
+    """A folder inside the project that git runs code or keeps its files in; `parts` is its folded path."""
+
+    parts: tuple[str, ...]
+    path: Path
+    message: str
+
+
+def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
+    """Return the folders inside the project that its git configuration names: the git directory and the hooks."""
+    if project.git is None:
+        return ()
+    named = (
+        (project.git.git_dir, "lies in the git directory: change files of the work tree alone"),
+        (project.git.common_dir, "lies in the git directory: change files of the work tree alone"),
+        (project.git.hooks_dir, "lies in the folder of git's hooks (core.hooksPath): leave the hooks as they are"),
+    )
+    return tuple(
+        GuardedFolder(tuple(map(fold, path.relative_to(project.root).parts)), path, f"is protected: it {message}")
+        for path, message in named
+        if path.is_relative_to(project.root)
+    )
+
+
+def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
+    """Return what to do instead of changing the path when it is protected, else None."""
+    keys = [_key(part) for part in path.split("/")]
+    name = _IN_ROOT.get(keys[0]) or next((_ANYWHERE[key] for key in keys if key in _ANYWHERE), None)
+    if name:
+        return f"{name} is protected: {_INSTEAD[name]}"
+    for folder in guarded:
+        if tuple(keys[: len(folder.parts)]) == folder.parts:
+            return folder.message
+    return None
+
+
+def _key(part: str) -> str:
+    key = fold(part)
+    if ":" in key:
+        key = key.partition(":")[0].rstrip(" .")
+    return ".git" if key in _GIT_LINK_NAMES else key
+
+
+def find_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each path that is an earlier one on some file system, its folder or below it, and what to do instead."""
+    known: dict[str, tuple[int, str, str]] = {}  # by its key each file and folder: of which path, and how it spells it
+    files: set[str] = set()
+    for number, path in enumerate(paths):
+        parts = path.split("/")
+        keys = ["/".join(map(fold, parts[: depth + 1])) for depth in range(len(parts))]
+        for depth, key in enumerate(keys, 1):
+            spelling = "/".join(parts[:depth])
+            owner, first, first_spelling = known.setdefault(key, (number, path, spelling))
+            if owner != number and (depth == len(parts) or key in files):
+                clash = f"is the same file as {quoted(first)}, or lies below it, on some file systems"
+            elif spelling != first_spelling:
+                clash = f"spells a folder otherwise than {quoted(first)}"
+            else:
+                continue
+            yield path, f"{clash}: choose one spelling"
+            break
+        else:
+            files.add(keys[-1])
