@@ -5,13 +5,12 @@ fn main() {}
 """
 
 import os
-import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import replacing
+from code_commit.files import NotAFileError, open_regular, replacing
 from code_commit.git import NOT_A_REPOSITORY, ask_git
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
@@ -154,33 +153,35 @@ def _sections(
             rollup.leave_out(LINK, name, "behind a link")
             continue
         try:
-            content = _read(root / name, lock_file_limit)
+            content = _read(f"{root}/{name}", lock_file_limit)
             section = _section(name, content, redactor)
         except _UnfitFileError as fault:
             rollup.leave_out(fault.reason, name, fault.detail)
         except (FileNotFoundError, NotADirectoryError):
             rollup.leave_out("deleted", name)
+        except NotAFileError:
+            rollup.leave_out(_kind_of(root / name), name)
         except OSError as error:
             rollup.leave_out(UNREADABLE, name, str(error.strerror))
         else:
             yield name, len(content), section
 
 
-def _read(path: Path, lock_file_limit: int) -> bytes:
-    status = path.lstat()
-    if stat.S_ISLNK(status.st_mode):
-        raise _UnfitFileError(LINK)
-    if stat.S_ISDIR(status.st_mode):
-        raise _UnfitFileError(OTHER_REPOSITORY)
-    if not stat.S_ISREG(status.st_mode):  # to open a FIFO may wait for ever
-        raise _UnfitFileError("no regular file")
-    if status.st_size > lock_file_limit and path.name in _LOCK_FILES:
-        raise _UnfitFileError("large lock file", f"{status.st_size:,} bytes")
-    with path.open("rb") as file:
+def _kind_of(path: Path) -> str:
+    if path.is_symlink():
+        return LINK
+    return OTHER_REPOSITORY if path.is_dir() else "no regular file"
+
+
+def _read(path: str, lock_file_limit: int) -> bytes:
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > lock_file_limit and path.rpartition("/")[2] in _LOCK_FILES:
+            raise _UnfitFileError("large lock file", f"{size:,} bytes")
         beginning = file.read(_BINARY_SHOWS_IN)
         if b"\0" in beginning:
             raise _UnfitFileError(BINARY)
-        return beginning + file.read()
+        return beginning + file.readall()
 
 
 def _section(name: str, content: bytes, redactor: Redactor) -> str:

@@ -61,15 +61,16 @@ def report_rollup(project: Project, selection: Selection, options: Mapping[str, 
 
 def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple[Rollup, list[str]]:
     """Write the rollup; return what it holds and what is to be warned of. Raises NotSetUpError."""
-    from code_commit.verify.ignored import match_patterns
-
     paths, warnings = _list(project, selection.pathspecs)
     rollup = Rollup()
     names = fit_names(paths, rollup)
-    excluded = match_patterns(selection.exclude, names)
-    for name in sorted(excluded):
-        rollup.leave_out(EXCLUDED, name)
-    names = [name for name in names if name not in excluded]
+    if selection.exclude:
+        from code_commit.verify.ignored import match_patterns
+
+        excluded = match_patterns(selection.exclude, names)
+        for name in sorted(excluded):
+            rollup.leave_out(EXCLUDED, name)
+        names = [name for name in names if name not in excluded]
     write_rollup(project, names, redactor, rollup, selection.lock_file_limit)
     return rollup, [*warnings, *_file_warnings(rollup)]
 

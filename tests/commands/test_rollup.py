@@ -235,19 +235,6 @@ def test_names_that_could_forge_a_line_or_a_terminal_stay_out(root: Path, run_co
     assert rolled_up(run_code_commit, root)["files"] == 5
 
 
-def test_a_writer_that_waits_at_a_fifo_is_not_disturbed(root: Path, run_code_commit: Run):
-    lay(root, {"pipe": "x", "a": "x"})
-    git(root, "add", "-A")
-    (root / "pipe").unlink()
-    os.mkfifo(root / "pipe")
-    writer = subprocess.Popen(["sh", "-c", "echo written > pipe"], cwd=root)
-    time.sleep(0.2)
-    rolled_up(run_code_commit, root, timeout=20)
-    assert writer.poll() is None, "somebody opened the other end"
-    assert (root / "pipe").read_text() == "written\n"
-    assert writer.wait(10) == 0
-
-
 def test_what_cannot_be_read_is_named(root: Path, run_code_commit: Run):
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
