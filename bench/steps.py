@@ -24,10 +24,10 @@ MODELS = (("openai", "gpt-6.2-sol"), ("anthropic", "claude-opus-5-5"), ("gemini"
 def apply(response: str) -> None:
     """Apply it; the snapshot goes where a run's goes."""
     from code_commit.apply import apply_changes
-    from code_commit.config import Settings
     from code_commit.parse import parse_response
     from code_commit.project import find_project
     from code_commit.redaction import Redactor
+    from code_commit.settings import Settings
     from code_commit.verify import capture_rules, verify_changes
 
     project = find_project()
@@ -41,11 +41,11 @@ def apply(response: str) -> None:
 
 def capture() -> None:
     """Build once, as a run does."""
-    from code_commit.config import Settings
     from code_commit.progress import Progress
     from code_commit.project import find_project
     from code_commit.redaction import Redactor
     from code_commit.run_log import open_run_log
+    from code_commit.settings import Settings
     from code_commit.verify import capture_rules
     from code_commit.workflow import Job, build_project
 
@@ -60,9 +60,9 @@ def capture() -> None:
 def builds(rounds: str) -> None:
     """Print the seconds of each build by its sandbox; `skipped` says why a sandbox could not be had."""
     from code_commit.build import choose_sandbox, run_build
-    from code_commit.config import Settings
     from code_commit.errors import NotSetUpError
     from code_commit.project import find_project
+    from code_commit.settings import Settings
 
     project, sandboxes, skipped = find_project(), {"off": None}, {}
     for mode in ("guard", "strict"):
@@ -96,9 +96,9 @@ def render(files: Mapping[str, str]) -> str:
 
 def prices() -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each provider's model and the dollars of an input token: plain, written to the cache, read from it."""
-    from code_commit.config import Settings
     from code_commit.llm.prices import price_of
     from code_commit.model_choice import ModelChoice
+    from code_commit.settings import Settings
 
     for provider, name in MODELS:
         price = price_of(ModelChoice(provider, name), Settings())

@@ -1,21 +1,15 @@
 """The command line: argv -> command -> exit code. The one place where errors end and become messages."""
 
-from __future__ import annotations  # types cost no time at start-up
-
 import gc
 import os
+import signal
 import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
 
-from code_commit.complaints import complain
-from code_commit.dispatch import run_command
-from code_commit.errors import EXIT_INTERNAL_ERROR, EXIT_SUCCESS, CodeCommitError, Interrupted, NotSetUpError
-from code_commit.version import __version__
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import FrameType
-    from typing import NoReturn
+from code_commit.commands import load_command, make_parser
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
 
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
@@ -39,13 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _open_standard_streams()
+    _install_signal_handlers()
     try:
-        if arguments == ["--version"]:
-            return _print_version()
-        _install_signal_handlers()
-        return run_command(arguments)
+        return _run(arguments)
+    except SystemExit as end:  # argparse has printed the help or the version
+        return int(end.code or 0)
     except (CodeCommitError, Interrupted) as error:
-        complain(getattr(error, "complaint", str(error)), error)
+        _complain(getattr(error, "complaint", str(error)), error)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -54,18 +48,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         import traceback
 
         logged = bool(getattr(error, "__notes__", []))
-        complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
+        _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
         return EXIT_INTERNAL_ERROR
 
 
-def _print_version() -> int:
+def _run(arguments: Sequence[str]) -> int:
     try:
-        print(f"code-commit {__version__}", flush=True)
-    except BrokenPipeError:
+        options = vars(make_parser(arguments).parse_args(arguments))
+        module = load_command(options.pop("command", "run"))
+    except (CodeCommitError, Interrupted) as error:
+        if "--json" in arguments:
+            from code_commit.commands.output import print_failure
+
+            print_failure(error)
         raise
-    except OSError as error:
-        raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
-    return EXIT_SUCCESS
+    return module.run(options)
+
+
+def _complain(message: str, error: BaseException) -> None:
+    from code_commit.commands.output import complain  # `--help` needs nothing of what it needs
+
+    complain(message, error)
 
 
 def _open_standard_streams() -> None:
@@ -78,8 +81,6 @@ def _open_standard_streams() -> None:
 
 
 def _install_signal_handlers() -> None:
-    import signal
-
     def interrupt(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(number)
 
@@ -92,7 +93,7 @@ def _install_signal_handlers() -> None:
 _SWALLOWED_AGAIN_AFTER = 0.01  # seconds
 
 
-def _interrupt_again(swallowed: sys.UnraisableHookArgs) -> None:
+def _interrupt_again(swallowed: "sys.UnraisableHookArgs") -> None:
     """Send a signal once more that came where Python drops what is raised.
 
     That is in a finalizer, or in the callback by which an import gives its lock back.

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from code_commit.errors import NotSetUpError
+
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
@@ -15,6 +17,12 @@ def find_git() -> str | None:
     """Return the path of the git program, None where there is none: as `shutil.which`, without its start-up time."""
     programs = (Path(folder, "git") for folder in os.get_exec_path())
     return next((str(program) for program in programs if os.access(program, os.X_OK) and program.is_file()), None)
+
+
+def require_git() -> None:
+    """Raise NotSetUpError where there is no git."""
+    if find_git() is None:
+        raise NotSetUpError("git is not installed, or not on the PATH: code-commit cannot work without it")
 
 
 def ask_git(

@@ -1,18 +1,16 @@
 """The local project: its root, its git work tree if it has one, and the files of agent-config."""
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.git import ask_git, find_git
+from code_commit.git import ask_git, require_git
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
-_LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,11 @@ class Project:
 
 
 def find_project(directory: Path | None = None) -> Project:
-    """Return the project in `directory` (the current one when None). Raises NotSetUpError where git refuses it."""
+    """Return the project in `directory` (the current one when None).
+
+    Raises NotSetUpError without git, and where git refuses the directory.
+    """
+    require_git()
     try:
         root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
     except OSError as error:
@@ -72,8 +74,6 @@ def find_project(directory: Path | None = None) -> Project:
 
 
 def _find_repository(root: Path) -> GitRepository | None:
-    if find_git() is None:
-        return None
     answer = ask_git(["rev-parse", *(word for question in _PATH_QUESTIONS for word in question)], root)
     if answer.returncode != 0:
         complaint = answer.stderr.decode("utf-8", "replace").strip()
@@ -87,12 +87,6 @@ def _find_repository(root: Path) -> GitRepository | None:
 
 
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
-
-
-def log_folders(project: Project) -> list[Path]:
-    """Return the folders of all runs, oldest first; a second one of the same second has a number behind the time."""
-    matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
-    return [folder for match, folder in sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))]
 
 
 def read_text(path: Path, purpose: str) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from code_commit.apply import apply_changes
 from code_commit.build import Sandbox, build_environment, run_build
 from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.config import Settings
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
@@ -15,6 +14,7 @@ from code_commit.project import Project
 from code_commit.prompts import Task, initial_prompt, read_build_output, rejected_prompt, repair_prompt
 from code_commit.run_log import AttemptLog, RunLog
 from code_commit.run_record import BuildResult, RunRecord
+from code_commit.settings import Settings
 from code_commit.verify import Rules, verify_changes
 
 

@@ -180,13 +180,6 @@ def test_without_home(project_folder: Path, run_code_commit: Run):
     assert done.returncode == 0, done.stderr
 
 
-def test_without_git(project_folder: Path, run_code_commit: Run, tmp_path):
-    arguments = replay(project_folder)
-    done = run_code_commit(project_folder, *arguments, env={"PATH": path_without("git", tmp_path)})
-    assert done.returncode == 0, done.stderr
-    assert "git is not installed" in done.stderr
-
-
 def test_outside_a_repository(project_folder: Path, run_code_commit: Run):
     arguments = replay(project_folder)
     shutil.rmtree(project_folder / ".git")

@@ -7,15 +7,9 @@ from pathlib import Path
 import pytest
 from command import Run
 
-from code_commit.arguments import COMMAND_NAMES, make_parser
-from code_commit.help_texts import HELP_TEXTS
+from code_commit.commands import COMMANDS, load_command, make_parser
 
-
-def test_every_command_has_a_text():
-    assert tuple(HELP_TEXTS) == COMMAND_NAMES
-
-
-EXAMPLES = [(name, line) for name, (_, examples) in HELP_TEXTS.items() for line in examples.split("\n")]
+EXAMPLES = [(name, line) for name in COMMANDS for line in load_command(name).EXAMPLES.split("\n")]
 
 
 @pytest.mark.parametrize(("name", "line"), EXAMPLES, ids=[line for _, line in EXAMPLES])
@@ -26,11 +20,11 @@ def test_every_example_is_a_command(name, line):
     assert options.get("command", "run") == name
 
 
-@pytest.mark.parametrize("name", COMMAND_NAMES)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_what_it_does_its_arguments_and_examples(name, run_code_commit: Run, tmp_path: Path):
     done = run_code_commit(tmp_path, name, "--help", env={"COLUMNS": "80"})
     assert (done.returncode, done.stderr) == (0, "")
-    description, examples = HELP_TEXTS[name]
+    description, examples = load_command(name).DESCRIPTION, load_command(name).EXAMPLES
     places = [done.stdout.index(part) for part in (f"usage: code-commit {name}", description, "options:", "examples:")]
     assert places == sorted(places)
     assert all(f"  {example}\n" in done.stdout for example in examples.split("\n"))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from command import git
 
-from code_commit.arguments import COMMAND_NAMES
+from code_commit.commands import COMMANDS
 from code_commit.commands.build_scripts import build_script_for
-from code_commit.options import OPTIONS
 from code_commit.run_record import SCHEMA_VERSION, run_record_schema
+from code_commit.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -104,7 +104,7 @@ def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
 
 def test_the_tables_name_every_command_and_every_option():
     commands = section("README.md", "Commands").partition("| command |")[2]
-    assert set(re.findall(r"^\| .*`code-commit (\w+)", commands, re.MULTILINE)) == set(COMMAND_NAMES)
+    assert set(re.findall(r"^\| .*`code-commit (\w+)", commands, re.MULTILINE)) == set(COMMANDS)
     rows = re.findall(r"^\| (`--.*?) \|", (ROOT / "docs/settings.md").read_text("utf-8"), re.MULTILINE)
     assert set(re.findall(r"`--([a-z-]+)", "\n".join(rows))) == {name.replace("_", "-") for name in OPTIONS}
 

@@ -1,4 +1,4 @@
-"""What a command loads before it answers, and what a signal meets that comes that early."""
+"""A signal that comes while modules still load."""
 
 import json
 import os
@@ -7,60 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
-SLOW_TO_LOAD = {
-    "asyncio",
-    "ctypes",
-    "dataclasses",
-    "email",
-    "h11",
-    "http",
-    "httpcore",
-    "httpx",
-    "importlib.metadata",
-    "inspect",
-    "jinja2",
-    "json",
-    "logging",
-    "pathlib",
-    "pathspec",
-    "pydantic",
-    "pygments",
-    "rich",
-    "shutil",
-    "ssl",
-    "subprocess",
-    "threading",
-    "typing",
-    "unittest",
-}
-FOR_THE_NETWORK = {"asyncio", "h11", "httpcore", "httpx", "ssl"}
-FOR_PAGES = {"jinja2", "pygments", "rich"}
-FOR_VALIDATION = {"pathspec", "pydantic"}
-
-MUST_NOT_LOAD = {
-    "--version": SLOW_TO_LOAD,
-    "--help": SLOW_TO_LOAD,
-    "log --help": SLOW_TO_LOAD,
-    "run --help": SLOW_TO_LOAD,
-    "check": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "log": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "rollup": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "prompt": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "undo": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "apply answer.txt": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-    "--model replay:responses": FOR_THE_NETWORK | FOR_PAGES | FOR_VALIDATION,
-}
-
-LIST_MODULES = """
-import sys
-before = set(sys.modules)
-from code_commit.cli import main
-try:
-    main(sys.argv[1:])
-finally:
-    print(*(set(sys.modules) - before), file=sys.stderr)
-"""
 
 INTERRUPT_AT = """
 import os, signal, sys
@@ -106,29 +52,7 @@ def _python(script, arguments, root, **variables):
     )
 
 
-@pytest.mark.parametrize("arguments", MUST_NOT_LOAD)
-def test_a_command_loads_nothing_that_only_others_need(arguments, project_folder):
-    (project_folder / "answer.txt").write_text("^^^a.txt\nnew\n^^^end\n")
-    (project_folder / "responses").mkdir()
-    (project_folder / "responses" / "1-response.txt").write_text("^^^a.txt\nnew\n^^^end\n")
-
-    answer = _python(LIST_MODULES, arguments.split(), project_folder)
-
-    loaded = set(answer.stderr.splitlines()[-1].split())
-    assert "code_commit" in loaded
-    assert not loaded & MUST_NOT_LOAD[arguments]
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "code_commit.arguments",
-        "code_commit.options",
-        "code_commit.commands.run",
-        "code_commit.config",
-        "code_commit.workflow",
-    ],
-)
+@pytest.mark.parametrize("module", ["code_commit.commands.run", "code_commit.preflight", "code_commit.workflow"])
 def test_a_signal_while_modules_load_ends_the_command_as_any_other(module, project_folder):
     answer = _python(INTERRUPT_AT, ["--model", "replay:responses"], project_folder, INTERRUPT_AT=module)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping
 
-from code_commit.config import ENVIRONMENT_PREFIX
 from code_commit.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
+from code_commit.settings import ENVIRONMENT_PREFIX
 
 ATTEMPT_VARIABLE = "CODE_COMMIT_ATTEMPT"
 RUN_VARIABLE = "CODE_COMMIT_RUN"

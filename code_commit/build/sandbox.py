@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal
 
 from code_commit.build.namespace import make_identity_namespace
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build
+from code_commit.settings import Settings
 
 PROBE_TIMEOUT = 20.0  # seconds
 

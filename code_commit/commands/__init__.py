@@ -1,1 +1,122 @@
+"""The commands, a module each, and the words of the command line.
 
+A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `add_arguments(parser)`, and
+`run(options)`, which returns the exit code. It is loaded when its name stands on the command line.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn, Protocol, cast
+
+from code_commit.errors import NotSetUpError
+from code_commit.settings import add_settings
+from code_commit.version import __version__
+
+COMMANDS = {
+    "run": "the main job, the same as no command",
+    "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
+    "rollup": "write agent-config/codeRollup.txt from the files git tracks",
+    "check": "make every preflight check; no network, nothing written",
+    "prompt": "print the initial prompt, to paste into any chat",
+    "apply": "verify and apply a saved response; no LLM",
+    "undo": "put back what the latest, or the named, run changed",
+    "resume": "go on with an interrupted run; nothing is paid for twice",
+    "log": "list the runs, or show one attempt by attempt",
+    "demo": "watch the whole loop on a sample project: no key, no network",
+    "completion": "print the shell's completion script, for its start-up file",
+}
+"""What each command does. Its name is that of its module."""
+
+
+class Command(Protocol):
+    """The module of a command. What `run` gets are the arguments and settings that were given, by their names."""
+
+    DESCRIPTION: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, options: dict[str, Any]) -> int: ...
+
+
+def load_command(name: str) -> Command:
+    return cast(Command, importlib.import_module(f"{__name__}.{name}"))
+
+
+def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of those commands that may be meant."""
+    parser = _Parser(
+        prog="code-commit",
+        usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="code-commit")
+    if not arguments or arguments[0] not in COMMANDS:
+        add_settings(parser)
+    for name, help_text in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=help_text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
+        )
+        command.set_defaults(command=name)
+        if name in arguments:
+            module = load_command(name)
+            examples = module.EXAMPLES.replace("\n", "\n  ")
+            command.description, command.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
+            module.add_arguments(command)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that names an unknown option, where argparse would take its value for the command."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        arguments = sys.argv[1:] if args is None else list(args)
+        for argument in arguments:
+            if argument in COMMANDS or argument == "--":
+                break
+            name = argument.partition("=")[0]
+            if name.startswith("--") and name not in self._option_string_actions:
+                self.error(f"unrecognized arguments: {argument}")
+        return super().parse_known_args(arguments, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise NotSetUpError for wrong usage: it is told as every error is told."""
+        self.print_usage(sys.stderr)
+        raise NotSetUpError(f"{message}; {self.prog} --help tells more")
+
+
+_DESCRIPTION = """\
+Ask an LLM for a code change, apply its answer whole or not at all, run build.sh,
+and let the LLM repair a failing build up to three times.
+
+The task is agent-config/query.txt, the codebase agent-config/codeRollup.txt.
+Nothing is committed: review with git status and git diff."""
+
+_EPILOG = """\
+exit codes:
+  0  the build passes after the last change
+  1  the build still fails after the last repair
+  2  not set up, or wrong usage: nothing was sent or changed
+  3  the LLM could not be asked (network, key, quota, budget)
+  4  no usable response: the last one was rejected
+  5  build.sh could not be run, or the files could not be written
+  70 a bug in code-commit; 130, 143 interrupted
+
+a first run:
+  code-commit demo        watch the whole loop: no key, no network
+  code-commit init        write what your project lacks
+  code-commit check       see what is left to do
+  code-commit             run"""

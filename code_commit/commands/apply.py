@@ -1,29 +1,47 @@
 """`code-commit apply`: verify and apply a saved response, then with `--build` run build.sh; no LLM."""
 
-import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from code_commit.commands.output import recording, show_end
 from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
-from code_commit.commands.standard_output import show_diff
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
 from code_commit.preflight import check_tree
 from code_commit.progress import Progress
-from code_commit.project import Project
+from code_commit.project import Project, read_codebase
+from code_commit.run_log import open_run_log
 from code_commit.run_record import RunRecord
+from code_commit.settings import add_settings
 from code_commit.terminal import shown
 from code_commit.workflow import DRY_RUN, build_project, change_files, verify_response
 
+DESCRIPTION = """\
+Verifies and applies a saved response, all of it or nothing, as a run does; no
+LLM is asked. Exits with 0 when it was applied (with --build: when the build
+passed, else with 1), with 4 when the response was rejected."""
 
-def report_apply(project: Project, source: str, options: Mapping[str, Any], progress: Progress, *, build: bool) -> int:
-    """Apply the response in a file, or on standard input for `-`, report it, and return the exit code."""
-    record = apply_saved(project, source, options, progress, build=build)
-    if record.options["dry_run"] and not record.options["json"]:
-        show_diff(project.root / record.log_dir / "1-changes.diff")
-    return record.exit_code or 0
+EXAMPLES = """\
+code-commit apply answer.txt
+code-commit apply --build - <answer.txt
+code-commit apply --dry-run answer.txt"""
+
+_SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
+    parser.add_argument("--build", action="store_true", help="then run build.sh")
+    add_settings(parser, [*_SETTINGS, "json", "quiet", "verbose"])
+
+
+def run(options: dict[str, Any]) -> int:
+    source, build = options.pop("response"), options.pop("build", False)
+    with recording("apply", options) as (project, progress):
+        return show_end(project, apply_saved(project, source, options, progress, build=build))
 
 
 def apply_saved(
@@ -32,12 +50,14 @@ def apply_saved(
     """Apply a saved response and return the record. Raises NotSetUpError, RejectedResponseError and ApplyError."""
     repair_interrupted_apply(project, progress)
     ready = check_tree(project, options, build=build)
-    if ready.problems:
-        raise NotSetUpError("\n".join(ready.problems))
     text = _read_response(source, progress)
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
-    with begun(project, "apply", ready, progress) as log:
-        job = job_of(project, ready, os.environ)
+    codebase = read_codebase(project) if project.codebase_file.exists() else None
+    with begun(
+        project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
+    ) as log:
+        log.add_warnings(ready.warnings)
+        job = job_of(project, ready, codebase)
         attempt = log.attempt(1)
         response = Response(text, finish_reason="")
         attempt.given(response)

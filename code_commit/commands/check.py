@@ -1,49 +1,62 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
-import sys
-from collections.abc import Iterator, Mapping
+import textwrap
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from typing import Any
 
-from code_commit.commands.standard_output import print_bytes
+from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.preflight import Readiness, check_project
-from code_commit.project import Project
+from code_commit.preflight import Findings, inspect_project
+from code_commit.settings import add_settings
 from code_commit.terminal import shown, terminal_width
 
+DESCRIPTION = """\
+Makes every check that a run makes before it starts, with the same options, and
+prints each with its verdict. No network, nothing written. Exits with 0 when a
+run could start, else with 2. With --json: {"ready", "checks", "warnings"}."""
 
-def report_check(project: Project, options: Mapping[str, Any], *, as_json: bool) -> int:
-    """Print every check, as a table or as JSON, and return 0 when a run could start, else 2."""
-    ready = check_project(project, options)
-    if as_json:
-        print_bytes(ready.redactor.redact_json(_as_json(ready)))
-    else:
-        report = "".join(f"{shown(line)}\n" for line in _lines(ready, terminal_width()))
-        print_bytes(ready.redactor.redact_text(report).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
-    return NotSetUpError.exit_code if ready.problems else EXIT_SUCCESS
+EXAMPLES = """\
+code-commit check
+code-commit check --model openai --sandbox strict"""
 
 
-def _as_json(ready: Readiness) -> dict[str, Any]:
-    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in ready.checks]
-    return {"ready": not ready.problems, "checks": checks, "warnings": ready.warnings}
+def add_arguments(parser: ArgumentParser) -> None:
+    add_settings(parser)
 
 
-def _lines(ready: Readiness, columns: int | None) -> Iterator[str]:
-    width = max(len(check.name) for check in ready.checks)
-    for check in ready.checks:
+def run(options: dict[str, Any]) -> int:
+    as_json = wants_json(options)
+    with answering(as_json=as_json) as project:
+        findings, _ = inspect_project(project, options)
+        if as_json:
+            print_bytes(findings.redactor.redact_json(_as_json(findings)))
+        else:
+            report = "\n".join(shown(line) for line in _lines(findings, terminal_width()))
+            print_text(findings.redactor.redact_text(report))
+        return NotSetUpError.exit_code if findings.problems else EXIT_SUCCESS
+
+
+def _as_json(findings: Findings) -> dict[str, Any]:
+    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in findings.checks]
+    return {"ready": not findings.problems, "checks": checks, "warnings": findings.warnings}
+
+
+def _lines(findings: Findings, columns: int | None) -> Iterator[str]:
+    width = max(len(check.name) for check in findings.checks)
+    for check in findings.checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}  ", said, columns)
-    for warning in ready.warnings:
+    for warning in findings.warnings:
         yield from _row(f"note     {'':{width}}  ", warning, columns)
-    problems = len(ready.problems)
-    yield f"{problems} problem{'s' if problems > 1 else ''} to mend." if problems else "Ready: run code-commit."
+    problems = len(findings.problems)
+    yield f"{problems} problem{'s' if problems > 1 else ''} to solve." if problems else "Ready: run code-commit."
 
 
 def _row(lead: str, said: str, columns: int | None) -> Iterator[str]:
-    """Yield what is said behind its lead, further lines of it below each other."""
+    """Yield what is said after its lead, further lines of it below each other."""
     lines = said.split("\n")
     if columns is not None:
-        import textwrap
-
         width = max(columns - len(lead) - 1, 20)
         lines = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
     yield (lead + lines[0]).rstrip()

@@ -1,13 +1,36 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
+from argparse import ArgumentParser
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 from code_commit.commands.build_scripts import build_script_for
-from code_commit.errors import NotSetUpError
-from code_commit.git import find_git
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
+from code_commit.commands.output import print_text
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
+
+DESCRIPTION = """\
+Writes what a project lacks to be worked on: agent-config/ with a commented
+config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
+it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...); the
+line /agent-config in .gitignore. Touches nothing that exists."""
+
+EXAMPLES = """\
+code-commit init"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """It has none."""
+
+
+def run(_options: dict[str, Any]) -> int:
+    project = find_project()
+    print_text("\n".join(init_command(project) or ["Nothing is missing; nothing was written."]))
+    print_text(next_steps(project))
+    return EXIT_SUCCESS
+
 
 _NEXT_STEPS = f"""\
 Next:
@@ -23,7 +46,7 @@ This is no git repository: git init makes one, so that git can show what changed
 
 def next_steps(project: Project) -> str:
     """Return what is left to do, in lines of at most 80 columns."""
-    return _NEXT_STEPS if project.git or not find_git() else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}"
+    return _NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}"
 
 
 def init_command(project: Project) -> list[str]:

@@ -1,20 +1,33 @@
 """`code-commit prompt`: the initial prompt, to paste into any chat. No key is needed, nothing is sent."""
 
-from collections.abc import Mapping
+from argparse import ArgumentParser
 from typing import Any
 
-from code_commit.config import load_settings
-from code_commit.keys import find_secrets
-from code_commit.preflight.questions import check_prompt_has_no_key
-from code_commit.project import Project, read_codebase, read_query
+from code_commit.commands.output import print_bytes, redactor_of
+from code_commit.errors import EXIT_SUCCESS
+from code_commit.preflight import check_prompt_has_no_key
+from code_commit.project import find_project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
-from code_commit.redaction import Redactor
+from code_commit.settings import add_settings, load_settings
+
+DESCRIPTION = """\
+Prints the prompt that a run would send first, to paste into any chat. No key is
+needed, nothing is sent. The answer goes to code-commit apply."""
+
+EXAMPLES = """\
+code-commit prompt >prompt.txt
+code-commit prompt --prompt-layout cached"""
 
 
-def prompt_command(project: Project, options: Mapping[str, Any]) -> str:
-    """Return the prompt's text. Raises NotSetUpError, also for a prompt that would carry an API key."""
+def add_arguments(parser: ArgumentParser) -> None:
+    add_settings(parser, ["prompt_layout"])
+
+
+def run(options: dict[str, Any]) -> int:
+    project = find_project()
     settings = load_settings(project, options)
     prompts = load_system_prompts(project.system_prompts)
     prompt = initial_prompt(Task(prompts, read_query(project), read_codebase(project), settings.prompt_layout))
-    check_prompt_has_no_key(Redactor(find_secrets(project)), prompt)
-    return prompt.text
+    check_prompt_has_no_key(redactor_of(project), prompt)
+    print_bytes(prompt.text.encode("utf-8", "backslashreplace"))
+    return EXIT_SUCCESS

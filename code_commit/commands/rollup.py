@@ -5,11 +5,12 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from code_commit.config import Settings, load_settings
+from code_commit.commands.output import answering, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.keys import find_secrets, load_keys
 from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
@@ -27,10 +28,41 @@ from code_commit.rollup import (
     list_files,
     write_rollup,
 )
+from code_commit.settings import Settings, add_settings, load_settings
 from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, UNREADABLE)
 _NAMES_SHOWN = 5
+
+
+DESCRIPTION = """\
+Writes agent-config/codeRollup.txt, the codebase as one text: every file that
+git tracks, and untracked ones that it does not ignore, sorted by path. Left out
+are agent-config, files that are no UTF-8 text, large lock files, and files that
+hold your API key. Says what it left out, and about how many tokens the rest is."""
+
+EXAMPLES = """\
+code-commit rollup
+code-commit rollup src 'tests/*.py'
+code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("pathspecs", nargs="*", metavar="PATHSPEC", help="only these, as `git ls-files` takes them")
+    parser.add_argument(
+        "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
+    )
+    parser.add_argument(
+        "--lock-file-limit", type=int, metavar="BYTES", help="leave larger lock files out (default 65536)"
+    )
+    add_settings(parser, ["model", "json", "quiet", "verbose"])
+
+
+def run(options: dict[str, Any]) -> int:
+    names = ("pathspecs", "exclude", "lock_file_limit")
+    selection = Selection(**{name: options.pop(name) for name in names if name in options})
+    with answering(as_json=wants_json(options)) as project:
+        return report_rollup(project, selection, options)
 
 
 @dataclass(frozen=True, slots=True)

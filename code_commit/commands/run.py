@@ -3,31 +3,52 @@
 import importlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from code_commit.apply import lock_tree, needs_recovery, recover, restore
-from code_commit.commands.standard_output import show_diff
-from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.build import harden_process
+from code_commit.commands.output import recording, show_end
+from code_commit.errors import ApplyError
 from code_commit.files import ending_signals_held
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice
-from code_commit.preflight import Readiness, check_project
+from code_commit.preflight import Ready, ReadyTree, check_project
 from code_commit.progress import Progress
-from code_commit.project import Project, read_codebase
+from code_commit.project import Project
 from code_commit.run_log import RunLog, open_run_log
-from code_commit.run_record import Command, RunRecord
+from code_commit.run_record import RunRecord
+from code_commit.settings import add_settings
 from code_commit.verify import capture_rules
 from code_commit.workflow import Job, run_dry, run_workflow
 
+DESCRIPTION = """\
+The main job, the same as no command. Asks the LLM once for the change that
+agent-config/query.txt describes, verifies the whole answer, applies all of it
+or nothing, and runs build.sh. While the build fails it asks for a repair, three
+times at most. Nothing is committed.
 
-def report_run(project: Project, options: Mapping[str, Any], progress: Progress) -> int:
-    """Run the main job, report it as its options say, and return its exit code."""
-    record = run_main_job(project, options, progress)
-    if record.options["dry_run"] and not record.options["json"]:
-        show_diff(project.root / record.log_dir / "1-changes.diff")
-    return record.exit_code or 0
+Exit codes: 0 the build passes, 1 it still fails, 2 not set up, 3 the LLM could
+not be asked, 4 no usable response, 5 build.sh could not be run or the files
+could not be written, 130 and 143 interrupted."""
+
+EXAMPLES = """\
+code-commit
+code-commit run --model anthropic:claude-opus-5-5 --max-cost 2
+code-commit run --model chat:qwen3-coder --base-url http://127.0.0.1:11434/v1
+code-commit run --allow 'src/' --allow 'tests/' --rollback
+code-commit run --dry-run >proposed.diff"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_settings(parser)
+
+
+def run(options: dict[str, Any]) -> int:
+    with recording("run", options) as (project, progress):
+        return show_end(project, run_main_job(project, options, progress))
 
 
 def run_main_job(
@@ -40,18 +61,20 @@ def run_main_job(
     """
     repair_interrupted_apply(project, progress)
     ready = check_project(project, options, environment, load_ahead)
-    if ready.problems:
-        hint = [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
-        raise NotSetUpError("\n".join(ready.problems + hint))
-    choice, task = ready.choice, ready.task
-    assert choice is not None and task is not None  # noqa: S101, PT018 - no problem was found
-    with begun(project, "run", ready, progress) as log:
-        job = job_of(project, ready, environment)
-        with open_llm(choice, ready.key, job.settings, project) as llm:
+    with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
+        log.add_warnings(ready.warnings)
+        job = job_of(project, ready, ready.task.codebase, environment)
+        with open_llm(ready.choice, ready.key, job.settings, project) as llm:
             if job.settings.dry_run:
-                return run_dry(job, task, llm.complete, log)
+                return run_dry(job, ready.task, llm.complete, log)
             with rolled_back(project, log, wanted=job.settings.rollback):
-                return run_workflow(job, task, llm.complete, log)
+                return run_workflow(job, ready.task, llm.complete, log)
+
+
+def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
+    log = open_run_log(project, "run", ready.settings, ready.redactor, progress)
+    log.record.model, log.record.base_url = str(ready.choice), ready.base_url
+    return log
 
 
 def load_ahead(choice: ModelChoice) -> None:
@@ -77,34 +100,28 @@ def repair_interrupted_apply(project: Project, progress: Progress) -> None:
 
 
 @contextmanager
-def begun(project: Project, command: Command, ready: Readiness, progress: Progress) -> Iterator[RunLog]:
-    """Begin a run that is ready: its lock, its log, its lines on the terminal, its first warnings."""
-    settings = ready.settings
-    assert settings is not None  # noqa: S101 - no problem was found
-    progress.quiet, progress.verbose = settings.quiet, settings.verbose
+def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Callable[[], RunLog]) -> Iterator[RunLog]:
+    """Begin a run that is ready: its lock, its log, its lines on the terminal."""
+    harden_process()
+    progress.quiet, progress.verbose = ready.settings.quiet, ready.settings.verbose
     with ExitStack() as stack:
         if ready.sandbox and ready.sandbox.namespace is not None:
             stack.callback(os.close, ready.sandbox.namespace)  # a supervisor may run many in one process
         stack.enter_context(lock_tree(project))
-        log = open_run_log(project, command, settings, ready.redactor, progress)
-        log.record.model, log.record.base_url = str(ready.choice or ""), ready.base_url
-        stack.enter_context(log)
+        log = stack.enter_context(open_log())
         stack.enter_context(progress)
-        log.add_warnings(ready.warnings)
         yield log
 
 
-def job_of(project: Project, ready: Readiness, environment: Mapping[str, str], answers: str = "") -> Job:
+def job_of(
+    project: Project, ready: ReadyTree, codebase: str | None, environment: Mapping[str, str] = os.environ
+) -> Job:
     """Return the rules of a run that is ready, as they are before anything is changed.
 
-    `answers` are the LLM's own earlier responses in a run that is resumed: it knows what they hold.
+    `codebase` is what the LLM knows of the project, None where nobody can tell.
     """
-    settings = ready.settings
-    assert settings is not None  # noqa: S101 - no problem was found
-    has_codebase = ready.task is None and project.codebase_file.exists()
-    codebase = ready.task.codebase if ready.task else read_codebase(project) if has_codebase else None
-    rules = capture_rules(project, settings, codebase and codebase + answers, ready.redactor)
-    return Job(project, settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
+    rules = capture_rules(project, ready.settings, codebase, ready.redactor)
+    return Job(project, ready.settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
 
 
 @contextmanager

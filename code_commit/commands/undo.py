@@ -1,28 +1,48 @@
 """`code-commit undo`: put back what the latest or the named run changed; itself a run that can be undone."""
 
+from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from code_commit.apply import lock_tree, restore
+from code_commit.commands.output import recording
 from code_commit.commands.run import repair_interrupted_apply
-from code_commit.config import load_settings
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.progress import Progress
-from code_commit.project import Project, log_folders
+from code_commit.project import Project
 from code_commit.run_log import open_run_log
-from code_commit.run_record import RunRecord, load_run_record
+from code_commit.run_record import RunRecord
+from code_commit.runs import UnreadableRun, find_run_folders, read_run
+from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
 
+DESCRIPTION = """\
+Puts back what the latest run that changed files changed, or the named one: byte
+for byte, mode for mode. If one of its files changed since, nothing is put back,
+and it exits with 1. It is a run itself: undo again, and it is undone."""
 
-def report_undo(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> int:
-    """Undo a run, report it, and return the exit code."""
-    return undo_run(project, run, options, progress, force=force).exit_code or 0
+EXAMPLES = """\
+code-commit undo
+code-commit undo 2026-11-21-19-51
+code-commit undo --force"""
 
 
-def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> RunRecord:
-    """Put back every file as it was before the run whose name begins with `run` ("": the latest that changed files).
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="undo this run; the beginning of its name is enough")
+    parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
+    add_settings(parser, ["json", "quiet", "verbose"])
+
+
+def run(options: dict[str, Any]) -> int:
+    name, force = options.pop("run", ""), options.pop("force", False)
+    with recording("undo", options) as (project, progress):
+        return undo_run(project, name, options, progress, force=force).exit_code or 0
+
+
+def undo_run(project: Project, name: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> RunRecord:
+    """Put back every file as it was before the run whose name begins with `name` ("": the latest that changed files).
 
     Raises NotSetUpError where there is no such run, ChangedSinceError (exit code 1) when files changed since, unless
     `force`, and ApplyError.
@@ -30,7 +50,7 @@ def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: P
     repair_interrupted_apply(project, progress)
     settings = load_settings(project, options)
     progress.quiet = settings.quiet
-    target = _find_changed(project, run)
+    target = _find_changed(project, name)
     with (
         lock_tree(project),
         open_run_log(project, "undo", settings, progress.redactor, progress) as log,
@@ -41,19 +61,17 @@ def undo_run(project: Project, run: str, options: Mapping[str, Any], progress: P
         return log.finish("success", EXIT_SUCCESS, f"undid {target.name}")
 
 
-def _find_changed(project: Project, run: str) -> Path:
-    folders = [folder for folder in log_folders(project) if folder.name.startswith(run)]
+def _find_changed(project: Project, name: str) -> Path:
+    folders = find_run_folders(project, name)
     changed = [folder for folder in folders if (folder / "snapshot" / "changes-1.json").exists()]
-    if not run:
+    if not name:
         changed = [folder for folder in changed if not _was_rolled_back(folder)]
     if not changed:
-        which = f"no run {shown(run)} that changed a file" if run else "no run that changed a file"
+        which = f"no run {shown(name)} that changed a file" if name else "no run that changed a file"
         raise NotSetUpError(f"there is {which}: code-commit log lists the runs")
     return changed[-1]
 
 
 def _was_rolled_back(folder: Path) -> bool:
-    try:
-        return load_run_record((folder / "run.json").read_bytes()).rolled_back
-    except (OSError, ValueError):
-        return False
+    run = read_run(folder)
+    return not isinstance(run, UnreadableRun) and run.rolled_back

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from code_commit.config import Settings
 from code_commit.exchange import ExchangeListener, Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.llm.budget import explain_misfit
@@ -16,6 +15,7 @@ from code_commit.llm.models import context_window, estimate_tokens
 from code_commit.llm.prices import cost_of, price_of
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
+from code_commit.settings import Settings
 
 __all__ = [
     "LLM",

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from code_commit.config import Settings
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off, reply_id
 from code_commit.llm.call import Call
@@ -13,6 +12,7 @@ from code_commit.llm.models import required_max_output
 from code_commit.llm.server_sent_events import read_events
 from code_commit.llm.streams import counted_pieces, json_instead
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 """An hour: a build between two calls may take longer than the five minutes that are the default."""

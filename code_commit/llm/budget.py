@@ -1,11 +1,11 @@
 """What a call may cost and how long a prompt may be: both are known before it is sent."""
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt
 from code_commit.llm.models import context_window, estimate_tokens, required_max_output
 from code_commit.llm.prices import MILLION, price_of
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 
 
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:

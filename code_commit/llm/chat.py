@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off, reply_id
@@ -16,6 +15,7 @@ from code_commit.llm.models import estimate_tokens, takes_cache_options
 from code_commit.llm.server_sent_events import read_events
 from code_commit.llm.streams import counted_pieces, json_instead
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 
 _COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
 _CUT_OFF = frozenset(["length", "max_tokens", "model_length"])

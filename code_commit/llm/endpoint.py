@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.keys import Provider
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 VENDOR_URLS: Mapping[Provider, str] = {

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off
@@ -13,6 +12,7 @@ from code_commit.llm.connection import PassingFailure, Reply
 from code_commit.llm.json_values import count_of, list_of, member, text_of
 from code_commit.llm.refusals import error_message, explain_failure
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 
 _RETRIED_CODES = frozenset(
     {"rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"}

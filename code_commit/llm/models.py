@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from code_commit.config import Price, Settings
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Price, Settings
 
 CHARACTERS_PER_TOKEN = 3.2
 """Of source code, in the tokenizers of today; an estimate on the safe side."""

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.keys import ApiKey
@@ -20,6 +19,7 @@ from code_commit.llm.refusals import Subject
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.version import __version__
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.answers import Answer, cut_off, reply_id
@@ -16,6 +15,7 @@ from code_commit.llm.json_values import count_of, list_of, member, text_of
 from code_commit.llm.models import takes_cache_options
 from code_commit.llm.refusals import error_message, explain_failure
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Settings
 
 _CACHE_LIFE = "30m"
 _RETRIED_CODES = frozenset({"server_error", "rate_limit_exceeded"})

@@ -2,10 +2,10 @@
 
 import time
 
-from code_commit.config import Price, Settings
 from code_commit.exchange import Usage
 from code_commit.llm.models import find_model
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Price, Settings
 
 MILLION = 1_000_000
 

@@ -4,13 +4,13 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.json_documents import plain
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.redaction import Redactor
 from code_commit.run_log.run_log import RunLog
 from code_commit.run_record import Command, RunListener, RunRecord, utc_timestamp
+from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
@@ -34,7 +34,7 @@ def open_run_log(
         root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
-        options=plain(settings),
+        options=plain(settings._asdict()),
     )
     return RunLog(folder, record, redactor, listener)
 

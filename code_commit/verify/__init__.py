@@ -20,10 +20,10 @@ from code_commit.changes import (
     VerifiedChange,
     VerifiedChanges,
 )
-from code_commit.config import Settings
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions, find_near_names
 from code_commit.verify.content import find_content_fault, read_umask, verified_change

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from code_commit.build import choose_sandbox, harden_process, run_build
-from code_commit.config import Settings
 from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.project import find_project
+from code_commit.settings import Settings
 
 
 def interrupt(number, _):

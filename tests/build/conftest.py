@@ -11,9 +11,9 @@ import pytest
 from build_watch import Built, alive
 
 from code_commit.build import choose_sandbox, run_build
-from code_commit.config import Settings
 from code_commit.errors import CodeCommitError
 from code_commit.project import find_project
+from code_commit.settings import Settings
 
 KEY = "sk-test-0123456789abcdef"
 

@@ -264,7 +264,7 @@ def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(
         request.getfixturevalue("needs_bwrap")
     (project_folder / "build.sh").write_text("#!/bin/sh\necho out; echo err >&2\n")
     code = (
-        "import os, pathlib, sys; from code_commit.build import *; from code_commit.config import Settings;"
+        "import os, pathlib, sys; from code_commit.build import *; from code_commit.settings import Settings;"
         "from code_commit.project import find_project; project = find_project(pathlib.Path(sys.argv[1])); pieces = [];"
         "sandbox, _ = choose_sandbox(sys.argv[2], project, Settings());"
         "result = run_build(project, pieces.append, timeout=10, environment=dict(os.environ), sandbox=sandbox);"

@@ -15,9 +15,9 @@ import pytest
 from build_watch import alive
 
 from code_commit.build import choose_sandbox, run_build
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
+from code_commit.settings import Settings
 
 HOME = Path(pwd.getpwuid(os.geteuid()).pw_dir)
 PYTHON = shlex.quote(os.path.realpath(sys.executable))  # a virtual environment in /tmp is not there in strict

@@ -18,9 +18,9 @@ import pytest
 from build_watch import as_user
 
 from code_commit.build import build_environment, choose_sandbox, harden_process, run_build
-from code_commit.config import Settings
 from code_commit.keys import ApiKey
 from code_commit.project import find_project
+from code_commit.settings import Settings
 
 NOBODY = 65534
 STRANGER = 12345

@@ -12,7 +12,7 @@ import yaml
 from command import git
 from fake_server import FakeServer
 
-from code_commit.options import OPTIONS
+from code_commit.settings import OPTIONS
 
 EXAMPLES = Path(__file__).parents[2] / "ci.example"
 KEY = "sk-test-0123456789abcdef"

@@ -472,8 +472,9 @@ def test_open_starts_the_browser_on_the_page_in_the_log(hostile: Path, run_code_
     assert 'href="./1-query.txt"' in (folder / "page.html").read_text("utf-8")
 
 
-def test_no_browser_is_an_error(hostile: Path, run_code_commit: Run):
-    done = run_code_commit(hostile, "log", "--open", env={"BROWSER": "false", "PATH": "/nonexistent"})
+def test_no_browser_is_an_error(hostile: Path, run_code_commit: Run, tmp_path: Path):
+    (tmp_path / "git").symlink_to(str(shutil.which("git")))
+    done = run_code_commit(hostile, "log", "--open", env={"BROWSER": "false", "PATH": str(tmp_path)})
     assert done.returncode == 2
     assert "no browser could be started" in done.stderr
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from fake_server import FakeServer
 
-from code_commit.config import Settings
 from code_commit.exchange import Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.llm.network import NetworkLLM
 from code_commit.llm.pace import Pace
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
+from code_commit.settings import Settings
 
 KEY = "sk-test-4f9a8b7c6d5e"
 ROOT = Path("/work tree/project")

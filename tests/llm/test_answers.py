@@ -10,9 +10,9 @@ from fake_apis import Answer
 from fake_server import FakeServer, Fault
 
 from code_commit.changes import RejectedResponseError
-from code_commit.config import Price
 from code_commit.errors import LLMError
 from code_commit.exchange import Usage
+from code_commit.settings import Price
 
 TEXT = "日本語\n^^^src/日本語.rs\nlet a = '😀';\r\n\n^^^end\n"
 FLAWS = {

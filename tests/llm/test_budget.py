@@ -6,11 +6,11 @@ from google.genai import types
 from openai.types.responses.input_token_count_params import InputTokenCountParams as ResponsesInputTokens
 from sdk_types import check
 
-from code_commit.config import Price, Settings
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt
 from code_commit.llm.budget import Budget, explain_misfit
 from code_commit.model_choice import ModelChoice
+from code_commit.settings import Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
 PROMPT = Prompt("", "", "x" * 3_200_000, {"query": "q" * 10, "codebase": "x" * 3_199_990})  # about 1,000,000 tokens

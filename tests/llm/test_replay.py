@@ -6,11 +6,11 @@ import sys
 import pytest
 from asking import PROMPT, Listener
 
-from code_commit.config import Settings
 from code_commit.errors import LLMError
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
+from code_commit.settings import Settings
 
 
 def test_the_nth_call_gets_the_nth_response(tmp_path):
@@ -45,7 +45,7 @@ def test_neither_importing_nor_replaying_loads_what_only_the_network_needs(tmp_p
 import sys
 from pathlib import Path
 import code_commit.llm as llm
-from code_commit.config import Settings
+from code_commit.settings import Settings
 from code_commit.model_choice import ModelChoice
 from code_commit.exchange import Prompt
 from code_commit.project import Project

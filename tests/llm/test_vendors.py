@@ -6,11 +6,11 @@ import pytest
 import respx
 from asking import KEY, PROMPT, ROOT
 
-from code_commit.config import Settings
 from code_commit.keys import ApiKey
 from code_commit.llm import open_llm
 from code_commit.model_choice import ModelChoice
 from code_commit.project import Project
+from code_commit.settings import Settings
 
 VENDORS = {
     "openai": ("gpt-6.2-sol", "https://api.openai.com/v1/responses", "authorization", f"Bearer {KEY}"),

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.config import Settings
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
 from code_commit.verify.content import kept_bytes, read_umask
 from code_commit.verify.rollup import find_unseen

@@ -20,10 +20,10 @@ from rule_sets import (
 from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.verify import capture_rules, ignored_paths, verify_changes
 from code_commit.verify.ignored import find_ignored, match_patterns, remember_ignore_files
 

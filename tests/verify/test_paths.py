@@ -12,10 +12,10 @@ from path_table import ACCEPTED, REJECTED
 from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
-from code_commit.config import Settings
 from code_commit.project import Project
 from code_commit.protected import PROTECTED
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.verify import Rules, capture_rules, verify_changes
 from code_commit.verify.names import Limits, find_path_fault, find_protected, fold
 

@@ -17,10 +17,10 @@ from command import git
 from telling import tell
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.config import Settings
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
 from code_commit.verify.tree import other_spelling
 

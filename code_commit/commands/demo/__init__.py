@@ -5,20 +5,51 @@ The first recorded response breaks the build, the second repairs it; everything 
 
 import subprocess
 import tempfile
+from argparse import ArgumentParser
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
-from code_commit.git import ask_git, find_git
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
+from code_commit.git import ask_git, require_git
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, find_project
-from code_commit.run_record import RunRecord
+from code_commit.redaction import Redactor
 
-RECORDED = f"{AGENT_CONFIG}/recorded"
+DESCRIPTION = """\
+Runs the whole loop on a sample project in a temporary folder, with a recorded
+LLM: an answer, a build that fails, a repair. No key, no network, and nothing of
+yours is touched."""
+
+EXAMPLES = """\
+code-commit demo"""
+
+_RECORDED = f"{AGENT_CONFIG}/recorded"
 
 
-def make_demo_project() -> Project:
-    """Write the sample project into a new temporary folder, committed to git where there is one."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """It has none."""
+
+
+def run(_options: dict[str, Any]) -> int:
+    project = _make_project()
+    progress = Progress(Redactor([]))
+    progress.say(f"A sample project is in {project.root}. The task:\n")
+    progress.say("".join(f"  {line}\n" for line in project.query_file.read_text("utf-8").splitlines()))
+    record = run_main_job(project, {"model": f"replay:{_RECORDED}"}, progress, {})
+    diff = ask_git(["diff"], project.root).stdout.decode()
+    print_text(
+        f"$ cd {project.root}\n$ git diff\n{diff}\n"
+        f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}"
+    )
+    return EXIT_SUCCESS if record.exit_code == EXIT_SUCCESS else EXIT_BUILD_FAILED
+
+
+def _make_project() -> Project:
+    """Write the sample project into a new temporary folder, committed to git."""
+    require_git()
     root = Path(tempfile.mkdtemp(prefix="code-commit-demo-"))
     source = resources.files(__name__)
     config = root / AGENT_CONFIG
@@ -34,26 +65,8 @@ def make_demo_project() -> Project:
     (config / "codeRollup.txt").write_text(rollup, "utf-8")
     for entry in (source / "responses").iterdir():
         (config / "recorded" / entry.name).write_text(entry.read_text("utf-8"), "utf-8")
-    if find_git():
-        _commit(root)
+    _commit(root)
     return find_project(root)
-
-
-def run_demo(project: Project, progress: Progress) -> RunRecord:
-    """Run the main job on the sample project with the recorded LLM."""
-    query = project.query_file.read_text("utf-8")
-    progress.say(f"A sample project is in {project.root}. The task:\n")
-    progress.say("".join(f"  {line}\n" for line in query.splitlines()))
-    return run_main_job(project, {"model": f"replay:{RECORDED}"}, progress, {})
-
-
-def demo_result(project: Project, record: RunRecord) -> str:
-    """Return what the run changed, as `git diff` shows it, and where the log is."""
-    diff = ask_git(["diff"], project.root).stdout.decode() if project.git else ""
-    return (
-        f"$ cd {project.root}\n$ git diff\n{diff}\n"
-        f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}"
-    )
 
 
 def _commit(root: Path) -> None:

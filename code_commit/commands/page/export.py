@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.commands.log.runs import find_run, list_runs, status_of
 from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.step_summary import markdown_summary
 from code_commit.errors import NotSetUpError
 from code_commit.json_documents import plain
 from code_commit.keys import find_secrets
-from code_commit.project import Project, log_folders
+from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.run_record import RunRecord
+from code_commit.runs import find_run, find_run_folders, read_run, status_of
 from code_commit.terminal import shown
 
 PAGE = "page.html"
@@ -30,22 +31,15 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     redactor = Redactor(find_secrets(project))
     run = options.get("run") or ""
     if options.get("json") and not run:
-        return redactor.redact_json([plain(record) for record in list_runs(project)])
-    logged = _find(project, run, redactor)
+        runs = map(read_run, find_run_folders(project))
+        return redactor.redact_json([plain(record) for record in runs if isinstance(record, RunRecord)])
+    folder, record = find_run(project, run)
+    logged = LoggedRun(folder, project.root, record, status_of(record), redactor)
     if options.get("json"):
         return redactor.redact_json(plain(logged.record))
     if options.get("markdown"):
         return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
     return _page(logged, options)
-
-
-def _find(project: Project, name: str, redactor: Redactor) -> LoggedRun:
-    """Return the latest run whose name begins with `name`."""
-    record = find_run(project, name)
-    folders = [folder for folder in log_folders(project) if folder.name == record.run]
-    if not folders:
-        raise NotSetUpError(f"the log folder of {shown(record.run)} has another name than its run.json says")
-    return LoggedRun(folders[-1], project.root, record, status_of(record), redactor)
 
 
 def _page(logged: LoggedRun, options: Mapping[str, Any]) -> bytes:

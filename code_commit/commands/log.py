@@ -1,0 +1,181 @@
+"""`code-commit log`: the runs as a table, or one run attempt by attempt, from their run.json."""
+
+import json
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from code_commit.commands.output import answering, print_bytes, print_text
+from code_commit.errors import EXIT_SUCCESS
+from code_commit.project import LOG_FOLDER_SUFFIX
+from code_commit.run_record import Attempt, RunRecord, run_record_schema
+from code_commit.runs import UnreadableRun, find_run, find_run_folders, read_run, status_of
+from code_commit.summary import spent, spent_in_all
+from code_commit.terminal import settle, shown, terminal_width
+
+DESCRIPTION = """\
+Lists all runs, oldest first. With RUN (the beginning of its name, as the list
+shows it, is enough): that run attempt by attempt, with its rejections, its
+changes and the end of each build that failed. The forms for others to read are
+of the latest run where none is named; --json without RUN is of all runs."""
+
+EXAMPLES = """\
+code-commit log
+code-commit log 2026-11-21-19-51
+code-commit log --open
+code-commit log --html run.html
+code-commit log --markdown >>summary.md
+code-commit log --json
+code-commit log --schema"""
+
+_EXPORTS = {"json", "markdown", "html", "open"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="show this run; the beginning of its name is enough")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
+    forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
+    forms.add_argument("--markdown", action="store_true", help="print a CI summary of the run, the latest by default")
+    forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
+    parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
+
+
+def run(options: dict[str, Any]) -> int:
+    with answering(as_json="json" in options) as project:
+        if _EXPORTS & options.keys():
+            from code_commit.commands.page.export import export_log
+
+            print_bytes(export_log(project, options))
+        elif "schema" in options:
+            print_text(json.dumps(run_record_schema(), indent=2))
+        elif options.get("run"):
+            folder, record = find_run(project, options["run"])
+            print_text("\n".join(shown(line) for line in _description(folder, record)))
+        else:
+            print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
+        return EXIT_SUCCESS
+
+
+def _description(folder: Path, record: RunRecord) -> Iterator[str]:
+    """Yield one run attempt by attempt."""
+    status, totals = status_of(record), record.totals
+    yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
+    yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
+    if status == "killed" and record.command == "run":
+        yield "          code-commit resume goes on with it, code-commit undo takes back what it changed"
+    yield f"started   {record.started}"
+    if record.model:
+        yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
+    yield f"log       {record.log_dir}"
+    spending = spent_in_all(totals.usage, totals.cost_usd)
+    yield f"total     {totals.seconds:.1f} s, {spending}{', ' if spending else ''}files changed: {totals.files_changed}"
+    yield from (f"warning   {warning}" for warning in record.warnings)
+    for attempt in record.attempts:
+        yield ""
+        yield from _attempt_lines(folder, attempt)
+    if record.message:
+        yield ""
+        yield from record.message.split("\n")
+
+
+def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
+    seconds = f"{attempt.seconds:.1f} s" if attempt.seconds is not None else "no answer"
+    spending = spent(attempt.usage, attempt.cost_usd)
+    yield f"attempt {attempt.number} ({attempt.kind}): {seconds}{', ' if spending else ''}{spending}"
+    yield from (f"  retried: {retry}" for retry in attempt.retries)
+    if attempt.verdict == "rejected":
+        yield "  rejected, nothing written:"
+        yield from (f"    {reason}" for reason in attempt.reasons)
+    for change in attempt.changes:
+        yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
+    if attempt.build:
+        yield f"  build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
+        if not attempt.build.passed:
+            yield from (f"    | {line}" for line in _build_tail(folder, attempt))
+
+
+_BUILD_TAIL_LINES = 12
+_BUILD_TAIL_BYTES = 8192
+
+
+def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
+    """Return the last lines of the build's output, as a terminal would have shown them."""
+    try:
+        with (folder / f"{attempt.number}-build.txt").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _BUILD_TAIL_BYTES))
+            output = file.read()
+    except OSError:
+        return ["(the build's log is gone)"]
+    return settle(output).rstrip("\n").split("\n")[-_BUILD_TAIL_LINES:]
+
+
+_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "TOKENS", "COST", "SECONDS", "MODEL")
+_NUMBERS = ("TRIES", "FILES", "TOKENS", "COST", "SECONDS")
+_DISPENSABLE = ("TOKENS", "FILES", "SECONDS", "COST", "TRIES", "STATUS")
+"""In this order they go where a terminal is too narrow for all: after the model's name was cut."""
+
+_SHORTEST_MODEL = 8
+_GAP = 2
+
+
+def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:
+    """Return the runs as a table, oldest first, no wider than `columns` (None: as wide as it is)."""
+    if not runs:
+        return "No run yet."
+    rows = [dict(zip(_HEAD, _cells(run), strict=True)) for run in runs]
+    heads = _heads_that_fit(rows, columns)
+    lines = ["".join(_lay(head, head, rows) for head in heads)]
+    lines += ["".join(_lay(head, row[head], rows) for head in heads) for row in rows]
+    notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
+    return "\n".join([*(line.rstrip()[:columns] for line in lines), *notes])
+
+
+def _heads_that_fit(rows: list[dict[str, str]], columns: int | None) -> list[str]:
+    """Return the heads that there is room for, with every model's name cut to its column."""
+    if columns is None:
+        return list(_HEAD)
+    for number in range(len(_DISPENSABLE) + 1):
+        heads = [head for head in _HEAD if head not in _DISPENSABLE[:number]]
+        room = columns - sum(_width(head, rows) + _GAP for head in heads[:-1])
+        if room >= min(_SHORTEST_MODEL, _width("MODEL", rows)):
+            for row in rows:
+                row["MODEL"] = _cut(row["MODEL"], room)
+            return heads
+    return ["RUN (UTC)"]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _lay(head: str, cell: str, rows: list[dict[str, str]]) -> str:
+    width = _width(head, rows)
+    return (cell.rjust(width) if head in _NUMBERS else cell.ljust(width)) + " " * _GAP
+
+
+def _width(head: str, rows: list[dict[str, str]]) -> int:
+    return max(len(head), *(len(row[head]) for row in rows))
+
+
+def _name(run: RunRecord | UnreadableRun) -> str:
+    return shown(run.run.removesuffix(LOG_FOLDER_SUFFIX))
+
+
+def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
+    if isinstance(run, UnreadableRun):
+        return (_name(run), "unreadable", *["-"] * 6)
+    totals = run.totals
+    tokens = totals.usage.input + totals.usage.output
+    return (
+        _name(run),
+        status_of(run),
+        str(totals.attempts) if run.command == "run" else "-",
+        str(totals.files_changed),
+        f"{tokens:,}" if tokens else "-",
+        f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
+        f"{totals.seconds:.1f}",
+        shown(run.model) or f"({run.command})",
+    )

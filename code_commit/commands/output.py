@@ -1,0 +1,166 @@
+"""What a command prints: its result on stdout, its end as JSON, its errors on stderr."""
+
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from code_commit.changes import RejectedResponseError
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError, OutputError
+from code_commit.files import read_regular_file
+from code_commit.json_documents import plain
+from code_commit.keys import find_secrets
+from code_commit.progress import Progress
+from code_commit.project import Project, find_project
+from code_commit.redaction import Redactor
+from code_commit.run_record import Command, RunRecord, utc_timestamp
+from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
+from code_commit.terminal import shown
+from code_commit.version import __version__
+
+
+def print_bytes(data: bytes) -> None:
+    """Write a result on stdout. Raises NotSetUpError where that fails, BrokenPipeError where nobody reads it."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's own end would fail too
+        raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
+
+
+def print_text(text: str) -> None:
+    """Write lines on stdout; what its encoding lacks is escaped."""
+    print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def show_end(project: Project, record: RunRecord) -> int:
+    """Print the diff of a dry run, unless the record is printed, and return the exit code."""
+    if record.options["dry_run"] and not record.options["json"]:
+        _show_diff((project.root / record.log_dir / "1-changes.diff").read_bytes())
+    return record.exit_code or 0
+
+
+def _show_diff(diff: bytes) -> None:
+    """Print a diff on stdout: byte for byte into a pipe, escaped and in colours on a terminal."""
+    if not sys.stdout.isatty():
+        print_bytes(diff)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    for line in diff.decode("utf-8", "replace").removesuffix("\n").split("\n"):
+        style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
+        console.print(Text(shown(line.replace("\t", "    ")), style=style), soft_wrap=True)
+
+
+_STYLES = {"+++": "bold", "---": "bold", "@@ ": "cyan", "diff": "bold", "+": "green", "-": "red"}
+
+
+def complain(message: str, error: BaseException) -> None:
+    """Print what went wrong, with the notes of those whom the error passed."""
+    progress = Progress(redactor_of(current_folder()))
+    progress.error("\n".join([message, *getattr(error, "__notes__", [])]))
+
+
+def current_folder() -> Project:
+    """Return the current folder as a project of which nothing is known yet."""
+    try:
+        return Project(Path.cwd())
+    except OSError:
+        return Project(Path(os.sep))
+
+
+def redactor_of(project: Project) -> Redactor:
+    return Redactor(find_secrets(project))
+
+
+def wants_json(options: Mapping[str, Any]) -> bool:
+    """Tell whether JSON is asked for, also where other settings are unfit."""
+    if "json" in options:
+        return bool(options["json"])
+    with suppress(KeyError, ValueError):
+        return bool(OPTIONS["json"].parse(os.environ[f"{ENVIRONMENT_PREFIX}JSON"]))
+    with suppress(OSError, ValueError):
+        return tomllib.loads(read_regular_file(current_folder().config_file).decode()).get("json") is True
+    return False
+
+
+@contextmanager
+def answering(*, as_json: bool) -> Iterator[Project]:
+    """Give the project to a command that has no record; as JSON its failure is printed too."""
+    try:
+        yield find_project()
+    except (CodeCommitError, Interrupted) as error:
+        if as_json:
+            print_failure(error)
+        raise
+
+
+def print_failure(error: BaseException) -> None:
+    """Print in JSON how a command ended that has no record: the members that a record has for it."""
+    print_bytes(redactor_of(current_folder()).redact_json(_end_of(error)))
+
+
+@contextmanager
+def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Project, Progress]]:
+    """Give its project to a command that changes files, and the progress that it tells its steps.
+
+    With `--json` its record is printed, whatever its end; one of a run that did not begin has the same shape.
+    """
+    folder = current_folder()
+    progress = Progress(redactor_of(folder), quiet=options.get("quiet", False))
+    try:
+        yield find_project(), progress
+    except BrokenPipeError:
+        raise
+    except BaseException as error:
+        if isinstance(error, RejectedResponseError) and progress.quiet:
+            error.add_note(str(error))  # otherwise its step has listed the reasons
+        if progress.record is None and wants_json(options):
+            _print_record(_record_of_no_run(folder, command, options, error), progress)
+        raise
+    finally:
+        if progress.record and progress.record.options["json"]:
+            _print_record(progress.record, progress)
+
+
+def _print_record(record: RunRecord, progress: Progress) -> None:
+    try:
+        print_bytes(progress.redactor.redact_json(plain(record)))
+    except NotSetUpError as error:
+        if not record.run:
+            raise
+        done = f"the run had ended with exit code {record.exit_code}: see {record.log_dir}/run.json"
+        raise OutputError(f"{error}; {done}") from error
+
+
+def _record_of_no_run(
+    project: Project, command: Command, options: Mapping[str, Any], error: BaseException
+) -> RunRecord:
+    now = utc_timestamp()
+    return RunRecord(
+        version=__version__,
+        run="",
+        command=command,
+        started=now,
+        finished=now,
+        root=str(project.root),
+        log_dir="",
+        pid=os.getpid(),
+        options=dict(options),
+        **_end_of(error),
+    )
+
+
+def _end_of(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, (CodeCommitError, Interrupted)):
+        return {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
+    message = f"a bug in code-commit: {type(error).__name__}: {error}"
+    return {"status": "internal_error", "exit_code": EXIT_INTERNAL_ERROR, "message": message}

@@ -1,0 +1,305 @@
+"""The preflight: everything that must hold before a token is paid for, every failure told at once.
+
+It changes nothing and sends nothing: `code-commit check` prints what it finds, a run starts from it.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from code_commit.apply import is_locked, needs_recovery
+from code_commit.build import Sandbox, choose_sandbox
+from code_commit.build.command import build_command
+from code_commit.errors import BuildError, NotSetUpError
+from code_commit.exchange import Prompt
+from code_commit.files import read_regular_file
+from code_commit.git import ask_git
+from code_commit.keys import ApiKey, Provider, find_secrets, load_keys, require_key
+from code_commit.llm import check_base_url, explain_misfit
+from code_commit.model_choice import ModelChoice, choose_model
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_codebase, read_query
+from code_commit.prompts import Task, initial_prompt, load_system_prompts
+from code_commit.redaction import Redactor
+from code_commit.settings import Settings, load_settings
+from code_commit.terminal import shown
+from code_commit.verify import ignored_paths
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTree:
+    """What a change of the tree needs that no LLM is asked for."""
+
+    settings: Settings
+    keys: Mapping[Provider, ApiKey]
+    sandbox: Sandbox | None
+    redactor: Redactor
+    warnings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(ReadyTree):
+    """All that a run needs. `key` is None where the LLM needs none."""
+
+    choice: ModelChoice
+    key: ApiKey | None
+    base_url: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found."""
+
+    name: str
+    problem: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
+
+    redactor: Redactor
+    checks: list[Check] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        return [check.problem for check in self.checks if check.problem is not None]
+
+    def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
+        """Ask one question and write its answer down; None where it raised NotSetUpError."""
+        try:
+            answer = question()
+        except NotSetUpError as error:
+            self.checks.append(Check(name, str(error)))
+            return None
+        self.checks.append(Check(name, None, note(answer)))
+        return answer
+
+
+def check_project(
+    project: Project,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    chosen: Callable[[ModelChoice], object] = lambda _: None,
+) -> Ready:
+    """Return all that a run needs. Raises NotSetUpError with every problem."""
+    findings, ready = inspect_project(project, options, environment, chosen)
+    return _required(ready, findings, project)
+
+
+def inspect_project(
+    project: Project,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    chosen: Callable[[ModelChoice], object] = lambda _: None,
+) -> tuple[Findings, Ready | None]:
+    """Make every check of the preflight; None stands where one of them found a problem.
+
+    `chosen` is told the LLM as soon as it is known: what asking it needs can be loaded while git answers.
+    """
+    findings = _check_ignored(project, environment)
+    query = findings.ask("query.txt", lambda: read_query(project), _size)
+    codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
+    findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment))
+    settings = findings.ask("settings", lambda: load_settings(project, options, environment))
+    keys = findings.ask("keys", lambda: load_keys(project, environment), _name_keys) or {}
+    choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
+    key, base_url, sandbox, task = None, None, None, None
+    if settings and choice:
+        key = _ask_for_key(findings, choice, keys, environment)
+        base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
+        _check_replay(findings, choice, project)
+        if not settings.model:
+            findings.warnings.append(f"no model named: {choice}, the first that has a key")
+        chosen(choice)
+    if settings:
+        sandbox = _choose_sandbox(findings, settings, project)
+        _check_clean(findings, settings, project)
+    prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
+    if query and codebase and prompts and settings:
+        task = Task(prompts, query, codebase, settings.prompt_layout)
+        _check_prompt(findings, initial_prompt(task), choice, settings)
+    findings.ask("lock", lambda: _check_lock(project))
+    if settings and choice and task and not findings.problems:
+        redactor, warnings = findings.redactor, findings.warnings
+        return findings, Ready(settings, keys, sandbox, redactor, warnings, choice, key, base_url or "", task)
+    return findings, None
+
+
+def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> ReadyTree:
+    """Return what a change of the tree needs, with or without a build. Raises NotSetUpError with every problem."""
+    findings = _check_ignored(project, os.environ)
+    settings = findings.ask("settings", lambda: load_settings(project, options))
+    keys = findings.ask("keys", lambda: load_keys(project)) or {}
+    sandbox = None
+    if build:
+        findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ))
+    if settings:
+        sandbox = _choose_sandbox(findings, settings, project) if build else None
+        _check_clean(findings, settings, project)
+    findings.ask("lock", lambda: _check_lock(project))
+    ready = ReadyTree(settings, keys, sandbox, findings.redactor, findings.warnings) if settings else None
+    return _required(ready, findings, project)
+
+
+def _required(ready: T | None, findings: Findings, project: Project) -> T:
+    if ready is None or findings.problems:
+        hint = [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
+        raise NotSetUpError("\n".join(findings.problems + hint))
+    return ready
+
+
+def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:
+    findings = Findings(Redactor(find_secrets(project, environment)))
+    findings.ask(".gitignore", lambda: _check_gitignore(project))
+    note = "" if project.git else "no repository"
+    findings.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
+    return findings
+
+
+def _check_gitignore(project: Project) -> None:
+    """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
+    try:
+        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
+    except FileNotFoundError as error:
+        raise NotSetUpError(f".gitignore is missing: create it with the line /{AGENT_CONFIG}") from error
+    except OSError as error:
+        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
+    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
+    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
+        raise NotSetUpError(f".gitignore lacks the line /{AGENT_CONFIG}: add it, so that no API key is committed")
+    if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
+        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+
+
+def _check_nothing_is_tracked(project: Project) -> None:
+    if project.git is None:
+        return
+    tracked = ask_git(["ls-files", "-z", "--", AGENT_CONFIG], project.root)
+    names = [os.fsdecode(name) for name in tracked.stdout.split(b"\0") if name]
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise NotSetUpError(
+            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
+        )
+    if tracked.returncode != 0:
+        raise NotSetUpError(f"git ls-files failed: {tracked.stderr.decode('utf-8', 'replace').strip()}")
+
+
+def _check_build_script(project: Project, environment: Mapping[str, str]) -> None:
+    """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
+    script = project.build_script
+    if not os.path.lexists(script):
+        raise NotSetUpError(f"{BUILD_SCRIPT} is missing: create it; it must exit with 0 when the build passes")
+    if not script.is_symlink() and not script.is_file():
+        raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
+    try:
+        build_command(project, environment, lambda _: None)
+        if _UNWRITTEN in read_regular_file(script):
+            raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
+    except BuildError as error:
+        raise NotSetUpError(str(error)) from error
+    except OSError as error:
+        raise NotSetUpError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
+
+
+_UNWRITTEN = b"build.sh: put your build and test commands here"
+"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
+
+
+def _name_keys(keys: Mapping[Provider, ApiKey]) -> str:
+    return ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
+
+
+def _ask_for_key(
+    findings: Findings, choice: ModelChoice, keys: Mapping[Provider, ApiKey], environment: Mapping[str, str]
+) -> ApiKey | None:
+    return findings.ask(
+        "key",
+        lambda: require_key(choice.provider, keys, environment),
+        lambda key: key.source if key else "none needed",
+    )
+
+
+def _check_replay(findings: Findings, choice: ModelChoice, project: Project) -> None:
+    if choice.provider == "replay" and not (project.root / choice.name).is_dir():
+        findings.checks.append(Check("replay", f"there is no folder {shown(choice.name)} with recorded responses"))
+
+
+def _choose_sandbox(findings: Findings, settings: Settings, project: Project) -> Sandbox | None:
+    chosen = findings.ask(
+        "sandbox", lambda: choose_sandbox(settings.sandbox, project, settings), lambda found: found[1] or ""
+    )
+    sandbox, warning = chosen or (None, None)
+    findings.warnings.extend([warning] if warning else [])
+    return sandbox
+
+
+def _check_clean(findings: Findings, settings: Settings, project: Project) -> None:
+    doubt, mend, harm = _doubt_clean(project)
+    if doubt and settings.require_clean:
+        findings.checks.append(Check("clean tree", f"{doubt}: {mend} (--require-clean)"))
+    elif doubt:
+        findings.warnings.append(f"{doubt}: {harm}")
+
+
+def _doubt_clean(project: Project) -> tuple[str, str, str]:
+    """Return why the tree does not count as clean, what to do about it, and the harm to the review; "" for a clean one.
+
+    A question that git does not answer leaves a doubt too.
+    """
+    if project.git is None:
+        harm = "no git diff to review; the log has each attempt's changes as a diff"
+        return "this is no git repository", "only git can tell whether the tree is clean", harm
+    status = ask_git(["status", "--porcelain", "-z", "--", "."], project.root)
+    if status.returncode != 0:
+        complaint = shown(" ".join(status.stderr.decode("utf-8", "replace").split()))
+        mend = "put right what git complains of"
+        return f"git status failed ({complaint})", mend, f"{mend}, or there may be no diff to review"
+    if status.stdout:
+        return "git status is not clean", "commit or stash first", "the diff will mix your changes with the LLM's"
+    return "", "", ""
+
+
+def _check_prompt(findings: Findings, prompt: Prompt, choice: ModelChoice | None, settings: Settings) -> None:
+    redactor = findings.redactor
+    findings.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
+    if choice:
+        findings.ask("prompt fits", lambda: _check_prompt_fits(choice, settings, prompt))
+
+
+def _size(text: str) -> str:
+    return f"{len(text.encode()):,} bytes"
+
+
+def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
+    if redactor.reveals_key(prompt.text):
+        raise NotSetUpError(
+            "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
+        )
+
+
+def _check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) -> None:
+    """Raise NotSetUpError when the model cannot read so long a prompt."""
+    misfit = explain_misfit(choice, settings, prompt)
+    if misfit:
+        raise NotSetUpError(f"{misfit}; roll up less")
+
+
+def _check_lock(project: Project) -> None:
+    """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
+    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
+        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
+    holder = is_locked(project)
+    if holder is not None:
+        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
+    if needs_recovery(project):
+        raise NotSetUpError("an interrupted apply has to be repaired: any other code-commit command does it")

@@ -1,0 +1,237 @@
+"""What the user sees on stderr while it runs: one line a step, and on a terminal a live region with the elapsed time.
+
+One gate for everything that is printed: keys are censored and control characters escaped, so that neither a file
+name nor a build's output can give orders to the terminal.
+"""
+
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+from code_commit.changes import in_words
+from code_commit.redaction import Redactor
+from code_commit.run_record import Attempt, Event, RunRecord
+from code_commit.summary import count, duration, spent, spent_in_all
+from code_commit.terminal import ESCAPE_SEQUENCE, is_live_terminal, shown
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+class Progress:
+    """Prints the steps of a run. A context manager: on leaving it nothing is left on the terminal but the lines."""
+
+    def __init__(
+        self, redactor: Redactor, *, quiet: bool = False, verbose: bool = False, stream: TextIO | None = None
+    ) -> None:
+        self.redactor = redactor
+        self.quiet = quiet
+        self.verbose = verbose
+        self.record: RunRecord | None = None
+        self.on_step: Callable[[RunRecord, Event], object] | None = None
+        self._stream = stream or sys.stderr
+        self._region: _LiveRegion | None = None
+
+    def __enter__(self) -> Self:
+        if not self.quiet and is_live_terminal(self._stream):
+            with suppress(OSError, ValueError):
+                self._region = _LiveRegion(self._stream, self._clean)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._region:
+            with suppress(OSError, ValueError):
+                self._region.close()
+            self._region = None
+
+    def step(self, record: RunRecord, event: Event) -> None:
+        """Print what has just happened."""
+        self.record = record
+        if self._region:
+            with suppress(OSError, ValueError):
+                phase = _PHASES.get(event, "").format(model=record.model)
+                self._region.begin_phase(_attempt_lead(record), self._clean(phase), is_build=event == "building")
+        for line in _step_lines(record, event, verbose=self.verbose):
+            self.say(line)
+        if self.on_step:
+            self.on_step(record, event)
+
+    def live(self, state: str) -> None:
+        """Show the state inside a step in the live region."""
+        if self._region:
+            self._region.show(state)
+
+    def say(self, text: str) -> None:
+        """Print a message, unless `--quiet`."""
+        if not self.quiet:
+            self._print(text)
+
+    def error(self, text: str) -> None:
+        """Print an error, each further line of it indented."""
+        self._print("code-commit: " + text.replace("\n", "\n  "))
+
+    def _print(self, text: str) -> None:
+        printed = self._clean(text)
+        with suppress(OSError, ValueError):  # nobody reads it any more: what the run does stays the same
+            if self._region:
+                self._region.print_above(printed)
+            else:
+                print(printed, file=self._stream, flush=True)
+
+    def _clean(self, text: str) -> str:
+        return "\n".join(shown(line) for line in self.redactor.redact_text(text).split("\n"))
+
+
+_PHASES: dict[Event, str] = {"asking": "asking {model}", "retrying": "asking {model}", "building": "running build.sh"}
+
+
+def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
+    """Return what is said of a step; those of an attempt begin with its number."""
+    if event == "started":
+        return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
+    if event == "warned":
+        return [f"warning: {record.warnings[-1]}"]
+    if event == "finished":
+        return _closing_lines(record)
+    lines = _attempt_lines(record.model, record.attempts[-1], event, verbose=verbose)
+    lead = _attempt_lead(record)
+    return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]
+
+
+def _attempt_lead(record: RunRecord) -> str:
+    """Return `attempt 2 of 4`; "" for a command that makes one attempt by its nature."""
+    if record.command != "run":
+        return ""
+    return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
+
+
+def _attempt_lines(model: str, attempt: Attempt, event: Event, *, verbose: bool) -> list[str]:
+    if event == "retrying":
+        return [attempt.retries[-1]]
+    if event == "responded":
+        spending = spent(attempt.usage, attempt.cost_usd)
+        return [f"{model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"]
+    if event == "rejected":
+        listed = attempt.rejections if verbose else attempt.rejections[:_SHOWN]
+        more = len(attempt.rejections) - len(listed) + attempt.more_rejections
+        return ["response rejected, nothing written:", *(f"  {reason}" for reason in in_words(listed, more))]
+    if event == "applied":
+        return _changed_files(attempt, verbose=verbose)
+    if event == "built" and attempt.build:
+        return [f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"]
+    return []
+
+
+_SHOWN = 3
+"""Names of changed files, and reasons of a rejection, that a step names; the log and `--verbose` have all of them."""
+
+
+def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
+    changes = attempt.changes
+    added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
+    summary = f"{count(len(changes), 'file')} changed, +{added} -{removed}"
+    if verbose:
+        rows = [f"{change.path} ({change.action}) +{change.lines_added} -{change.lines_removed}" for change in changes]
+        return [summary, *(f"  {row}" for row in rows)]
+    names = ", ".join(change.path for change in changes[:_SHOWN])
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return [f"{summary}: {names}{more}"]
+
+
+def _closing_lines(record: RunRecord) -> list[str]:
+    totals = record.totals
+    review = f"Review: git status, git diff, code-commit log.\nLog: {record.log_dir}"
+    if record.message and record.status == "success":
+        return [f"{record.message[0].upper()}{record.message[1:]}.", *([review] if totals.files_changed else [])]
+    if record.status not in ("success", "build_failed"):
+        return []
+    spending = spent_in_all(totals.usage, totals.cost_usd)
+    build = "The build passes" if record.status == "success" else "The build still fails"
+    changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
+    attempts = count(totals.attempts, "attempt")
+    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", review]
+
+
+_REDRAWS_PER_SECOND = 5
+_KEPT_CHARACTERS = 1000
+"""So much of a build's output is kept: its last line may come in many pieces."""
+
+
+class _LiveRegion:
+    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it. Drawn until `close`.
+
+    `clean` makes foreign text fit to be printed. rich takes 50 ms to load: only here, where a terminal is drawn on.
+    """
+
+    def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._clean = clean
+        self._lead = ""
+        self._phase = ""
+        self._phase_started = 0.0
+        self._is_build = False
+        self._state = ""
+        self._encoding = stream.encoding or "ascii"
+        self._live = Live(
+            console=Console(file=stream),
+            get_renderable=self._draw,
+            transient=True,
+            refresh_per_second=_REDRAWS_PER_SECOND,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+
+    def close(self) -> None:
+        """Take the region off the terminal."""
+        self._live.stop()
+
+    def begin_phase(self, lead: str, phase: str, *, is_build: bool = False) -> None:
+        """Show another phase from now on; "" shows none."""
+        self._lead, self._phase, self._phase_started = lead, phase, time.monotonic()
+        self._is_build, self._state = is_build, ""
+        self._live.refresh()  # or the lines printed next would stand above the phase that is over
+
+    def show(self, state: str) -> None:
+        """Show a state of the LLM call, or the last line of the build's output, of which this is the next piece."""
+        self._state = (self._state + state)[-_KEPT_CHARACTERS:] if self._is_build else state
+
+    def print_above(self, text: str) -> None:
+        """Print lines that stay."""
+        self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _draw(self) -> "Text":
+        from rich.text import Text
+
+        if not self._phase:
+            return Text("")
+        elapsed = duration(time.monotonic() - self._phase_started)
+        state = self._clean(_last_line(self._state))
+        rows = [f"{self._lead}{', ' if self._lead else ''}{elapsed}: {self._phase}", *([f"  {state}"] if state else [])]
+        fitted = (self._fit(Text(self._printable(row))) for row in rows)
+        return Text("\n".join(fitted), no_wrap=True, overflow="crop", style="dim")
+
+    def _fit(self, row: "Text") -> str:
+        """Cut a row to the terminal's width, so that no terminal wraps it: a third row would not be taken off again."""
+        row.truncate(self._live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
+        return row.plain
+
+    def _printable(self, row: str) -> str:
+        """Drop combining characters and variation selectors: terminals disagree on their width."""
+        row = row.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return "".join(char for char in row if unicodedata.category(char) not in ("Mn", "Me"))
+
+
+def _last_line(output: str) -> str:
+    """Return the last line of a piece of a build's output that says something, as a terminal would show it."""
+    lines = re.split(r"[\r\n]+", re.sub(ESCAPE_SEQUENCE, "", output).replace("\t", " "))
+    return next((line for line in reversed(lines) if line.strip()), "")

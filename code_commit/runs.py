@@ -1,0 +1,89 @@
+"""The runs that the log folder holds, found by their names and read from their run.json."""
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
+from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.run_record import SCHEMA_VERSION, RunRecord, load_run_record
+from code_commit.terminal import shown
+
+_LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRun:
+    """A log folder without a run.json that this version reads; `why` says what is the matter with it."""
+
+    run: str
+    why: str
+
+
+def find_run_folders(project: Project, name: str = "") -> list[Path]:
+    """Return the log folders of the runs whose names begin with `name`, oldest first.
+
+    A second run within the same second has a number after the time. Raises NotSetUpError for a name that no run has.
+    """
+    matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
+    ordered = sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))
+    folders = [folder for _, folder in ordered if folder.name.startswith(name)]
+    if name and not folders:
+        raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
+    return folders
+
+
+def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
+    """Return the latest run whose name begins with `name`: its folder and its record. Raises NotSetUpError."""
+    folders = find_run_folders(project, name)
+    if not folders:
+        raise NotSetUpError("there is no run yet")
+    run = read_run(folders[-1])
+    if isinstance(run, UnreadableRun):
+        at = shown(str(folders[-1].relative_to(project.root)))
+        raise NotSetUpError(f"{shown(run.run)} cannot be shown: {run.why}; its files are in {at}")
+    return folders[-1], run
+
+
+def read_run(folder: Path) -> RunRecord | UnreadableRun:
+    """Return what a run's folder says of it."""
+    try:
+        content = read_regular_file(folder / "run.json")
+    except OSError as error:
+        return UnreadableRun(folder.name, f"its run.json cannot be read: {error.strerror}")
+    try:
+        record = load_run_record(content)
+    except ValueError:
+        return UnreadableRun(folder.name, _explain(content))
+    return record if record.schema_version <= SCHEMA_VERSION else UnreadableRun(folder.name, _explain(content))
+
+
+def _explain(content: bytes) -> str:
+    try:
+        found = json.loads(content)
+        schema, version = found["schema_version"], found["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "its run.json is damaged"
+    if isinstance(schema, int) and schema > SCHEMA_VERSION:
+        return f"code-commit {shown(str(version))} wrote it (schema {schema}, this version reads {SCHEMA_VERSION})"
+    return "its run.json is damaged"
+
+
+def status_of(record: RunRecord) -> str:
+    """Return the run's status, `killed` where it was running and its process is gone."""
+    return "killed" if record.status == "running" and not _is_alive(record.pid) else record.status
+
+
+def _is_alive(pid: int) -> bool:
+    if pid <= 0:  # a process group's name, not a process's
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,36 @@
+"""A run in words: its time, its tokens, its cost, how many files."""
+
+from code_commit.exchange import Usage
+
+
+def duration(seconds: float) -> str:
+    """Return a time as it is read: `12.3 s`, `1 min 10 s`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02} s"
+
+
+def count(number: int, noun: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def dollars(cost: float | None) -> str:
+    """Return `$0.1384`, or `-` for a cost that is not known."""
+    return "-" if cost is None else f"${cost:.4f}"
+
+
+def spent(usage: Usage | None, cost: float | None) -> str:
+    """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" where no tokens were counted."""
+    if usage is None or not usage.input + usage.output:
+        return ""
+    cached = f" ({usage.cached_input:,} cached)" if usage.cached_input else ""
+    price = f", {dollars(cost)}" if cost is not None else ""
+    return f"{usage.input:,} tokens in{cached}, {usage.output:,} out{price}"
+
+
+def spent_in_all(usage: Usage, cost: float | None) -> str:
+    """Return `55,533 tokens, $0.1384`; "" where no tokens were counted."""
+    tokens = usage.input + usage.output
+    price = f", {dollars(cost)}" if cost is not None else ""
+    return f"{tokens:,} tokens{price}" if tokens else ""
