@@ -5,8 +5,8 @@ Rules by name, each in the module that owns it:
     outside unclear-path windows-name too-long protected same-file                     names
     link not-a-file other-file-system other-repository same-file protected unreadable  tree
     ignored hidden                                                                     ignored
-    not-allowed protected-by-option stale                                              below
-    not-text placeholder missing holds-key markdown unclear-path                       content
+    not-allowed protected-by-option                                                    below
+    not-text placeholder missing holds-key markdown unclear-path stale                 content
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions, find_near_names
-from code_commit.verify.content import find_content_fault, read_umask, verified_change
+from code_commit.verify.content import find_content_fault, find_unseen, read_umask, verified_change
 from code_commit.verify.ignored import (
     IgnoreFiles,
     UnansweredError,
@@ -38,7 +38,6 @@ from code_commit.verify.ignored import (
     remember_ignore_files,
 )
 from code_commit.verify.names import find_path_fault, find_protected, find_twins, guarded_folders, read_limits
-from code_commit.verify.rollup import find_unseen
 from code_commit.verify.tree import find_bare_repositories, look_at_targets
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]

@@ -1,17 +1,19 @@
 """What a file will hold, byte for byte, and what would lose content. The rules:
 
-unclear-path  a comment stands behind the path of a new file
+unclear-path  a comment stands after the path of a new file
 markdown      the content is wrapped in a Markdown code fence, as in a chat
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
+stale         the code rollup does not hold the original as it is now
 """
 
 import codecs
 import os
 import re
 import stat
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
@@ -75,7 +77,7 @@ def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
     match = _COMMENT.fullmatch(path)
     if original is not None or match is None or Path(path).suffix[1:].isalnum():
         return None
-    return "unclear-path", f"has a comment behind the path: write {shown(match['path'])} alone behind the fence"
+    return "unclear-path", f"has a comment after the path: write {shown(match['path'])} alone after the carets"
 
 
 def _markdown_fault(path: str, content: str, old: str | None) -> Fault | None:
@@ -130,3 +132,40 @@ def read_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
+
+
+def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
+    """Return the paths whose text does not stand in the codebase, from the beginning of a line on.
+
+    Line ends and a BOM make no difference. The codebase is read once, however many texts there are: of each text a
+    long line is looked for in it.
+    """
+    rollup = _plain(codebase)
+    searched = {path: _plain(text).rstrip("\n") or "\n" for path, text in texts.items()}
+    long_lines = {path: _long_line(text) for path, text in searched.items()}
+    places: dict[str, list[int]] = {line: [] for _, line in long_lines.values()}
+    for start, line in _lines(rollup):
+        if line in places:
+            places[line].append(start)
+    return {
+        path
+        for path, (offset, line) in long_lines.items()
+        if not any(rollup.startswith(searched[path], start - offset) for start in places[line] if start >= offset)
+    }
+
+
+def _plain(text: str) -> str:
+    return f"\n{text}".replace("\r\n", "\n").replace("\n\ufeff", "\n")
+
+
+def _long_line(text: str) -> tuple[int, str]:
+    """Return the longest line and where it begins; the last one only where there is no other: it may go on."""
+    *lines, last = _lines(text)
+    return max(lines[1:], key=lambda place: len(place[1]), default=last)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for line in text.split("\n"):
+        yield start, line
+        start += len(line) + 1

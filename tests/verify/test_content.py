@@ -15,8 +15,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import kept_bytes, read_umask
-from code_commit.verify.rollup import find_unseen
+from code_commit.verify.content import find_unseen, kept_bytes, read_umask
 
 KEY = "sk-proj-0123456789abcdefghij"
 
@@ -258,9 +257,16 @@ def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
     st.dictionaries(st.text(min_size=1, max_size=3), st.text("ab\n", max_size=12), max_size=20),
     st.text("ab\n", max_size=60),
 )
-def test_both_ways_to_search_the_rollup_agree(texts, codebase):
-    few = {path for path, text in texts.items() if find_unseen({path: text}, codebase)}
-    assert find_unseen(texts, codebase) == few
+def test_a_file_is_seen_where_its_lines_stand_in_the_rollup(texts, codebase):
+    unseen = find_unseen(texts, codebase)
+    for path, text in texts.items():
+        lines = text.rstrip("\n")
+        if "\n" in lines:
+            assert (path in unseen) is (f"\n{lines}" not in f"\n{codebase}")
+        elif path in unseen:
+            assert f"\n{lines}\n" not in f"\n{codebase}\n"
+        else:
+            assert f"\n{lines}" in f"\n{codebase}"
 
 
 # Warnings
