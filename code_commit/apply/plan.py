@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from code_commit.apply.failures import ChangedUnderUsError
-from code_commit.apply.record import FolderStep
+from code_commit.apply.journal import FolderStep
+from code_commit.changes import VerifiedChange, VerifiedChanges
 from code_commit.errors import ApplyError
 from code_commit.files import Tree
 from code_commit.terminal import shown
@@ -40,20 +41,36 @@ class Plan:
     removed: tuple[FolderStep, ...]
 
 
-def make_plan(
-    tree: Tree,
-    writes: Iterable[Write],
-    known: Mapping[str, FolderStep],
-    needed: Iterable[str] = (),
-    removable: Collection[str] | None = None,
-) -> Plan:
-    """Add the folders to the writes.
+def writes_of(changes: VerifiedChanges) -> list[Write]:
+    """Return what the changes write, without the files whose content and mode would stay the same."""
+    return [_write(change) for change in changes.changes if not _is_idle(change)]
 
-    A missing folder comes back as `known` has it; `needed` ones, all of them known, even when they stay empty, and they
-    get their mode back when they are there. A folder goes when it becomes empty by a deletion, or, where `removable`
-    is given, when it is empty then and named there.
+
+def _write(change: VerifiedChange) -> Write:
+    original = change.original
+    if original is None:
+        return Write(change.path, None, 0, change.content, change.mode)
+    return Write(change.path, original.content, original.mode, change.content, change.mode)
+
+
+def _is_idle(change: VerifiedChange) -> bool:
+    original = change.original
+    return original is not None and (change.content, change.mode) == (original.content, original.mode)
+
+
+def make_plan(
+    tree: Tree, writes: Iterable[Write], earlier: Mapping[str, FolderStep | None], *, exact: bool = False
+) -> Plan:
+    """Add the folders to the writes. `earlier` says how folders were before the run (None: not there).
+
+    A missing folder comes back as it was earlier, and a folder goes when it becomes empty by a deletion. With `exact`
+    all folders of `earlier` come back, even when they stay empty, with their mode, and of the others only those go that
+    were not there earlier.
     Raises ChangedUnderUsError where a folder on the way is something else, ApplyError on a path with `..`.
     """
+    known = {path: step for path, step in earlier.items() if step is not None}
+    needed = known if exact else {}
+    removable = earlier.keys() - known.keys() if exact else None
     ordered = tuple(sorted(writes, key=lambda write: parts(write.path)))
     for write in ordered:
         if not {"", ".", ".."}.isdisjoint(parts(write.path)):
@@ -65,10 +82,10 @@ def make_plan(
         path: known.get(path, FolderStep(path)) for path in sorted(arriving, key=parts) if _is_missing(tree, path, gone)
     }
     removed = {folder.path: folder for folder in _emptied(tree, gone, arriving, removable)}
-    for path in needed:
+    for path, step in needed.items():
         now = None if path in made else _folder_now(tree, path)
-        if now is not None and now.mode != known[path].mode:
-            removed[path], made[path] = now, known[path]
+        if now is not None and now.mode != step.mode:
+            removed[path], made[path] = now, step
     return Plan(ordered, _sorted(made.values()), _sorted(removed.values()))
 
 

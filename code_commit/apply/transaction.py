@@ -1,52 +1,121 @@
 """The transaction: all of a plan, or nothing of it.
 
-Stage and sync every new file, keep and sync every old one, write and sync the journal; then unlinks, folders and
-renames, and sync of the folders. Taking the journal away is the commit point. An error puts everything back in
-process; what a crash leaves is put back by `recover`.
+Stage every new file, keep every old one, write the journal and sync all of it; then unlinks, folders and renames, and
+sync of the folders. Taking the journal away is the commit point. An error puts everything back in process; what a
+crash leaves is put back by `recover`.
+
+The original is kept by a hard link where the file system and the permissions allow one, so that what is put back is the
+very same file; else by a copy. Other hard links to a replaced file keep its old content, as with git.
 """
 
+import errno
 import os
-from collections.abc import Callable, Sequence
+import stat
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
-from code_commit.apply.copies import Kept, Slot, check_untouched, keep_original, kept_state, stage_new
-from code_commit.apply.failures import changed_under_us, reason
-from code_commit.apply.plan import Plan, Write, folder_of
-from code_commit.apply.put_back import (
+from code_commit.apply.failures import apply_failure, changed_under_us, reason
+from code_commit.apply.journal import (
+    BESIDE_FOLDER,
+    JOURNAL,
+    TRANSACTION_FOLDER,
+    FileState,
+    FileStep,
+    FolderStep,
+    Journal,
+    Staging,
+    encode,
+    new_name,
+    old_name,
+)
+from code_commit.apply.lock import locked
+from code_commit.apply.plan import Plan, Write, folder_of, make_plan, writes_of
+from code_commit.apply.recover import (
     make_folder,
-    put_back,
+    recover,
+    recover_files,
     remove_folder,
     set_folder_mode,
     sync_touched,
-    touched_folders,
 )
-from code_commit.apply.record import FileStep, Record, seal
-from code_commit.apply.snapshots import (
+from code_commit.apply.snapshot import (
+    first_folders,
     first_states,
     layer_name,
-    make_snapshot_folders,
-    remove_layer,
+    load_layers,
     remove_originals,
+    sync_snapshot,
     write_layer,
     write_originals,
 )
-from code_commit.apply.staging import BESIDE_FOLDER, JOURNAL, Staging, new_name
+from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
-from code_commit.files import ending_signals_held, find_file_system_sync, sync_folder
+from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held
+from code_commit.project import AGENT_CONFIG, Project
 from code_commit.terminal import shown
 
-SYNC_AT_ONCE = 64  # from this many files on one `syncfs` costs less than an fsync each, also beside other writers
+NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) -> None:
+    """Write all the verified changes, or none. `snapshot` is the run's snapshot folder, made where it is missing.
+
+    It then holds each file as it was before the run touched it first. A file whose content and mode would stay the
+    same is left alone. Takes the tree's lock unless this process holds it, and repairs an interrupted apply first.
+    Raises ChangedUnderUsError when a file is not as the verification pass saw it, ApplyError for everything else:
+    every file is as it was; NotSetUpError when another process holds the lock.
+    """
+    with locked(project):
+        recover(project)
+        carry_out(writes_of(changes), project, snapshot)
+
+
+def carry_out(
+    writes: Sequence[Write],
+    project: Project,
+    snapshot: Path,
+    folders: Mapping[str, FolderStep | None] | None = None,
+) -> None:
+    """Do all the writes or none, under the lock that the caller holds. Raises ApplyError.
+
+    `folders` says how the folders were that are to be restored (None: not there); without it, folders that become
+    empty go, and those that the run removed earlier come back with their mode where a file needs them.
+    """
+    layers = load_layers(snapshot)
+    at = writes[0].path if writes else str(snapshot)
+    try:
+        with Tree(project.root) as tree:
+            earlier = first_folders(layers) if folders is None else folders
+            plan = make_plan(tree, writes, earlier, exact=folders is not None)
+        if not (plan.writes or plan.made or plan.removed):
+            return
+        at = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
+        for beside in (False, True):
+            with Staging(project) as staging:
+                transaction = Transaction(staging, plan, snapshot, layers, beside=beside)
+                try:
+                    transaction.run()
+                except OSError as error:
+                    if error.errno != errno.EXDEV or beside:
+                        raise
+                    continue
+                finally:
+                    at = transaction.at
+            return
+    except (OSError, UnicodeError) as error:
+        raise apply_failure(error, at) from error
 
 
 class Transaction:
     """One plan on its way. `at` is the path at work, for the message of an error.
 
-    `layers` are the records of the run's earlier transactions, `beside` stages the files beside their targets.
+    `layers` are the journals of the run's earlier transactions, `beside` stages the files beside their targets.
     """
 
     def __init__(
-        self, staging: Staging, plan: Plan, snapshot: Path, layers: Sequence[Record], *, beside: bool = False
+        self, staging: Staging, plan: Plan, snapshot: Path, layers: Sequence[Journal], *, beside: bool = False
     ) -> None:
         self.at = os.path.relpath(snapshot, staging.root)
         self._staging = staging
@@ -54,19 +123,19 @@ class Transaction:
         self._snapshot = snapshot
         self._layers = layers
         self._beside = beside
-        many = len(plan.writes) >= SYNC_AT_ONCE and not beside
-        self._sync_file_system: Callable[[int], None] | None = find_file_system_sync() if many else None
         self._removed = {folder.path for folder in plan.removed}
         self._areas: dict[str, int] = {}
-        self._kept: list[Kept | None] = []
-        self._originals: list[str] = []
+        self._new_files = NewFiles(len(plan.writes))
+        self._kept: list[os.stat_result | None] = []
+        self._originals: dict[str, bytes] = {}
         self._started: list[int] = []
-        self._record = Record()
+        self._journal = Journal()
 
     def run(self) -> None:
         """Carry it out. When this raises (OSError, ApplyError, KeyboardInterrupt), every file is as it was."""
         try:
-            self._stage()
+            with self._new_files:
+                self._stage()
         except BaseException:
             self._abandon()
             raise
@@ -74,40 +143,43 @@ class Transaction:
             try:
                 self._change()
             except BaseException as error:
-                self._put_back(error)
+                self._recover(error)
                 raise
             with suppress(OSError):
                 self._staging.clean()
 
     def _stage(self) -> None:
         if self._beside:
-            self._areas = self._areas_beside()
-            self._staging.open_beside(tuple(self._areas))
-        sync = self._sync_file_system is None
-        steps = [self._stage_file(position, write, sync=sync) for position, write in enumerate(self._plan.writes)]
+            areas = sorted({self._area_of(write.path) for write in self._plan.writes})
+            self._areas = {area: index for index, area in enumerate(areas, start=1)}
+            self._staging.open_beside(areas)
+        steps = [self._stage_file(position, write) for position, write in enumerate(self._plan.writes)]
         self.at = os.path.relpath(self._snapshot, self._staging.root)
         layer = f"{self.at}/{layer_name(len(self._layers) + 1)}"
-        self._record = Record(tuple(steps), self._plan.made, self._plan.removed, tuple(self._areas), layer)
-        self._keep_in_snapshot(sync=sync)
-        if self._sync_file_system is not None:
-            self._sync_file_system(self._staging.folder)
-        for index, area in enumerate(self._areas, start=1):
-            sync_folder(self._staging.area(index))
-            sync_folder(self._staging.tree.folder(folder_of(area)))
+        self._journal = Journal(tuple(steps), self._plan.made, self._plan.removed, tuple(self._areas), layer)
+        self._keep_in_snapshot()
+        self._new_files.write(self._staging.folder, f"{JOURNAL}.new", encode(self._journal))
+        self._new_files.sync()
+        sync_snapshot(self._snapshot)
+        self._staging.sync()
 
-    def _stage_file(self, position: int, write: Write, *, sync: bool) -> FileStep:
+    def _stage_file(self, position: int, write: Write) -> FileStep:
         self.at = write.path
-        slot = Slot(self._areas[self._area_of(write.path)] if self._beside else 0, position)
+        area = self._areas[self._area_of(write.path)] if self._beside else 0
         kept = None
         if write.path not in self._removed:  # else it is a folder until then
-            kept = keep_original(self._staging, slot, write, sync=sync)
+            kept = self._keep(position, area, write)
         self._kept.append(kept)
-        after = stage_new(self._staging, slot, write, kept, sync=sync)
-        return FileStep(write.path, kept_state(write, kept), after, slot.area)
-
-    def _areas_beside(self) -> dict[str, int]:
-        areas = sorted({self._area_of(write.path) for write in self._plan.writes})
-        return {area: index for index, area in enumerate(areas, start=1)}
+        before = after = None
+        owner = write.owner
+        if write.old is not None and kept is not None:
+            owner = (kept.st_uid, kept.st_gid)
+            before = _state(write.old, write.old_mode, owner)
+        if write.new is not None:
+            folder = self._staging.area(area)
+            owner = self._new_files.write(folder, new_name(position), write.new, write.new_mode, owner)
+            after = _state(write.new, write.new_mode, owner)
+        return FileStep(write.path, before, after, area)
 
     def _area_of(self, path: str) -> str:
         folder = self._staging.tree.existing_folder(path)
@@ -115,25 +187,57 @@ class Transaction:
             folder = folder_of(folder)
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
-    def _keep_in_snapshot(self, *, sync: bool) -> None:
+    def _keep(self, position: int, area: int, write: Write) -> os.stat_result | None:
+        """Keep the file that the write replaces or deletes, and return its state; None where there must be no file.
+
+        Raises ChangedUnderUsError where the file is not as the plan says.
+        """
+        if write.old is None:
+            if self._staging.tree.look(write.path) is not None:
+                raise changed_under_us(write.path)
+            return None
+        was = self._look_as_planned(write)
+        copies, copy = self._staging.area(area), old_name(position)
+        folder, name = self._staging.tree.parent(write.path)
+        try:
+            os.link(name, copy, src_dir_fd=folder, dst_dir_fd=copies, follow_symlinks=False)
+        except FileNotFoundError as error:
+            raise changed_under_us(write.path) from error
+        except OSError as error:
+            if error.errno not in NO_HARD_LINKS:
+                raise
+            self._new_files.write(copies, copy, write.old, write.old_mode, (was.st_uid, was.st_gid))
+            return was
+        now = os.stat(copy, dir_fd=copies, follow_symlinks=False)
+        if _identity(now)[:-1] != _identity(was)[:-1]:  # a new link alone changes st_ctime
+            raise changed_under_us(write.path)
+        return now
+
+    def _look_as_planned(self, write: Write) -> os.stat_result:
+        """Return the state of the file that the write is about. Raises ChangedUnderUsError where it is another now."""
+        try:
+            with self._staging.tree.open_file(write.path) as file:
+                now = os.fstat(file.fileno())
+                looks_same = (stat.S_IMODE(now.st_mode), now.st_size) == (write.old_mode, len(write.old or b""))
+                if looks_same and file.readall() == write.old:
+                    return now
+        except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
+            raise changed_under_us(write.path) from error
+        raise changed_under_us(write.path)
+
+    def _keep_in_snapshot(self) -> None:
         earlier = first_states(self._layers)
-        kept = {state.sha256 for state in earlier.values() if state is not None}
-        contents = {
-            step.before.sha256: write.old
-            for step, write in zip(self._record.files, self._plan.writes, strict=True)
-            if write.old is not None and step.before is not None and write.path not in earlier
-        }
-        make_snapshot_folders(self._snapshot)
-        same_device = self._snapshot.stat().st_dev == os.fstat(self._staging.folder).st_dev
-        missing = {name: content for name, content in contents.items() if name not in kept}
-        write_originals(self._snapshot, missing, self._originals, sync=sync or not same_device)
+        known = {state.sha256 for state in earlier.values() if state is not None}
+        for step, write in zip(self._journal.files, self._plan.writes, strict=True):
+            if write.old is None or step.before is None or step.path in earlier or step.before.sha256 in known:
+                continue
+            self._originals[step.before.sha256] = write.old
+        write_originals(self._snapshot, self._originals, self._new_files)
 
     def _change(self) -> None:
         """Change the tree: what goes, goes first, so that a file can take a folder's place and the reverse."""
         tree = self._staging.tree
-        journal = seal(self._record)
-        self._staging.write(JOURNAL, journal)
-        write_layer(self._snapshot, layer_name(len(self._layers) + 1), journal)
+        self._staging.begin()
         for position, write in enumerate(self._plan.writes):
             if write.new is None:
                 self._delete(position, write)
@@ -152,38 +256,45 @@ class Transaction:
         for position, write in enumerate(self._plan.writes):
             if write.new is not None:
                 self._move_in_place(position, write)
-        if self._sync_file_system is not None:
-            self._sync_file_system(self._staging.folder)
-        else:
-            sync_touched(tree, touched_folders(self._record))
+        self.at = self._journal.layer
+        write_layer(self._snapshot, len(self._layers) + 1, encode(self._journal))
+        sync_touched(tree, self._journal)
         self._staging.settle()
 
     def _delete(self, position: int, write: Write) -> None:
-        self.at = write.path
-        check_untouched(self._staging, write, self._kept[position])
+        self._check_untouched(position, write)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
         os.unlink(name, dir_fd=folder)
 
     def _move_in_place(self, position: int, write: Write) -> None:
-        self.at = write.path
-        check_untouched(self._staging, write, self._kept[position])
-        area = self._staging.area(self._record.files[position].area)
+        self._check_untouched(position, write)
+        area = self._staging.area(self._journal.files[position].area)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
         os.rename(new_name(position), name, src_dir_fd=area, dst_dir_fd=folder)
 
-    def _put_back(self, cause: BaseException) -> None:
+    def _check_untouched(self, position: int, write: Write) -> None:
+        """Look once more, right before the change. Raises ChangedUnderUsError when the file is not as it was kept."""
+        self.at = write.path
+        now, kept = self._staging.tree.look(write.path), self._kept[position]
+        if now is None and kept is None:
+            return
+        if now is None or kept is None:
+            raise changed_under_us(write.path)
+        if _identity(now) != _identity(kept):
+            self._look_as_planned(write)
+
+    def _recover(self, cause: BaseException) -> None:
         try:
-            put_back(self._staging, self._record, self._started)
-            remove_layer(self._staging.root / self._record.layer)
+            recover_files(self._staging, self._journal, self._started)
         except (OSError, ValueError, ApplyError) as error:
             raise ApplyError(
                 f"{shown(self.at)} could not be written ({reason(cause)}), and putting everything back failed "
                 f"({reason(error)}): run code-commit again, it repairs the tree before anything else"
             ) from error
         with suppress(OSError):
-            self._staging.settle()  # there is no journal yet where writing it failed
+            self._staging.settle()  # there is no journal yet where giving it its name failed
         self._abandon()
 
     def _abandon(self) -> None:
@@ -191,3 +302,12 @@ class Transaction:
             remove_originals(self._snapshot, self._originals)
         with suppress(OSError):
             self._staging.clean()
+
+
+def _state(content: bytes, mode: int, owner: tuple[int, int]) -> FileState:
+    return FileState(sha256(content).hexdigest(), len(content), mode, *owner)
+
+
+def _identity(now: os.stat_result) -> tuple[int, ...]:
+    """Return what tells whether this is the same file, not written to since."""
+    return (now.st_dev, now.st_ino, now.st_mode, now.st_size, now.st_mtime_ns, now.st_ctime_ns)

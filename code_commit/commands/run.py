@@ -80,7 +80,6 @@ def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
 def load_ahead(choice: ModelChoice) -> None:
     """Load the modules of the later steps on a thread: half of a short run's time, while git and the sandbox answer."""
     needed = ["code_commit.llm.network"] if choice.provider != "replay" else []
-    needed += ["code_commit.apply.carry_out"]
     threading.Thread(target=_load, args=(needed,)).start()
 
 
@@ -138,7 +137,7 @@ def rolled_back(project: Project, log: RunLog, *, wanted: bool) -> Iterator[None
 def _roll_back(project: Project, log: RunLog) -> None:
     """Put every file back; what a build made of one of them is kept in the log, and `undo` could bring it back."""
     try:
-        restored = restore([log.snapshot], project, log.folder / "rolled-back", force=True)
+        restored = restore(log.snapshot, project, log.folder / "rolled-back", force=True)
     except ApplyError as error:
         log.add_warning(f"not rolled back: {error}")
     else:

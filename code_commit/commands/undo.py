@@ -56,7 +56,7 @@ def undo_run(project: Project, name: str, options: Mapping[str, Any], progress: 
         open_run_log(project, "undo", settings, progress.redactor, progress) as log,
     ):
         attempt = log.attempt(1)
-        restored = restore([target / "snapshot"], project, log.snapshot, force=force)
+        restored = restore(target / "snapshot", project, log.snapshot, force=force)
         attempt.restored([FileEdit(file.path, file.old, file.new) for file in restored])
         return log.finish("success", EXIT_SUCCESS, f"undid {target.name}")
 

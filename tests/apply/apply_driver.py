@@ -146,7 +146,7 @@ def act(what: str, root: Path) -> None:
     elif what == "recover":
         recover(project)
     elif what == "restore":
-        restore([root / SNAPSHOT], project, root / UNDO_SNAPSHOT)
+        restore(root / SNAPSHOT, project, root / UNDO_SNAPSHOT)
     elif what == "hold":
         hold(project)
 
@@ -165,9 +165,6 @@ def attempt(what: str, root: str) -> tuple[int, object]:
 def serve() -> None:
     import ctypes  # noqa: F401
     import hashlib  # noqa: F401 - these are loaded before the first child is traced
-
-    import code_commit.apply.carry_out
-    import code_commit.apply.restoring  # noqa: F401
 
     while request := sys.stdin.readline():
         start, started = os.pipe()

@@ -17,7 +17,6 @@ from pathlib import Path
 
 from apply_driver import SNAPSHOT, make_tree, read_tree, verified
 
-import code_commit.apply.carry_out  # noqa: F401 - see above
 from code_commit.apply import apply_changes, needs_recovery
 from code_commit.errors import CodeCommitError
 

@@ -74,7 +74,7 @@ def test_the_holder_is_named_and_its_death_frees_the_tree(tmp_path: Path) -> Non
         with pytest.raises(NotSetUpError, match=f"process {holder.pid} "):
             recover(project)
         with pytest.raises(NotSetUpError, match=f"process {holder.pid} "):
-            restore([project.root / SNAPSHOT], project, project.root / SNAPSHOT)
+            restore(project.root / SNAPSHOT, project, project.root / SNAPSHOT)
         (project.agent_config / ".txn").rmdir()
         assert read_tree(project.root) == before
         holder.send_signal(signal.SIGKILL)
@@ -90,7 +90,7 @@ def test_all_of_it_works_under_the_lock_of_the_caller(tmp_path: Path) -> None:
     with lock_tree(project):
         assert recover(project) is None
         apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
-        restore([project.root / SNAPSHOT], project, project.root / "agent-config/logs/two/snapshot")
+        restore(project.root / SNAPSHOT, project, project.root / "agent-config/logs/two/snapshot")
         assert is_locked(project) == os.getpid()
     assert read_tree(project.root) == before
 

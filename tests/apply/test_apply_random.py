@@ -108,11 +108,11 @@ def test_random_plans_killed_at_random_moments(whole, say) -> None:
         for wanted in steps:
             states.append(apply_with_a_kill(project, wanted, snapshot, moment, second, states[-1]))
         if list(snapshot.glob("changes-*.json")):
-            if killed_at(moment, lambda: restore([snapshot], project, project.logs / "two/snapshot")):
+            if killed_at(moment, lambda: restore(snapshot, project, project.logs / "two/snapshot")):
                 killed_at(second, lambda: recover(project))
                 recover(project)
                 assert read_tree(root) in (states[0], states[-1])
-            restore([snapshot], project, project.logs / "three/snapshot")
+            restore(snapshot, project, project.logs / "three/snapshot")
         assert read_tree(root) == states[0]
         counts["plans"] += 1
 

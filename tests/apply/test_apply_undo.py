@@ -26,8 +26,8 @@ def apply(project: Project, wanted: Mapping[str, bytes | None], run: str = "one"
     apply_changes(verified(project.root, wanted), project, run_folder(project, run))
 
 
-def undo(project: Project, *runs: str, to: str = "undo", force: bool = False) -> list[str]:
-    restored = restore([run_folder(project, run) for run in runs], project, run_folder(project, to), force=force)
+def undo(project: Project, run: str, to: str = "undo", *, force: bool = False) -> list[str]:
+    restored = restore(run_folder(project, run), project, run_folder(project, to), force=force)
     return [f"{file.action} {file.path}" for file in restored]
 
 
@@ -43,7 +43,7 @@ def test_undo_is_exact_and_says_what_it_did(project: Project) -> None:
 
 def test_the_contents_of_an_undo_are_returned(project: Project) -> None:
     apply(project, {"src/a.py": b"a = 2\n", "new.txt": b"new\n", "run.sh": None})
-    restored = restore([run_folder(project, "one")], project, run_folder(project, "undo"))
+    restored = restore(run_folder(project, "one"), project, run_folder(project, "undo"))
     assert [(file.path, file.old, file.new) for file in restored] == [
         ("new.txt", b"new\n", None),
         ("run.sh", None, OLD_FILES["run.sh"][1]),
@@ -156,26 +156,6 @@ def test_an_undo_of_what_is_undone_already_changes_nothing(project: Project) -> 
     assert read_tree(project.root) == before
 
 
-def test_two_runs_are_undone_at_once(project: Project) -> None:
-    before = read_tree(project.root)
-    apply(project, NEW_FILES, "one")
-    apply(project, {"src/a.py": b"a = 9\n", "made/x.txt": None, "gone/one.txt": b"back\n"}, "two")
-    undo(project, "one", "two")
-    assert read_tree(project.root) == before
-
-
-def test_an_edit_between_two_runs_is_a_change(project: Project) -> None:
-    before = read_tree(project.root)
-    apply(project, {"src/a.py": b"a = 2\n"}, "one")
-    (project.root / "src/a.py").write_bytes(b"a = 2 # by hand\n")
-    apply(project, {"src/a.py": b"a = 3\n"}, "two")
-    with pytest.raises(ChangedSinceError) as caught:
-        undo(project, "one", "two")
-    assert caught.value.paths == ("src/a.py",)
-    undo(project, "one", "two", force=True)
-    assert read_tree(project.root) == before
-
-
 def test_a_made_folder_stays_while_it_holds_something_else(project: Project) -> None:
     apply(project, {"made/for/x.txt": b"x\n"})
     (project.root / "made/for/build.o").write_bytes(b"by the build\n")
@@ -207,11 +187,6 @@ def test_a_target_that_is_no_file_any_more_is_never_replaced(project: Project, k
     assert read_tree(project.root) == edited
 
 
-def damage_layer(snapshot: Path) -> None:
-    layer = snapshot / "changes-1.json"
-    layer.write_bytes(layer.read_bytes().replace(b'"mode":420', b'"mode":511', 1))
-
-
 def cut_layer(snapshot: Path) -> None:
     layer = snapshot / "changes-1.json"
     layer.write_bytes(layer.read_bytes()[:-40])
@@ -232,7 +207,6 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty folder": (lambda path: (shutil.rmtree(path), path.mkdir()), "there is no snapshot in "),
     "no record": (lambda path: (path / "changes-1.json").unlink(), "a changes-N.json is missing"),
     "no later record": (lambda path: (path / "changes-2.json").unlink(), "a changes-N.json is missing"),
-    "changed record": (damage_layer, "is damaged, nothing was changed: its checksum does not match"),
     "cut record": (cut_layer, "is damaged, nothing was changed: it is not whole"),
     "empty record": (lambda path: (path / "changes-1.json").write_bytes(b""), "it is not whole"),
     "newer record": (newer_layer, "it has format 2, this version reads 1"),
@@ -253,18 +227,6 @@ def test_a_bad_snapshot_is_an_error_and_never_an_empty_undo(project: Project, na
     for force in (False, True):
         with pytest.raises(ApplyError, match=words):
             undo(project, "one", force=force)
-    assert read_tree(project.root) == after
-
-
-def test_every_damaged_byte_of_a_record_is_found(project: Project, whole) -> None:
-    apply(project, {"src/a.py": b"a = 2\n", "new.txt": b"new\n"})
-    after = read_tree(project.root)
-    layer = run_folder(project, "one") / "changes-1.json"
-    content = layer.read_bytes()
-    for place in range(0, len(content) - 1, 1 if whole else 7):
-        layer.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        with pytest.raises(ApplyError):
-            undo(project, "one")
     assert read_tree(project.root) == after
 
 

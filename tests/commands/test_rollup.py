@@ -351,7 +351,7 @@ def test_a_rollup_beyond_the_window_is_warned_of(number, root: Path, run_code_co
 
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
     lay(root, {"a": "x", "agent-config/.transaction/stray": "x"})
-    from code_commit.apply.recovery import TRANSACTION_FOLDER
+    from code_commit.apply.journal import TRANSACTION_FOLDER
 
     (root / "agent-config/.transaction").rename(root / "agent-config" / TRANSACTION_FOLDER)
     run_code_commit(root, "rollup")

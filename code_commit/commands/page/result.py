@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from code_commit.apply.record import FileState
-from code_commit.apply.snapshots import first_states, load_layers, read_original
+from code_commit.apply.journal import FileState
+from code_commit.apply.snapshot import first_states, load_layers, read_original
 from code_commit.commands.page.excerpt import read_excerpt
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.unified import FileDiff, PatchError, parse_diff, patch

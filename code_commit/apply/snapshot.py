@@ -1,28 +1,29 @@
 """The snapshot of a run: what every file that the run touched was before, and what the run made of it.
 
-    snapshot/changes-1.json         the record of the run's first transaction, 2 that of the next, without a gap
+    snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
     snapshot/originals/SHA256       the content of each file before the run touched it for the first time
 
-A record counts once its transaction is committed; until then it is named in the transaction's journal and goes
-with it. A content is never written over one that a record names.
+Each of these layers counts once its transaction is committed; until then it is named in the transaction's journal and
+goes with it. A content is never written over one that a layer names.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
-from code_commit.apply.record import DamagedRecordError, FileState, FolderStep, Record, unseal
+from code_commit.apply.journal import DamagedJournalError, FileState, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
-from code_commit.files import FOLDER, open_regular, sync_folder, write_new_file
+from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_new_file
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
 
 
-def load_layers(snapshot: Path) -> list[Record]:
-    """Return the records of a run's transactions in order, none where it changed nothing yet. Raises ApplyError."""
+def load_layers(snapshot: Path) -> list[Journal]:
+    """Return the journals of a run's transactions in order, none where it changed nothing yet. Raises ApplyError."""
     try:
         names = [entry.name for entry in snapshot.iterdir()]
     except FileNotFoundError:
@@ -32,26 +33,26 @@ def load_layers(snapshot: Path) -> list[Record]:
     numbers = sorted(int(match[1]) for name in names if (match := LAYER_NAME.fullmatch(name)))
     if numbers != list(range(1, len(numbers) + 1)):
         raise ApplyError(f"the snapshot {snapshot} is not whole: a changes-N.json is missing, nothing was changed")
-    return [_load(snapshot, number) for number in numbers]
+    return [_load(snapshot / layer_name(number)) for number in numbers]
 
 
-def _load(snapshot: Path, number: int) -> Record:
-    name = layer_name(number)
+def _load(path: Path) -> Journal:
     try:
-        with _opened(snapshot) as folder:
-            return unseal(_content(folder, name))
+        with open_regular(path) as file:
+            return decode(file.readall())
     except OSError as error:
-        raise ApplyError(f"the snapshot's {name} cannot be read: {error.strerror} ({snapshot})") from error
-    except DamagedRecordError as error:
-        raise ApplyError(f"the snapshot's {name} is damaged, nothing was changed: {error} ({snapshot})") from error
+        raise ApplyError(f"the snapshot's {path.name} cannot be read: {error.strerror} ({path.parent})") from error
+    except DamagedJournalError as error:
+        message = f"the snapshot's {path.name} is damaged, nothing was changed: {error} ({path.parent})"
+        raise ApplyError(message) from error
 
 
 def layer_name(number: int) -> str:
-    """Return the name of the record of a run's transaction, from 1."""
+    """Return the name of the journal of a run's transaction, from 1."""
     return f"changes-{number}.json"
 
 
-def first_states(layers: Iterable[Record]) -> dict[str, FileState | None]:
+def first_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
     """Return each file's state before the first transaction that touched it."""
     states: dict[str, FileState | None] = {}
     for layer in layers:
@@ -60,7 +61,12 @@ def first_states(layers: Iterable[Record]) -> dict[str, FileState | None]:
     return states
 
 
-def first_folders(layers: Iterable[Record]) -> dict[str, FolderStep | None]:
+def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
+    """Return each file's state after the last transaction that touched it."""
+    return {step.path: step.after for layer in layers for step in layer.files}
+
+
+def first_folders(layers: Iterable[Journal]) -> dict[str, FolderStep | None]:
     """Return each folder that was made or removed as it was before (None: not there)."""
     folders: dict[str, FolderStep | None] = {}
     for layer in layers:
@@ -73,11 +79,9 @@ def first_folders(layers: Iterable[Record]) -> dict[str, FolderStep | None]:
 
 def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
     """Return a file's content before the run. Raises ApplyError when it is missing or damaged."""
-    from hashlib import sha256
-
     try:
-        with _opened(snapshot / ORIGINALS) as folder:
-            content = _content(folder, state.sha256)
+        with open_regular(snapshot / ORIGINALS / state.sha256) as file:
+            content = file.readall()
     except OSError as error:
         message = f"the snapshot has no readable original of {path}, nothing was changed: {error.strerror} ({snapshot})"
         raise ApplyError(message) from error
@@ -86,28 +90,26 @@ def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
     return content
 
 
-def make_snapshot_folders(snapshot: Path) -> None:
-    """Make the run's snapshot folder where it is missing."""
+def write_originals(snapshot: Path, contents: Mapping[str, bytes], new_files: NewFiles) -> None:
+    """Write contents by their SHA-256 into the run's snapshot folder, which is made where it is missing."""
     for path in (snapshot, snapshot / ORIGINALS):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def write_originals(snapshot: Path, contents: Mapping[str, bytes], written: list[str], *, sync: bool) -> None:
-    """Write contents by their SHA-256; `written` is told of each, before it is there."""
     with _opened(snapshot / ORIGINALS) as folder:
-        there = set(os.listdir(folder))  # noqa: PTH208 - a descriptor
         for name, content in contents.items():
-            if name in there:  # no record names it: it is from an attempt that was interrupted, maybe half of it
+            with suppress(FileNotFoundError):  # no layer names it: it is of an interrupted attempt, maybe half of it
                 os.unlink(name, dir_fd=folder)
-            written.append(name)
-            write_new_file(folder, name, content, sync=sync)
+            new_files.write(folder, name, content)
+
+
+def sync_snapshot(snapshot: Path) -> None:
+    """Make the names in the snapshot durable, and its own, in the folder of its run and in that of all runs."""
     for path in (snapshot / ORIGINALS, snapshot, snapshot.parent, snapshot.parent.parent):
-        sync_path(path)
+        _sync(path)
 
 
-def remove_originals(snapshot: Path, written: Iterable[str]) -> None:
-    """Remove contents that no record names."""
-    for name in written:
+def remove_originals(snapshot: Path, names: Iterable[str]) -> None:
+    """Remove contents that no layer names."""
+    for name in names:
         with suppress(FileNotFoundError):
             (snapshot / ORIGINALS / name).unlink()
     for folder in (snapshot / ORIGINALS, snapshot):
@@ -115,25 +117,25 @@ def remove_originals(snapshot: Path, written: Iterable[str]) -> None:
             folder.rmdir()
 
 
-def write_layer(snapshot: Path, name: str, content: bytes) -> None:
-    """Write a transaction's record, durably."""
+def write_layer(snapshot: Path, number: int, content: bytes) -> None:
+    """Write the journal of a run's transaction, durably."""
     with _opened(snapshot) as folder:
-        write_new_file(folder, name, content, sync=True)
+        write_new_file(folder, layer_name(number), content, sync=True)
         sync_folder(folder)
 
 
 def remove_layer(path: Path) -> None:
-    """Remove the record of a transaction that did not come to pass, durably, if it is there."""
+    """Remove the layer of a transaction that did not come to pass, durably, if it is there."""
     if LAYER_NAME.fullmatch(path.name) is None:
-        raise DamagedRecordError("it names a snapshot record that is none")
+        raise DamagedJournalError("it names a file of the snapshot that is none")
     try:
         path.unlink()
     except (FileNotFoundError, NotADirectoryError):
         return
-    sync_path(path.parent)
+    _sync(path.parent)
 
 
-def sync_path(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Make the folder's names durable."""
     with _opened(path) as folder:
         sync_folder(folder)
@@ -141,13 +143,9 @@ def sync_path(path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
+    """Open a folder, or the one that a link leads to."""
     folder = os.open(path, FOLDER & ~os.O_NOFOLLOW)
     try:
         yield folder
     finally:
         os.close(folder)
-
-
-def _content(folder: int, name: str) -> bytes:
-    with open_regular(name, folder=folder) as file:
-        return file.readall()

@@ -1,0 +1,187 @@
+"""Recovery: every file of an interrupted apply is put back as it was, or only the clean-up is done that was left to do.
+
+The same is done in process after an error. Each step looks first whether it is already done, so it can be killed
+anywhere and started again. A file that is neither the old one nor the new one was edited by somebody: then nothing is
+touched.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from hashlib import file_digest
+from typing import Literal
+
+from code_commit.apply.failures import EditedSinceError, reason
+from code_commit.apply.journal import (
+    JOURNAL,
+    SETTLED,
+    TRANSACTION_FOLDER,
+    DamagedJournalError,
+    FileStep,
+    FolderStep,
+    Journal,
+    Staging,
+    old_name,
+)
+from code_commit.apply.lock import locked
+from code_commit.apply.plan import folder_of, folders_above
+from code_commit.apply.snapshot import remove_layer
+from code_commit.errors import ApplyError
+from code_commit.files import NotAFileError, Tree, set_mode, sync_folder
+from code_commit.project import AGENT_CONFIG, Project
+
+_FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
+_FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
+
+
+def needs_recovery(project: Project) -> bool:
+    """Tell whether an interrupted apply left something to repair or clean up (or one is running: see `is_locked`)."""
+    return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
+
+
+def recover(project: Project) -> str | None:
+    """Repair an interrupted apply and say in one line what was done; None when there was nothing.
+
+    Takes the tree's lock unless this process holds it. Can be killed anywhere and started again.
+    Raises EditedSinceError when somebody edited one of the files since, ApplyError when the repair fails, NotSetUpError
+    when another process holds the lock.
+    """
+    if not needs_recovery(project):
+        return None
+    with locked(project):
+        if not needs_recovery(project):
+            return None
+        try:
+            with Staging(project) as staging:
+                return _recover(staging)
+        except DamagedJournalError as error:
+            raise ApplyError(
+                f"an interrupted apply cannot be repaired, its journal is damaged: {error}; "
+                f"{_FOLDER} holds the originals: put back by hand what `git status` shows, then delete that folder"
+            ) from error
+        except (OSError, UnicodeError) as error:
+            message = f"an interrupted apply could not be repaired from {_FOLDER}: {reason(error)}; run again then"
+            raise ApplyError(message) from error
+
+
+def _recover(staging: Staging) -> str:
+    journal = staging.read(JOURNAL)
+    if journal is None:
+        staging.read(SETTLED)
+        staging.clean()
+        return "removed the left-over files of an interrupted apply; no file of the project needed a repair"
+    count = recover_files(staging, journal, range(len(journal.files)))
+    staging.settle()
+    staging.clean()
+    return (
+        f"repaired an interrupted apply: put back {count} of {len(journal.files)} files, the others had not changed yet"
+    )
+
+
+def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) -> int:
+    """Put the files at these positions back and return how many these were; all of it is durable then.
+
+    Raises EditedSinceError before anything is touched, OSError on the way.
+    """
+    tree = staging.tree
+    tree.forget()
+    folders = {folder.path for folder in (*journal.made, *journal.removed)}
+    found = {position: _find(tree, journal.files[position], folders) for position in positions}
+    edited = [journal.files[position].path for position, state in found.items() if state == "edited"]
+    if edited:
+        raise EditedSinceError(edited)
+    misplaced = [
+        position
+        for position, state in reversed(found.items())
+        if state != ("old" if journal.files[position].before else "absent")
+    ]
+    for position in misplaced:
+        if journal.files[position].after is not None:
+            _put_file_back(staging, journal.files[position], position)
+    tree.forget()
+    for folder in reversed(journal.made):
+        remove_folder(tree, folder.path)
+    for folder in journal.removed:
+        _make_missing_folders(tree, folder.path)
+        with suppress(FileExistsError):
+            make_folder(tree, folder)
+        set_folder_mode(tree, folder)
+    for position in misplaced:
+        if journal.files[position].after is None:
+            _put_file_back(staging, journal.files[position], position)
+    sync_touched(tree, journal)
+    remove_layer(staging.root / journal.layer)
+    return len(misplaced)
+
+
+def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Literal["old", "new", "absent", "edited"]:
+    if tree.look(step.path) is None:
+        return "absent"
+    if step.path in folders and tree.is_folder(step.path):
+        return "absent"  # it takes a folder's place, or gives way to one
+    try:
+        with tree.open_file(step.path) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            digest = file_digest(file, "sha256").hexdigest()
+    except NotAFileError:
+        return "edited"
+    if step.before and (digest, mode) == (step.before.sha256, step.before.mode):
+        return "old"
+    return "new" if digest in {state.sha256 for state in (step.before, step.after) if state} else "edited"
+
+
+def _put_file_back(staging: Staging, step: FileStep, position: int) -> None:
+    if step.before is not None:
+        _make_missing_folders(staging.tree, step.path)
+    folder, name = staging.tree.parent(step.path)
+    if step.before is None:
+        os.unlink(name, dir_fd=folder)
+    else:
+        os.rename(old_name(position), name, src_dir_fd=staging.area(step.area), dst_dir_fd=folder)
+
+
+def _make_missing_folders(tree: Tree, path: str) -> None:
+    """Make the folders that the path lies in where somebody removed them."""
+    for folder in reversed(folders_above(path)):
+        if tree.look(folder) is None:
+            parent, name = tree.parent(folder)
+            os.mkdir(name, dir_fd=parent)
+
+
+def make_folder(tree: Tree, folder: FolderStep) -> None:
+    """Make the folder and give it its mode and owner. Raises FileExistsError."""
+    parent, name = tree.parent(folder.path)
+    os.mkdir(name, 0o777 if folder.mode is None else folder.mode & 0o777, dir_fd=parent)
+    set_folder_mode(tree, folder)
+
+
+def set_folder_mode(tree: Tree, folder: FolderStep) -> None:
+    """Give the folder the mode and owner that are noted for it."""
+    if folder.mode is not None and folder.uid is not None and folder.gid is not None:
+        set_mode(tree.folder(folder.path), folder.mode, (folder.uid, folder.gid))
+
+
+def remove_folder(tree: Tree, path: str) -> None:
+    """Remove the folder if it is there and empty, and nothing holds it."""
+    tree.forget()
+    try:
+        parent, name = tree.parent(path)
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in _FOLDER_STAYS:
+            raise
+
+
+def sync_touched(tree: Tree, journal: Journal) -> None:
+    """Make durable every name that the transaction makes, replaces or removes, and the modes of its folders."""
+    paths = [step.path for step in journal.files]
+    paths += [folder.path for folder in (*journal.made, *journal.removed)]
+    paths += [f"{folder.path}/" for folder in journal.removed]  # its mode
+    for path in sorted(set(map(folder_of, paths))):
+        try:
+            folder = tree.folder(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it is gone: the folder that it was in covers it
+        sync_folder(folder)

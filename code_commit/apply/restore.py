@@ -1,0 +1,114 @@
+"""Undo: the state before a run, byte for byte and mode for mode, from its snapshot."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from code_commit.apply.failures import ChangedSinceError
+from code_commit.apply.journal import FileState, FolderStep
+from code_commit.apply.lock import locked
+from code_commit.apply.plan import Write
+from code_commit.apply.recover import recover
+from code_commit.apply.snapshot import first_folders, first_states, last_states, load_layers, read_original
+from code_commit.apply.transaction import carry_out
+from code_commit.changes import Action
+from code_commit.errors import ApplyError
+from code_commit.files import NotAFileError, Tree
+from code_commit.project import Project
+from code_commit.terminal import shown
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredFile:
+    """One file that was put back: its content before the undo and after it (None: not there)."""
+
+    path: str
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def action(self) -> Action:
+        if self.new is None:
+            return "delete"
+        return "create" if self.old is None else "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class _Now:
+    content: bytes
+    mode: int
+
+    def is_state(self, state: FileState) -> bool:
+        return (sha256(self.content).hexdigest(), self.mode) == (state.sha256, state.mode)
+
+
+def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False) -> tuple[RestoredFile, ...]:
+    """Put back every file as it was before the run whose snapshot folder this is.
+
+    All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
+    the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
+    path.
+
+    Takes the tree's lock unless this process holds it, and repairs an interrupted apply first. Raises
+    ChangedSinceError, naming all of them, when files are not as the run left them, unless `force`; ApplyError when the
+    snapshot is missing or damaged or the files cannot be written; NotSetUpError when another process holds the lock.
+    Nothing was restored then.
+    """
+    with locked(project):
+        recover(project)
+        layers = load_layers(snapshot)
+        if not layers:
+            raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
+        folders = first_folders(layers)
+        before, after = first_states(layers), last_states(layers)
+        writes = []
+        changed = []
+        with Tree(project.root) as tree:
+            for path, state in sorted(before.items()):
+                now = _look(tree, path, folders)
+                if _is(now, state):
+                    continue
+                if not _is(now, after[path]):
+                    changed.append(path)
+                writes.append(_write_back(snapshot, path, state, now))
+        if changed and not force:
+            raise ChangedSinceError(changed)
+        carry_out(writes, project, own_snapshot, folders=folders)
+        return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
+
+
+def changed_since(snapshot: Path, project: Project) -> list[str]:
+    """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
+    states = last_states(load_layers(snapshot))
+    with Tree(project.root) as tree:
+        return [path for path, state in sorted(states.items()) if not _is(_look(tree, path), state)]
+
+
+def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> Write:
+    return Write(
+        path,
+        old=None if now is None else now.content,
+        old_mode=0 if now is None else now.mode,
+        new=None if before is None else read_original(snapshot, path, before),
+        new_mode=0 if before is None else before.mode,
+        owner=None if before is None else (before.uid, before.gid),
+    )
+
+
+def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:
+    """Return what is there now, None where nothing is, or a folder of the run's own making, or of before it."""
+    found = tree.look(path)
+    if found is None or (folders and path in folders and stat.S_ISDIR(found.st_mode)):
+        return None
+    try:
+        with tree.open_file(path) as file:
+            return _Now(file.readall(), stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+    except NotAFileError as error:
+        raise ApplyError(f"{shown(path)} is no longer a regular file: move it away; nothing was restored") from error
+
+
+def _is(now: _Now | None, state: FileState | None) -> bool:
+    return state is None if now is None else state is not None and now.is_state(state)
