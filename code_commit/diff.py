@@ -144,13 +144,13 @@ def _differing_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Bl
     while pending:
         block, levels = pending.pop()
         (old_start, old_end), (new_start, new_end) = block = _without_equal_ends(old, new, block)
-        anchors = _anchors(old[old_start:old_end], new[new_start:new_end]) if levels else []
-        if anchors:
-            corners = [(-1, -1), *anchors, (old_end - old_start, new_end - new_start)]
+        before, after = old[old_start:old_end], new[new_start:new_end]
+        if levels and before and after and (anchors := _anchors(before, after)):
+            corners = [(-1, -1), *anchors, (len(before), len(after))]
             for (a, b), (next_a, next_b) in zip(corners[-2::-1], corners[:0:-1], strict=True):
                 between = (old_start + a + 1, old_start + next_a), (new_start + b + 1, new_start + next_b)
                 pending.append((between, levels - 1))
-        elif old_start < old_end or new_start < new_end:
+        elif before or after:
             yield block
 
 
