@@ -10,8 +10,6 @@ from code_commit.errors import NotSetUpError
 if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
-NOT_A_REPOSITORY = 128
-
 
 def find_git() -> str | None:
     """Return the path of the git program, None where there is none: as `shutil.which`, without its start-up time."""
@@ -25,14 +23,12 @@ def require_git() -> None:
         raise NotSetUpError("git is not installed, or not on the PATH: code-commit cannot work without it")
 
 
-def ask_git(
-    arguments: Sequence[str], cwd: Path, stdin: bytes = b"", timeout: float | None = None
-) -> "CompletedProcess[bytes]":
+def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> "CompletedProcess[bytes]":
     """Run one read-only git command in `cwd` and return it, whatever its exit code.
 
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
     repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
-    Raises FileNotFoundError where git is not installed, TimeoutExpired after `timeout` seconds.
+    Raises FileNotFoundError where git is not installed.
     """
     import subprocess
 
@@ -45,5 +41,4 @@ def ask_git(
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=timeout,
     )

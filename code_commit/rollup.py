@@ -11,7 +11,7 @@ from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular, replacing
-from code_commit.git import NOT_A_REPOSITORY, ask_git
+from code_commit.git import ask_git
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
@@ -84,7 +84,7 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     answer = ask_git([*options, *question], root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
     if answer.returncode != 0:
-        hint = "; a PATHSPEC is a path or a pattern of this project" if answer.returncode == NOT_A_REPOSITORY else ""
+        hint = "; a PATHSPEC is a path or a pattern of this project" if pathspecs else ""
         raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
     paths = sorted(set(answer.stdout.split(b"\0")) - {b""})
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]

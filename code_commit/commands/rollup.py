@@ -4,13 +4,11 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 """
 
 import os
-import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from code_commit.commands.output import answering, wants_json
+from code_commit.commands.output import answering, print_bytes, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.keys import find_secrets, load_keys
 from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
@@ -33,7 +31,6 @@ from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, UNREADABLE)
 _NAMES_SHOWN = 5
-
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
@@ -59,52 +56,39 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
-    names = ("pathspecs", "exclude", "lock_file_limit")
-    selection = Selection(**{name: options.pop(name) for name in names if name in options})
+    pathspecs, exclude = options.pop("pathspecs", []), options.pop("exclude", [])
+    lock_file_limit = options.pop("lock_file_limit", LOCK_FILE_LIMIT)
     with answering(as_json=wants_json(options)) as project:
-        return report_rollup(project, selection, options)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which files are asked for: git's pathspecs (none: all), less those that .gitignore patterns match."""
-
-    pathspecs: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    lock_file_limit: int = LOCK_FILE_LIMIT
-
-
-def report_rollup(project: Project, selection: Selection, options: Mapping[str, Any]) -> int:
-    """Write the rollup, say on stderr what became of each file, and return the exit code. Raises NotSetUpError."""
-    settings = load_settings(project, options)
-    redactor = Redactor(find_secrets(project))
-    progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
-    _repair_interrupted_apply(project, progress)
-    rollup, warnings = roll_up(project, selection, redactor)
-    tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
-    warnings += _window_warnings(project, settings, tokens)
-    for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):
-        progress.say(line)
-    if settings.json:
-        sys.stdout.buffer.write(redactor.redact_json(_as_json(rollup, tokens, warnings)))
-        sys.stdout.flush()
+        settings = load_settings(project, options)
+        redactor = Redactor(find_secrets(project))
+        progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
+        _repair_interrupted_apply(project, progress)
+        rollup = Rollup()
+        names, warnings = _select(project, pathspecs, exclude, rollup)
+        write_rollup(project, names, redactor, rollup, lock_file_limit)
+        tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
+        warnings += [*_file_warnings(rollup), *_window_warnings(project, settings, tokens)]
+        for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):
+            progress.say(line)
+        if settings.json:
+            print_bytes(redactor.redact_json(_as_json(rollup, tokens, warnings)))
     return EXIT_SUCCESS
 
 
-def roll_up(project: Project, selection: Selection, redactor: Redactor) -> tuple[Rollup, list[str]]:
-    """Write the rollup; return what it holds and what is to be warned of. Raises NotSetUpError."""
-    paths, warnings = _list(project, selection.pathspecs)
-    rollup = Rollup()
+def _select(
+    project: Project, pathspecs: Sequence[str], exclude: Sequence[str], rollup: Rollup
+) -> tuple[list[str], list[str]]:
+    """Return the files to roll up and git's warnings; those whose name keeps them out go into `rollup`."""
+    paths, warnings = _list(project, pathspecs)
     names = fit_names(paths, rollup)
-    if selection.exclude:
-        from code_commit.verify.ignored import match_patterns
+    if not exclude:
+        return names, warnings
+    from code_commit.verify.ignored import match_patterns
 
-        excluded = match_patterns(selection.exclude, names)
-        for name in sorted(excluded):
-            rollup.leave_out(EXCLUDED, name)
-        names = [name for name in names if name not in excluded]
-    write_rollup(project, names, redactor, rollup, selection.lock_file_limit)
-    return rollup, [*warnings, *_file_warnings(rollup)]
+    excluded = match_patterns(exclude, names)
+    for name in sorted(excluded):
+        rollup.leave_out(EXCLUDED, name)
+    return [name for name in names if name not in excluded], warnings
 
 
 def _list(project: Project, pathspecs: Sequence[str]) -> tuple[list[str], list[str]]:
