@@ -141,7 +141,7 @@ def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
     long line is looked for in it.
     """
     rollup = _plain(codebase)
-    searched = {path: _plain(text).rstrip("\n") or "\n" for path, text in texts.items()}
+    searched = {path: plain for path, text in texts.items() if (plain := _plain(text).rstrip("\n"))}
     long_lines = {path: _long_line(text) for path, text in searched.items()}
     places: dict[str, list[int]] = {line: [] for _, line in long_lines.values()}
     for start, line in _lines(rollup):
