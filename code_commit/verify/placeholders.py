@@ -7,11 +7,8 @@ unchanged". Ordinary ellipses do not: Python's `...`, spread and variadic argume
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal
-
-from code_commit.verify.changed_part import find_changed_part
 
 _LONGEST_LINE = 160
 """Longer lines are no placeholders."""
@@ -31,52 +28,27 @@ _COMMENT_END = r"(?:\*+/\}?|-->|\*\)|\"\"\"| --+| #+)$"
 _BRACKETS = {"(": ")", "[": "]", "<": ">"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrapping:
-    """What stands around the words of a line."""
-
-    comment: str
-    dots_before: bool
-    dots_after: bool
-    bracket: bool
-
-
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
     """Return the first placeholder that the old content (None: a new file) did not have: line from 0, and its text."""
-    if old is None:
-        return next(_placeholders(path, new, is_new=True, shorter=False), None)
-    part = find_changed_part(new, old)
-    found = _placeholders(path, part.new, is_new=False, shorter=len(new) < len(old))
-    first = next(found, None)
-    if first is None:
-        return None
-    had = Counter(line for _, line in _placeholders(path, part.old, is_new=False, shorter=True))
-    for number, line in (first, *found):
-        if had[line] == 0:
-            return new.count("\n", 0, part.start) + number, line
+    shrinks = old is not None and len(new) < len(old)
+    found = list(_placeholders(path, new, is_new=old is None, shrinks=shrinks))
+    had = Counter(line for _, line in _placeholders(path, old, is_new=False, shrinks=True)) if found and old else {}
+    for number, line in found:
+        if not had.get(line):
+            return number, line
         had[line] -= 1
     return None
 
 
-def _placeholders(path: str, text: str, *, is_new: bool, shorter: bool) -> Iterator[tuple[int, str]]:
+def _placeholders(path: str, text: str, *, is_new: bool, shrinks: bool) -> Iterator[tuple[int, str]]:
     lowered = text.lower()
     is_prose = path.lower().endswith(_PROSE)
     number, counted_to = 0, 0
     for start, line in _candidates(lowered):
-        if _is_placeholder(line, is_prose=is_prose, is_new=is_new, shorter=shorter):
+        if _is_placeholder(line.strip(), is_prose=is_prose, is_new=is_new, shrinks=shrinks):
             number += lowered.count("\n", counted_to, start)
             counted_to = start
             yield number, line.strip()
-
-
-@lru_cache(maxsize=256)
-def _is_placeholder(line: str, *, is_prose: bool, is_new: bool, shorter: bool) -> bool:
-    words, wrapping = _unwrap(" ".join(line.split()))
-    if is_prose:
-        return _is_placeholder_in_prose(words, wrapping)
-    if _is_unmistakable(words, wrapping):
-        return True
-    return not is_new and (_is_likely(words, wrapping) or (shorter and _is_bare(words, wrapping)))
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
@@ -95,55 +67,37 @@ def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
         yield start, lowered[start : ends[start]]
 
 
-def _unwrap(line: str) -> tuple[str, _Wrapping]:
-    """Take comment marks, dots and brackets off the words of a line."""
+@lru_cache(maxsize=256)
+def _is_placeholder(line: str, *, is_prose: bool, is_new: bool, shrinks: bool) -> bool:
+    """Take comment marks, dots and brackets off the words of a line, and judge by what was taken off."""
     line = line.replace("\u2026", "...").replace("[...]", "...")
     opening = re.match(_COMMENT, line)
     comment = opening[0] if opening else ""
     words = line[len(comment) :]
-    words = re.sub(_COMMENT_END, "", words).strip() if comment else words.removeprefix("* ")
-    before = after = bracket = False
+    is_example = words.startswith("  ")  # as in code that is commented out
+    words = re.sub(_COMMENT_END, "", words) if comment else words.removeprefix("* ")
+    words = " ".join(words.split())
+    dots_before = dots_after = bracket = False
     while True:
-        if words.startswith("...") and not before:
-            before, words = True, words.lstrip(". ")
-        elif words.endswith("...") and not after:
-            after, words = True, words.rstrip(". ")
+        if words.startswith("...") and not dots_before:
+            dots_before, words = True, words.lstrip(". ")
+        elif words.endswith("...") and not dots_after:
+            dots_after, words = True, words.rstrip(". ")
         elif not bracket and words[:1] in _BRACKETS and words.endswith(_BRACKETS[words[0]]):
             bracket, words = True, words[1:-1].strip()
         else:
-            return words.rstrip(".:"), _Wrapping(comment, before, after, bracket)
-
-
-def _is_unmistakable(words: str, around: _Wrapping) -> bool:
-    if not words or not (around.dots_before or around.dots_after or around.bracket):
-        return False
-    kind = _kind(words)
-    if kind is None:
-        return False
-    if around.dots_before and around.dots_after:
-        return True
-    if around.comment and (around.dots_before or (around.dots_after and kind != "state")):
-        return True
-    return around.bracket and not around.comment and kind == "rest and state"
-
-
-def _is_likely(words: str, around: _Wrapping) -> bool:
-    if not words or not around.comment:
-        return False
-    kind = _kind(words)
-    return kind is not None and (kind != "rest" or around.bracket)
-
-
-def _is_bare(words: str, around: _Wrapping) -> bool:
-    return not words and bool(around.comment) and around.dots_before
-
-
-def _is_placeholder_in_prose(words: str, around: _Wrapping) -> bool:
-    is_wrapped = around.comment == "<!--" or around.bracket or (around.dots_before and around.dots_after)
-    kind = _kind(words) if words and is_wrapped else None
-    if kind is None or (around.dots_before and around.dots_after):
+            break
+    if not words:
+        return shrinks and not is_prose and comment != "" and dots_before and not is_example
+    kind = _kind(words.rstrip(".:"))
+    if kind is None or (dots_before and dots_after):
         return kind is not None
-    return kind == "rest and state" or (around.comment == "<!--" and kind != "state")
+    if is_prose:
+        return comment == "<!--" and kind != "state"
+    if not comment:
+        return bracket and kind == "rest and state"
+    dots = dots_before or (dots_after and kind != "state")
+    return dots or (not is_new and (bracket or kind != "rest"))
 
 
 def _kind(words: str) -> _Kind | None:
