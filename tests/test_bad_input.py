@@ -66,11 +66,11 @@ CASES: dict[str, Case] = {
     "rollup not UTF-8": (
         lambda root: (config(root) / "codeRollup.txt").write_bytes(b"\x80"), [], ["agent-config/codeRollup.txt is not UTF-8"],
     ),
-    "rollup of 50 MB": (
-        lambda root: (config(root) / "codeRollup.txt").write_text("some code\n" * 5_000_000), [], ["does not fit", "codebase"],
+    "rollup of 10 MB": (
+        lambda root: (config(root) / "codeRollup.txt").write_text("some code\n" * 1_000_000), [], ["does not fit", "codebase"],
     ),
-    "query of 50 MB": (
-        lambda root: (config(root) / "query.txt").write_text("some words\n" * 4_600_000), [], ["does not fit", "query"],
+    "query of 10 MB": (
+        lambda root: (config(root) / "query.txt").write_text("some words\n" * 900_000), [], ["does not fit", "query"],
     ),
     "everything missing": (
         lambda root: [shutil.rmtree(config(root)), (root / "build.sh").unlink(), (root / ".gitignore").unlink()],
