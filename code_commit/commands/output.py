@@ -11,7 +11,6 @@ from typing import Any
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError, OutputError
 from code_commit.files import read_regular_file
-from code_commit.json_documents import plain
 from code_commit.keys import find_secrets
 from code_commit.progress import Progress
 from code_commit.project import Project, find_project
@@ -133,7 +132,7 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
 
 def _print_record(record: RunRecord, progress: Progress) -> None:
     try:
-        print_bytes(progress.redactor.redact_json(plain(record)))
+        print_bytes(progress.redactor.redact_json(record))
     except NotSetUpError as error:
         if not record.run:
             raise

@@ -18,7 +18,6 @@ from typing import Any
 from code_commit.commands.page.colours import style_rules
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
-from code_commit.json_documents import plain
 from code_commit.run_record import load_run_record
 from code_commit.terminal import shown
 
@@ -29,7 +28,7 @@ def render_page(logged: LoggedRun, start: Path) -> bytes:
 
     from code_commit.commands.page.view import run_view
 
-    record = load_run_record(logged.redactor.redact_json(plain(logged.record)))
+    record = load_run_record(logged.redactor.redact_json(logged.record))
     run = run_view(replace(logged, record=record), start)
     style = _resource("page.css") + style_rules(run.terminal.colours)
     script = _resource("page.js")

@@ -9,7 +9,6 @@ from code_commit.commands.page import render_page, write_page
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.step_summary import markdown_summary
 from code_commit.errors import NotSetUpError
-from code_commit.json_documents import plain
 from code_commit.keys import find_secrets
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -32,11 +31,11 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     run = options.get("run") or ""
     if options.get("json") and not run:
         runs = map(read_run, find_run_folders(project))
-        return redactor.redact_json([plain(record) for record in runs if isinstance(record, RunRecord)])
+        return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
     folder, record = find_run(project, run)
     logged = LoggedRun(folder, project.root, record, status_of(record), redactor)
     if options.get("json"):
-        return redactor.redact_json(plain(logged.record))
+        return redactor.redact_json(logged.record)
     if options.get("markdown"):
         return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
     return _page(logged, options)

@@ -1,0 +1,280 @@
+"""The Redactor: every byte that leaves the process passes it, and an API key comes out censored.
+
+The specification: only the last two characters of a key are revealed, wherever it appears. A key is found as it is,
+and as tools write it: escaped for JSON, URLs or XML, in hexadecimal, in base64 at each of its three alignments and in
+both alphabets, as a vendor quotes it (`sk-pr****wxyz`), and split over any number of writes. No other disguise is
+looked for: the build gets no key that it could disguise.
+"""
+
+import base64
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+Span = tuple[int, int, bytes]
+"""Where a key begins and ends, and what stands there instead."""
+
+SHORTEST_PIECE = 8
+"""So many characters of a key are censored where a text was cut in the middle of it."""
+
+_ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
+_LONGEST_ESCAPE = len("&#x0073;")
+_READINGS = (
+    re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|([\"/]|\\(?!u00)))"),
+    re.compile(rb"%([2-7][0-9a-fA-F])"),
+    re.compile(rb"&(?:#[xX]0{0,2}([2-7][0-9a-fA-F])|([a-z]{2,4}|#[0-9]{2,4}));"),
+)
+"""What JSON, a URL and XML write for a character: its hexadecimal number, or something that `_NAMES` has."""
+
+_NAMES = {
+    b"amp": b"&",
+    b"lt": b"<",
+    b"gt": b">",
+    b"quot": b'"',
+    b"apos": b"'",
+    **{bytes([code]): bytes([code]) for code in b'"/\\'},
+    **{number % code: bytes([code]) for code in range(0x21, 0x7F) for number in (b"#%d", b"#0%d")},
+}
+_HALF_ESCAPED = re.compile(rb"(?:\\(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?|&[#0-9a-zA-Z]{0,6})\Z")
+
+_DOTS = rb"(?:\*{3,200}|\.{3,200}|x{4,200}|\xe2\x80\xa6)"
+_HALF_DOTS = rb"(?:\*{1,200}|\.{1,200}|x{1,200}|\xe2(?:\x80\xa6?)?)"
+_LONGEST_QUOTATION = 240
+
+
+class Redactor:
+    """Censors a set of API keys. Immutable, so every sink of a run can share it."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = [_Secret(secret.encode()) for secret in {*secrets} if secret]
+
+    def redact(self, data: bytes) -> bytes:
+        """Return the data with every key censored."""
+        return _masked(data, self.spans(data), len(data))[0]
+
+    def redact_text(self, text: str) -> str:
+        """Return the text with every key censored."""
+        data = text.encode("utf-8", "surrogatepass")
+        censored = self.redact(data)
+        return text if censored is data else censored.decode("utf-8", "surrogatepass")
+
+    def redact_cut(self, text: str) -> str:
+        """Return a text that was shortened with every key censored, and with what a cut left of one at its ends."""
+        for secret in self._secrets:
+            text = secret.without_pieces(text)
+        return self.redact_text(text)
+
+    def redact_json(self, value: Any) -> bytes:
+        """Return dataclasses and JSON-like data as a JSON document with every key censored, in names of members too."""
+        document = _json_document(value)
+        return _json_document(self._redact_strings(json.loads(document))) if self.spans(document) else document
+
+    def _redact_strings(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact_text(value)
+        if isinstance(value, dict):
+            return {self.redact_text(name): self._redact_strings(member) for name, member in value.items()}
+        return [self._redact_strings(member) for member in value] if isinstance(value, list) else value
+
+    def reveals_key(self, text: str) -> bool:
+        """Tell whether a key stands in the text, in any form."""
+        return bool(self.spans(text.encode("utf-8", "surrogatepass")))
+
+    def stream(self, write: Callable[[bytes], object]) -> "RedactingStream":
+        """Return a sink for data in pieces, which hands the censored data on to `write`."""
+        return RedactingStream(self, write)
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Return where keys stand, in order; of those that begin together the longest comes first."""
+        spans = [span for secret in self._secrets for span in secret.spans(data)]
+        return sorted(spans, key=lambda span: (span[0], -span[1]))
+
+    def unfinished(self, data: bytes) -> int:
+        """Return where the beginning of a key stands that more data may complete; the data's length where none does."""
+        return min((secret.unfinished(data) for secret in self._secrets), default=len(data))
+
+
+class RedactingStream:
+    """Redacts data that comes in pieces; holds back only what may be the beginning of a key, until `close`."""
+
+    def __init__(self, redactor: Redactor, write: Callable[[bytes], object]) -> None:
+        self._redactor = redactor
+        self._write = write
+        self._pending = b""
+        self._reach = -1
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece of the data."""
+        data = self._pending + piece if self._pending else piece
+        self._hand_on(data, self._redactor.unfinished(data))
+
+    def close(self) -> None:
+        """Hand on what was held back: no more data comes."""
+        self._hand_on(self._pending, len(self._pending))
+
+    def _hand_on(self, data: bytes, end: int) -> None:
+        censored, self._reach = _masked(data, self._redactor.spans(data), end, self._reach)
+        self._pending = data[end:]
+        if censored:
+            self._write(censored)
+
+
+def _masked(data: bytes, spans: Sequence[Span], end: int, reach: int = -1) -> tuple[bytes, int]:
+    """Return the data up to `end` with masks in the place of keys: one mask for keys that overlap or touch.
+
+    Up to `reach` the data stand for a key already whose mask was handed on, -1 where none was. How far the last mask
+    reaches past `end` is returned in the same way.
+    """
+    pieces = []
+    for start, stop, mask in spans:
+        if start < end:
+            if start > reach:
+                pieces += [data[max(reach, 0) : start], mask]
+            reach = max(reach, stop)
+    rest = data[max(reach, 0) : end]
+    return b"".join([*pieces, rest]) if pieces else rest, reach - end if reach >= end else -1
+
+
+class _Secret:
+    """One key in all its forms."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        self._mask = b"*" * (len(key) - 2) + key[-2:]
+        digits = key.hex().encode()
+        self._encoded = list(dict.fromkeys([digits, digits.upper(), *_base64_forms(key)]))
+        self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
+        self._escaped_runs = list(dict.fromkeys(b"".join(escape % code for code in self._run) for escape in _ESCAPES))
+        self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
+
+    def spans(self, data: bytes) -> Iterator[Span]:
+        """Yield each place where the key stands in the data."""
+        for form in self._encoded:
+            yield from self._literal_spans(data, form)
+        if self._run in data:
+            yield from self._literal_spans(data, self._key)
+            yield from self._escaped_spans(data, self._run)
+        for needle in self._escaped_runs:
+            yield from self._escaped_spans(data, needle)
+        for end in self._end.finditer(data):
+            if match := self._quotation.search(data, max(0, end.end() - _LONGEST_QUOTATION), end.end()):
+                yield (*match.span(), self._mask)
+
+    def _literal_spans(self, data: bytes, form: bytes) -> Iterator[Span]:
+        place = data.find(form)
+        while place >= 0:
+            yield place, place + len(form), self._mask
+            place = data.find(form, place + 1)
+
+    def _escaped_spans(self, data: bytes, needle: bytes) -> Iterator[Span]:
+        """Yield where the key stands with any of its characters escaped but those of its longest run.
+
+        The letters and digits of this run are the needle: tools escape all letters and digits or none.
+        """
+        place = data.find(needle)
+        while place >= 0:
+            start = max(0, place - self._longest)
+            for reading in _READINGS:
+                plain, places = _unescaped(data[start : place + 2 * self._longest], reading)
+                for first, last, mask in self._literal_spans(plain, self._key):
+                    yield start + places[first], start + places[last], mask
+            place = data.find(needle, place + self._longest)
+
+    @cached_property
+    def _end(self) -> re.Pattern[bytes]:
+        """Finds the key's last three characters: by the last one, which is faster than `find` for so few."""
+        return re.compile(re.escape(self._key[-1:]) + b"(?<=" + re.escape(self._key[-3:]) + b")")
+
+    @cached_property
+    def _quotation(self) -> re.Pattern[bytes]:
+        """Matches the key as a vendor shows it: its beginning, dots, and more of its end than two characters."""
+        ends = b"|".join(re.escape(self._key[-length:]) for length in range(min(12, len(self._key) - 1), 2, -1))
+        return re.compile(self._beginnings + _DOTS + b"(?:" + ends + rb")\Z")
+
+    @cached_property
+    def _half_quotation(self) -> re.Pattern[bytes]:
+        return re.compile(self._beginnings + _HALF_DOTS + b"[" + re.escape(self._key) + rb"]{0,12}\Z")
+
+    @property
+    def _beginnings(self) -> bytes:
+        lengths = range(min(24, len(self._key) - 1), 1, -1)
+        return b"(?:" + b"|".join(re.escape(self._key[:length]) for length in lengths) + b")"
+
+    def unfinished(self, data: bytes) -> int:
+        """Return where the beginning of the key stands that more data may complete; the data's length if none does.
+
+        No form of a key has a line end in it.
+        """
+        start = max(data.rfind(b"\n") + 1, len(data) - self._longest)
+        tail = data[start:]
+        if not tail:
+            return start
+        places = [_beginning_of(form, tail) for form in (self._key, *self._encoded)]
+        half = _HALF_ESCAPED.search(tail)
+        for reading in _READINGS:
+            plain, origins = _unescaped(tail[: half.start()] if half else tail, reading)
+            places.append(origins[_beginning_of(self._key, plain)])
+        if quoted := self._half_quotation.search(tail):
+            places.append(quoted.start())
+        return start + min(places)
+
+    def without_pieces(self, text: str) -> str:
+        """Return the text with the key's end at its beginning, and the key's beginning at its end, censored."""
+        key, mask = self._key.decode(), self._mask.decode()
+        for size in range(len(key) - 1, SHORTEST_PIECE - 1, -1):
+            if text.startswith(key[-size:]):
+                text = mask[-size:] + text[size:]
+            if text.endswith(key[:size]):
+                text = text[:-size] + "*" * size
+        return text
+
+
+def _beginning_of(form: bytes, data: bytes) -> int:
+    """Return where the beginning of the form stands with which the data end; their length where they do not."""
+    place = data.find(form[:1], max(0, len(data) - len(form) + 1))
+    while place >= 0 and not form.startswith(data[place:]):
+        place = data.find(form[:1], place + 1)
+    return place if place >= 0 else len(data)
+
+
+def _base64_forms(key: bytes) -> Iterator[bytes]:
+    """Yield the base64 characters that depend on the key alone, when so many bytes stand before it in its triple.
+
+    The one at each end that depends on a neighbour too stays.
+    """
+    for alignment, first in enumerate((0, 2, 3)):
+        encoded = base64.b64encode(b"\0" * alignment + key).rstrip(b"=")
+        core = encoded[first : len(encoded) - (1 if (alignment + len(key)) % 3 else 0)]
+        yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
+
+
+def _unescaped(data: bytes, reading: re.Pattern[bytes]) -> tuple[bytes, Sequence[int]]:
+    """Return the data with escaped characters as themselves, and where each character, and the end, is in the data."""
+    plain, places, position = bytearray(), list[int](), 0
+    for match in reading.finditer(data):
+        character = bytes.fromhex(match[1].decode()) if match[1] else _NAMES.get(match[2], match[2][:1])
+        plain += data[position : match.start()] + character
+        places += range(position, match.start() + 1)
+        position = match.end()
+    return bytes(plain + data[position:]), [*places, *range(position, len(data) + 1)]
+
+
+def _json_document(value: Any) -> bytes:
+    """Return a JSON document that a person can read.
+
+    Python reads `NaN` and `1e999` in an API's reply, but JSON (RFC 8259) has no such numbers: they become texts.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, default=_members)
+    except ValueError:
+        finite = json.loads(json.dumps(value, default=_members), parse_constant=str)
+        text = json.dumps(finite, ensure_ascii=False, indent=2)
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _members(value: Any) -> dict[str, Any]:
+    """Return the members of a dataclass."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -1,0 +1,358 @@
+"""The run's log: one folder per run under agent-config/logs, with the numbered files and run.json.
+
+The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Every byte passes the Redactor on its way
+to a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from code_commit.changes import RejectedResponseError, VerifiedChanges
+from code_commit.diff import FileEdit, diff_files, edits_of
+from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
+from code_commit.exchange import Prompt, RequestBody, Response
+from code_commit.files import replacing, write_all
+from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.redaction import Redactor
+from code_commit.run_record import (
+    Attempt,
+    BuildResult,
+    Command,
+    Event,
+    RunListener,
+    RunRecord,
+    Status,
+    sum_attempts,
+    utc_timestamp,
+)
+from code_commit.settings import Settings
+from code_commit.terminal import shown
+from code_commit.version import __version__
+
+
+def open_run_log(
+    project: Project, command: Command, settings: Settings, redactor: Redactor, listener: RunListener
+) -> "RunLog":
+    """Make the folder of a new run, which no other run shares, and its record. Raises NotSetUpError."""
+    started = datetime.now(UTC)
+    try:
+        project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = _make_folder(project.logs, started.strftime("%Y-%m-%d-%H-%M-%S"))
+    except OSError as error:
+        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}") from error
+    record = RunRecord(
+        version=__version__,
+        run=folder.name,
+        command=command,
+        started=utc_timestamp(started),
+        root=shown(str(project.root)),
+        log_dir=str(folder.relative_to(project.root)),
+        pid=os.getpid(),
+        options=settings._asdict(),
+    )
+    return RunLog(folder, record, redactor, listener)
+
+
+def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> "RunLog":
+    """Go on with the log of a run that was interrupted."""
+    record.status, record.exit_code, record.message, record.finished = "running", None, None, None
+    record.pid = os.getpid()
+    return RunLog(folder, record, redactor, listener)
+
+
+def _make_folder(logs: Path, stem: str) -> Path:
+    """Make the run's folder; a second run within the same second gets a number after the time."""
+    number = 1
+    while True:
+        folder = logs / f"{stem}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            number += 1
+        else:
+            return folder
+
+
+class RunLog:
+    """The log of one run. A context manager: an exception on its way out is recorded as the run's end."""
+
+    def __init__(self, folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> None:
+        self.folder = folder
+        self.record = record
+        self.redactor = redactor
+        self.listener = listener
+        self._started = time.monotonic() - record.totals.seconds
+
+    @property
+    def snapshot(self) -> Path:
+        return self.folder / "snapshot"
+
+    def __enter__(self) -> Self:
+        self.save("started")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or self.record.status != "running":
+            return
+        status: Status = getattr(error, "status", "internal_error")
+        message = str(error)
+        if status == "internal_error":
+            with suppress(LogError):
+                self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
+            message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
+            error.add_note(message)
+        else:
+            error.add_note(f"Log: {self.record.log_dir}")
+        with suppress(LogError):
+            self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
+
+    def attempt(self, number: int) -> "AttemptLog":
+        """Return the log of an attempt: a new one, or in a run that is resumed the recorded one."""
+        if number > len(self.record.attempts):
+            self.record.attempts.append(Attempt(number, "initial" if number == 1 else "repair"))
+        return AttemptLog(self, self.record.attempts[number - 1])
+
+    def add_warning(self, message: str) -> None:
+        """Add a warning to the record, once."""
+        self.add_warnings([message])
+
+    def add_warnings(self, messages: Iterable[str]) -> None:
+        """Add those of the warnings to the record that it does not have."""
+        new = [message for message in dict.fromkeys(messages) if message not in self.record.warnings]
+        if new:
+            self.record.warnings += new
+            self.save("warned")
+
+    def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
+        """Write the end of the run down and return the record."""
+        self.record.status = status
+        self.record.exit_code = exit_code
+        self.record.message = message
+        self.record.finished = utc_timestamp()
+        self.save("finished")
+        return self.record
+
+    def save(self, event: Event) -> None:
+        """Rewrite run.json, then tell the listener what happened."""
+        self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
+        self.write_json("run.json", self.record)
+        self.listener.step(self.record, event)
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one file of the log, redacted."""
+        self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write one file of the log, redacted."""
+        self._write(name, self.redactor.redact(data))
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write one file of the log as JSON, every string in it redacted."""
+        self._write(name, self.redactor.redact_json(value))
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self.folder / name
+        try:
+            with replacing(path) as file:
+                file.write(data)
+        except OSError as error:
+            raise LogError(path, error) from error
+
+    def shown_name(self, name: str) -> str:
+        """Return how the user finds a file of the log from the project's root."""
+        return f"{self.record.log_dir}/{name}"
+
+
+class AttemptLog:
+    """One attempt's numbered files and its part of the record; listens to its exchange with the LLM."""
+
+    def __init__(self, log: RunLog, attempt: Attempt) -> None:
+        self._log = log
+        self._attempt = attempt
+        self._started = time.monotonic()
+        self._responded = self._started
+
+    def asking(self, prompt: Prompt) -> None:
+        self._log.write_text(self._name("query.txt"), prompt.text)
+        self._started = time.monotonic()
+        self._log.save("asking")
+
+    def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
+        """Write the request down. The key is in a header, which is censored first: the body is then searched only."""
+        censored = {header: self._log.redactor.redact_text(value) for header, value in headers.items()}
+        self._log.write_json(self._name("query.json"), {"url": url, "headers": censored, "body": body})
+
+    def job_created(self, job_id: str) -> None:
+        self._attempt.job_id = job_id
+        self._log.save("asking")
+
+    def progressed(self, state: str) -> None:
+        self._log.listener.live(state)
+
+    def retrying(self, reason: str, delay: float) -> None:
+        self._attempt.retries.append(f"{reason}; again in {delay:.1f} s")
+        self._log.save("retrying")
+
+    def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
+        self._attempt.seconds = time.monotonic() - self._started
+        reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
+        milliseconds = round(self._attempt.seconds * 1000)
+        self._log.write_json(self._name("response.json"), {**reply, "totalResponseTime": milliseconds})
+
+    def responded(self, response: Response) -> None:
+        self._log.write_text(self._name("response.txt"), response.text)
+        self._attempt.seconds = time.monotonic() - self._started
+        self._attempt.request_id = response.request_id
+        self._attempt.finish_reason = response.finish_reason
+        self._attempt.incomplete = response.incomplete
+        self._attempt.usage = response.usage
+        self._attempt.cost_usd = response.cost_usd
+        self._responded = time.monotonic()
+        self._log.save("responded")
+
+    def recorded_response(self) -> Response | None:
+        """Return the response that this attempt had before its run was interrupted, None where it had none."""
+        if self._attempt.finish_reason is None:
+            return None
+        text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
+        return Response(text, self._attempt.finish_reason, self._attempt.incomplete)
+
+    def given(self, response: Response) -> None:
+        """Take a response that no LLM was asked for."""
+        self._log.write_text(self._name("response.txt"), response.text)
+        self._responded = time.monotonic()
+
+    def restored(self, edits: Sequence[FileEdit]) -> None:
+        """Take what an undo put back."""
+        self._changed(edits)
+        self.applied()
+
+    def rejected(self, rejection: RejectedResponseError) -> None:
+        self._give_verdict("rejected")
+        self._attempt.rejections = list(rejection.violations)
+        self._attempt.more_rejections = rejection.more
+        self._log.save("rejected")
+
+    def applying(self, changes: VerifiedChanges) -> None:
+        """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
+        self._changed(edits_of(changes))
+        self._log.add_warnings(changes.warnings)
+        self._log.save("applying")
+
+    def applied(self) -> None:
+        """Note that what was about to be applied is in the tree."""
+        self._give_verdict("applied")
+        self._log.save("applied")
+
+    def not_applied(self) -> None:
+        """Note that the tree is as it was."""
+        self._attempt.changes = []
+        self.diff_file.unlink(missing_ok=True)
+
+    def _changed(self, edits: Sequence[FileEdit]) -> None:
+        """Write N-changes.diff and the files' part of the record."""
+        self._attempt.changes, diff = diff_files(edits)
+        self._log.write_bytes(self._name("changes.diff"), diff)
+
+    def build_log(self) -> "BuildLog":
+        """Open N-build.txt; the build's result, when there is one, is set on it."""
+        self._log.save("building")
+        return BuildLog(self._log, self._attempt, self.build_file)
+
+    def _give_verdict(self, verdict: Literal["applied", "rejected"]) -> None:
+        self._attempt.verdict = verdict
+        self._attempt.change_seconds = time.monotonic() - self._responded
+
+    @property
+    def record(self) -> Attempt:
+        return self._attempt
+
+    @property
+    def number(self) -> int:
+        return self._attempt.number
+
+    @property
+    def diff_file(self) -> Path:
+        return self._log.folder / self._name("changes.diff")
+
+    @property
+    def build_file(self) -> Path:
+        return self._log.folder / self._name("build.txt")
+
+    def shown_build_file(self) -> str:
+        return self._log.shown_name(self.build_file.name)
+
+    def _name(self, name: str) -> str:
+        return f"{self._attempt.number}-{name}"
+
+
+class BuildLog:
+    """N-build.txt while the build runs: its output as it comes, redacted, and at last a line that says how it ended.
+
+    Nothing is buffered, so that the file shows what has happened.
+    """
+
+    def __init__(self, log: RunLog, attempt: Attempt, path: Path) -> None:
+        self.result: BuildResult | None = None
+        self._log = log
+        self._attempt = attempt
+        self._path = path
+        self._stream = log.redactor.stream(self._write)
+        self._at_line_start = True
+        try:
+            path.unlink(missing_ok=True)
+            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise LogError(path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if isinstance(error, LogError):
+                self._make_room()
+            else:
+                self._stream.close()
+            ending = self.result.ending if self.result else f"no result, {error or 'it did not run to its end'}"
+            self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
+        finally:
+            os.close(self._file)
+        self._attempt.build = self.result
+        if self.result:
+            self._log.save("built")
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece of the build's output."""
+        self._stream.write(piece)
+
+    def _write(self, piece: bytes) -> None:
+        try:
+            write_all(self._file, piece)
+        except OSError as error:
+            raise LogError(self._path, error) from error
+        self._at_line_start = piece.endswith(b"\n")
+        tail = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
+        self._log.listener.live(tail.decode("utf-8", "replace"))
+
+    def _make_room(self) -> None:
+        """Give the last bytes of a log back that filled the disk, so that the run can write down how it ended."""
+        with suppress(OSError):
+            os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
+        self._at_line_start = False
+
+
+_ROOM_FOR_THE_END = 64 * 1024
+_LIVE_BYTES = 400
+"""Of each piece of output so much is offered to a live display, which shows one line: a longer one begins anew."""
