@@ -1,7 +1,7 @@
 """What changed in files, as a unified diff that `git apply` reads, and as the numbers of run.json.
 
-Lines that stand once in both versions and in the same order hold the versions together (Bram Cohen's patience diff);
-what lies between two of them is compared in turn. `git diff --no-index` would do, but writing both versions for it
+Lines that stand once in both versions, in the same order, hold the versions together (Bram Cohen's patience diff); the
+lines between two of them are compared in turn. `git diff --no-index` would do, but writing both versions for it
 and starting it takes many times as long as this does for the files of a response.
 """
 
@@ -17,7 +17,7 @@ from code_commit.run_record import AppliedChange
 CONTEXT_LINES = 3  # as git diff
 
 MOST_LEVELS = 16
-"""So often what lies between two lines is searched for lines to hold on to; each level takes as long as a file is."""
+"""How often the lines between two that hold are searched for more of them: each search takes time for the whole file."""
 
 Range = tuple[int, int]
 Block = tuple[Range, Range]

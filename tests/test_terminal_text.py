@@ -1,6 +1,6 @@
 import pytest
 
-from code_commit.terminal import settle
+from code_commit.terminal import settle, shown
 
 SETTLED = {
     "plain": (b"a\nb\n", "a\nb\n"),
@@ -16,6 +16,7 @@ SETTLED = {
     "backspaces": (b"abc\b\bX\n", "aXc\n"),
     "broken UTF-8": (b"\xff\xfe x\xc3\n", "\ufffd\ufffd x\ufffd\n"),
     "control characters": (b"a\x00b\x07c\x0c\n", "abc\n"),
+    "8-bit sequences": ("a\x9b31mb\x9d0;title\x9cc\n".encode(), "abc\n"),
     "tabs stay": (b"a\tb\n", "a\tb\n"),
     "no final newline": (b"a\r\x1b[Kb", "b"),
 }
@@ -24,3 +25,8 @@ SETTLED = {
 @pytest.mark.parametrize(("output", "text"), SETTLED.values(), ids=SETTLED)
 def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
     assert settle(output) == text
+
+
+def test_only_what_a_person_can_read_is_printed_as_it_is():
+    assert shown("naïve 日本語 🎉.txt") == "naïve 日本語 🎉.txt"
+    assert shown("a\x1b[2J\n\u202e\ud800\u00a0b") == "a\\x1b[2J\\n\\u202e\\ud800\\xa0b"
