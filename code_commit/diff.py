@@ -17,7 +17,7 @@ from code_commit.run_record import AppliedChange
 CONTEXT_LINES = 3  # as git diff
 
 MOST_LEVELS = 16
-"""How often the lines between two that hold are searched for more of them: each search takes time for the whole file."""
+"""How often the lines between two that hold are searched for more of them; each search takes time for all of them."""
 
 Range = tuple[int, int]
 Block = tuple[Range, Range]
