@@ -121,8 +121,9 @@ def _read_block(found: _Findings, opening: int) -> int:
     path = _canonical(name)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
-    closing, fence = _closing_fence(text, body, carets), quoted("^" * carets)
+    closing = _closing_fence(text, body, carets)
     if closing == len(text):
+        fence = quoted("^" * carets)
         message = f"the block is not closed: put {fence}end on a line of its own after the file's last line"
         found.reject(line, "unclosed", message, path)
         return len(text)
@@ -133,6 +134,7 @@ def _read_block(found: _Findings, opening: int) -> int:
     if word == "delete" and closing == body:
         found.add(FileRemoval(path, line))
         return _skip_end(text, after, carets)
+    fence = quoted("^" * carets)
     message = (
         f"the block of {quoted(path)} (line {line}) holds the line '{fence}{quoted(word)}': close the block with "
         f"{fence}end before it, or, when it belongs to the file, open and close the block with more carets"

@@ -122,13 +122,7 @@ def _new_mode(content: bytes, umask: int) -> int:
 
 
 def read_umask() -> int:
-    """Return the process's umask. Linux tells it; elsewhere it can only be read by setting it."""
-    try:
-        for line in Path("/proc/self/status").read_bytes().split(b"\n"):
-            if line.startswith(b"Umask:"):
-                return int(line.split()[1], 8)
-    except (OSError, ValueError):
-        pass
+    """Return the process's umask, which can only be read by setting it."""
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
