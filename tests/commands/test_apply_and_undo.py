@@ -79,6 +79,18 @@ def test_apply_of_a_rejected_response_ends_with_4(root: Path, run_code_commit: R
     assert tree(root) == before
 
 
+@pytest.mark.parametrize("line", ["^^^a\n", "^^^../a\n^^^end\n", " ^^^a\n", "\n"], ids=ascii)
+def test_what_a_rejection_costs_is_in_proportion_to_the_response(line, root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "apply", "-", stdin=line * (200_000 // len(line)), timeout=60)
+    assert done.returncode == 4
+    assert len(done.stderr) < 2_000
+    (log,) = (root / "agent-config/logs").iterdir()
+    (attempt,) = json.loads((log / "run.json").read_text())["attempts"]
+    assert len(attempt["rejections"]) == (1 if line in ("\n", "^^^../a\n^^^end\n") else 50)
+    assert attempt["more_rejections"] == (0 if len(attempt["rejections"]) == 1 else 200_000 // len(line) - 50)
+    assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 250_000
+
+
 @pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (None, "cannot be read")])
 def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_commit: Run, tmp_path: Path):
     if data:

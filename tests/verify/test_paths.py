@@ -1,7 +1,6 @@
 """The string rules: every path of the table, and arbitrary text."""
 
 import os
-import time
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
@@ -40,10 +39,10 @@ def test_a_name_that_real_projects_use_passes(path):
 
 
 @pytest.mark.parametrize("piece", ["x", ".", "a/", ". ", "\u200b", "[", "~1", "../", "a.", "\u65e5", "'", "con"])
-def test_a_path_of_a_million_characters_is_refused_in_no_time(piece):
-    start = time.process_time()
-    assert find_path_fault(piece * (1_000_000 // len(piece)), LIMITS) is not None
-    assert time.process_time() - start < 5
+def test_of_a_path_of_any_length_nothing_but_the_length_is_looked_at(piece):
+    rule, message = find_path_fault(piece * (1_000_000 // len(piece)), LIMITS)
+    assert rule == "too-long"
+    assert len(message) < 200
 
 
 def test_the_table_is_as_large_as_the_documentation_says(capsys):
