@@ -29,7 +29,7 @@ SETTLED = "settled.json"
 
 
 class DamagedJournalError(ValueError):
-    """The bytes are no journal that this version reads."""
+    """The bytes are not a journal that this version reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Staging:
         except FileNotFoundError:
             return None
         if any(area.rpartition("/")[2] != BESIDE_FOLDER for area in journal.areas):
-            raise DamagedJournalError("it names a staging folder that is none")
+            raise DamagedJournalError("it names something else as a staging folder")
         self.areas = journal.areas
         return journal
 

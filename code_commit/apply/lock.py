@@ -93,7 +93,7 @@ def _open(project: Project) -> int:
         raise NotSetUpError(message) from error
     if not stat.S_ISREG(os.fstat(lock).st_mode):
         os.close(lock)
-        raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is no regular file: remove it")
+        raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is not a regular file: remove it")
     return lock
 
 

@@ -74,7 +74,7 @@ def make_plan(
     ordered = tuple(sorted(writes, key=lambda write: parts(write.path)))
     for write in ordered:
         if not {"", ".", ".."}.isdisjoint(parts(write.path)):
-            raise ApplyError(f"{shown(write.path)} is no path inside of the project; every file is as it was before")
+            raise ApplyError(f"{shown(write.path)} is not a path inside the project; every file is as it was before")
     gone = {write.path for write in ordered if write.new is None}
     arriving = {folder for write in ordered if write.new is not None for folder in folders_above(write.path)}
     arriving |= {folder for path in needed for folder in (path, *folders_above(path))}
@@ -99,7 +99,7 @@ def _is_missing(tree: Tree, path: str, gone: Collection[str]) -> bool:
         return True
     if not stat.S_ISDIR(found.st_mode):
         raise ChangedUnderUsError(
-            f"{shown(path)} is no folder any more, or a link: make it a folder; every file is as it was before"
+            f"{shown(path)} is no longer a folder, or is a link: make it a folder; every file is as it was before"
         )
     return False
 

@@ -127,7 +127,7 @@ def write_layer(snapshot: Path, number: int, content: bytes) -> None:
 def remove_layer(path: Path) -> None:
     """Remove the layer of a transaction that did not come to pass, durably, if it is there."""
     if LAYER_NAME.fullmatch(path.name) is None:
-        raise DamagedJournalError("it names a file of the snapshot that is none")
+        raise DamagedJournalError("it names something else as its file in the snapshot")
     try:
         path.unlink()
     except (FileNotFoundError, NotADirectoryError):

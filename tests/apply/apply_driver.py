@@ -3,7 +3,7 @@
     python apply_driver.py WHAT ROOT     WHAT: apply, recover, restore, hold
     python apply_driver.py serve         fork a child for each such request on stdin; it waits for a line, then acts
 
-The process prints one JSON object: the class and the message of the error that it met, or null. The server prints
+The process prints one JSON object: the class and the message of the error, or null. The server prints
 the child's process id, so that a tracer can be attached, and when it has ended its exit code and that object.
 """
 

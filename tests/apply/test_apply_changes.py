@@ -259,14 +259,14 @@ def test_a_folder_to_be_made_that_is_something_else_now(project: Project, kind: 
     else:
         (project.root / "n").write_bytes(b"")
     before = read_tree(project.root.parent)
-    with pytest.raises(ApplyError, match=r"^n is no folder any more, or a link"):
+    with pytest.raises(ApplyError, match=r"^n is no longer a folder, or is a link"):
         apply_changes(changes, project, project.root / SNAPSHOT)
     assert read_tree(project.root.parent) == before
 
 
 def check_refused(project: Project, changes: VerifiedChanges, path: str) -> None:
     before = read_tree(project.root.parent)
-    with pytest.raises(ChangedUnderUsError, match=f"^({path} changed on disk|src is no folder any more)") as caught:
+    with pytest.raises(ChangedUnderUsError, match=f"^({path} changed on disk|src is no longer a folder)") as caught:
         apply_changes(changes, project, project.root / SNAPSHOT)
     assert caught.value.exit_code == 5
     assert read_tree(project.root.parent) == before

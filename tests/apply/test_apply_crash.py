@@ -1,5 +1,6 @@
 """Killed at every file-changing call of an apply, and of the repair after it: the tree is the old one or the new one."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -274,3 +275,18 @@ def test_a_damaged_journal_is_named_and_nothing_touched(fast_path: Path, driver:
     assert result.exit_code == 5
     assert "journal is damaged: it is not whole" in result.message
     assert read_tree(root) == before
+
+
+def test_the_journal_of_an_older_version_has_a_checksum_and_is_read(
+    fast_path: Path, driver: Driver, trees: tuple[Tree, Tree]
+) -> None:
+    old, _ = trees
+    root = fast_path / "tree"
+    fresh(root)
+    calls = changing(driver.trace(fast_path / "trace", "apply", root))
+    project = fresh(root)
+    kill(driver, next(call for call in calls if "settled.json" in call.text), "apply", root)
+    journal = root / "agent-config/.txn/journal.json"
+    journal.write_text(json.dumps({"sha256": "0" * 64} | json.loads(journal.read_text())))
+    assert "put back 20 of 20 files" in str(recover(project))
+    assert read_tree(root) == old

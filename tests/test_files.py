@@ -1,0 +1,111 @@
+"""Files are opened without following a link or waiting, and are written whole or not at all."""
+
+import os
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from code_commit.files import (
+    NewFiles,
+    NotAFileError,
+    Tree,
+    ending_signals_held,
+    open_regular,
+    read_regular_file,
+    replacing,
+)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+NOT_FILES: dict[str, Callable[[Path], object]] = {
+    "folder": lambda path: path.mkdir(),
+    "FIFO": os.mkfifo,
+    "socket": make_socket,
+    "link to a folder": lambda path: path.symlink_to("."),
+    "link to itself": lambda path: path.symlink_to(path.name),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_FILES)
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "it"
+    NOT_FILES[kind](path)
+    with pytest.raises(NotAFileError):
+        open_regular(path)
+    with pytest.raises(NotAFileError, match="not a regular file"):
+        read_regular_file(path)
+
+
+def test_a_link_to_a_file_is_followed_only_where_that_is_wanted(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content\n")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular_file(tmp_path / "link") == b"content\n"
+    with pytest.raises(NotAFileError):
+        open_regular(tmp_path / "link")
+
+
+def test_a_tree_is_walked_from_its_root_and_through_no_link(tmp_path: Path) -> None:
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    (tmp_path / "a/b/file").write_bytes(b"1")
+    (tmp_path / "link").symlink_to("a")
+    with Tree(tmp_path) as tree:
+        for path in ("a/b/c", "a", "", "a/b"):
+            assert os.path.samestat(os.fstat(tree.folder(path)), (tmp_path / path).stat())
+        with tree.open_file("a/b/file") as file:
+            assert file.readall() == b"1"
+        assert tree.look("a/none/x") is None
+        assert tree.existing_folder("a/b/none/x/y") == "a/b"
+        assert not tree.is_folder("link")
+        for path in ("link/b", "a/../a", "a//b", "/etc"):
+            with pytest.raises(OSError, match=r"symbolic|Not a directory|Invalid"):
+                tree.folder(path)
+
+
+@pytest.mark.parametrize("count", [0, 100], ids=["fsync of each", "syncfs"])
+def test_new_files_are_as_wanted_and_no_descriptor_is_left(tmp_path: Path, count: int) -> None:
+    before = len(list(Path("/dev/fd").iterdir()))
+    folder = os.open(tmp_path, os.O_RDONLY)
+    with NewFiles(count) as new_files:
+        for number in range(150):
+            new_files.write(folder, f"{number}", b"%d" % number, 0o640)
+        new_files.sync()
+        with pytest.raises(FileExistsError):
+            new_files.write(folder, "0", b"")
+    os.close(folder)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+    for number in range(150):
+        assert (tmp_path / f"{number}").read_bytes() == b"%d" % number
+        assert stat.S_IMODE((tmp_path / f"{number}").stat().st_mode) == 0o640
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for content in (b"old", b"new"):
+        with replacing(path, sync=True) as file:
+            file.write(content)
+    with pytest.raises(TypeError), replacing(path) as file:
+        file.writelines([b"half of it, then", "what is not bytes"])
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_waits_until_the_end(number: signal.Signals) -> None:
+    arrived: list[int] = []
+    before = signal.signal(number, lambda received, _: arrived.append(received))
+    try:
+        with ending_signals_held():
+            signal.raise_signal(number)
+            assert not arrived
+        assert arrived == [number]
+    finally:
+        signal.signal(number, before)
