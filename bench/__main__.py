@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import apply, cached_layout, capture, parse, rollup, sandbox, startup, whole_run
+from bench import apply, cached_layout, capture, parse, redaction, rollup, sandbox, startup, whole_run
 from bench.measuring import CommandFailedError
 from bench.plan import PEERS, Bench, Plan, UnavailableError, say
 from bench.rows import Row, Skipped, as_json, as_lines
@@ -22,6 +22,7 @@ BENCHES: dict[str, Bench] = {
     "apply": apply.measure,
     "parse": parse.measure,
     "capture": capture.measure,
+    "redaction": redaction.measure,
     "rollup": rollup.measure,
     "cached_layout": cached_layout.measure,
     "sandbox": sandbox.measure,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,3 +104,12 @@ def in_turns(commands: Mapping[str, Command], rounds: int, *, warm_up: bool = Tr
         for name, command in commands.items():
             costs[name].append(command.run())
     return costs
+
+
+def timed_call(work: Callable[[], object], keep: Callable[[object], None] = lambda _: None) -> Cost:
+    """Call a function of this process. What it returns goes to `keep`, and only then away."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak=0, output="")
+    keep(result)
+    return cost

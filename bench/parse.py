@@ -4,11 +4,10 @@ Responses of 10 and 100 MB of this package's own source, in turns with a copy of
 results stay alive: what is written into memory that was just freed seems ten times faster.
 """
 
-import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from bench.measuring import Command, Cost, in_turns
+from bench.measuring import Command, Cost, in_turns, timed_call
 from bench.plan import Plan
 from bench.projects import make_repository, sources
 from bench.rows import Row, Target, limited, timed
@@ -32,8 +31,8 @@ def measure(plan: Plan) -> Iterator[Row]:
         costs: dict[str, list[Cost]] = {"parse": [], COPY: []}
         results: list[object] = []
         for _ in range(plan.rounds(ROUNDS[size])):
-            costs["parse"].append(_cost(lambda text=text: parse(text), results))
-            costs[COPY].append(_cost(lambda data=data: bytearray(data), results))
+            costs["parse"].append(timed_call(lambda text=text: parse(text), results.append))
+            costs[COPY].append(timed_call(lambda data=data: bytearray(data), results.append))
         what = f"parse of a response of {size} MB"
         yield timed(what, COPY, costs["parse"], costs[COPY], TIME)
         results.clear()
@@ -51,12 +50,6 @@ def _reject_fences(plan: Plan) -> Row:
         command = Command([plan.command, "apply", "--quiet", response], root, exit_code=4, timeout=60)
         costs = in_turns({"ours": command}, FENCES_ROUNDS, warm_up=False)["ours"]
     return limited("reject 50 MB of nothing but fences", f"{FENCES_LIMIT:.0f} s", costs, FENCES_LIMIT)
-
-
-def _cost(work: Callable[[], object], results: list[object]) -> Cost:
-    wall, cpu = time.perf_counter(), time.process_time()
-    results.append(work())
-    return Cost(time.perf_counter() - wall, time.process_time() - cpu, peak=0, output="")
 
 
 def _peak(text: str) -> int:

@@ -85,7 +85,8 @@ def weighed(what: str, against: str, ours: Sequence[Cost], theirs: Sequence[Cost
 
 def limited(what: str, limit: str, ours: Sequence[Cost], seconds: float) -> Row:
     """Return the row that compares the time of a command with a limit."""
-    return Row(what, limit, [cost.wall for cost in ours], [seconds] * len(ours), target=Target(1.0))
+    walls, cpu = [cost.wall for cost in ours], statistics.median(cost.cpu for cost in ours) / seconds
+    return Row(what, limit, walls, [seconds] * len(ours), target=Target(1.0), cpu_ratio=cpu)
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:

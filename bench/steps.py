@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 KEY = "sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U"
+PIECE = 1 << 18  # bytes that a run reads from a build at a time
 MODELS = (("openai", "gpt-6.2-sol"), ("anthropic", "claude-opus-5-5"), ("gemini", "gemini-4-argon"))
 
 
@@ -77,6 +78,16 @@ def builds(rounds: str) -> None:
             run_build(project, lambda _: None, timeout=60, environment=dict(os.environ), sandbox=sandbox)
             times[mode].append(time.perf_counter() - started)
     print(json.dumps({"times": times, "skipped": skipped}))
+
+
+def redact(data: bytes) -> None:
+    """Censor a build's output as a run does, in pieces."""
+    from code_commit.redaction import Redactor
+
+    stream = Redactor([KEY]).stream(lambda _: None)
+    for start in range(0, len(data), PIECE):
+        stream.write(data[start : start + PIECE])
+    stream.close()
 
 
 def parse(text: str) -> object:
