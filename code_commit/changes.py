@@ -135,7 +135,7 @@ class OriginalFile:
 class VerifiedChange:
     """One change that may be applied: `content` is what the file will hold, byte for byte (None deletes it).
 
-    `mode` is the permission bits that it will have: the original's, or those of the umask, executable behind `#!`.
+    `mode` is the permission bits that it will have: the original's, or those of the umask, executable with `#!`.
     """
 
     change: FileChange

@@ -57,7 +57,7 @@ def test_fences_of_any_length_and_content_full_of_carets():
 
 @given(st.lists(st.sampled_from(["^", "^^", "x", "\n", "y" * 4090, "^" * 4090, "z" * 10]), max_size=12))
 def test_a_fence_is_found_wherever_it_stands(pieces):
-    """Far behind a caret, or near it, or at the end of the stretch that is searched otherwise."""
+    """Far after a caret, or near it, or at the end of the stretch that is searched otherwise."""
     content = "".join(pieces).replace("\n^", "\n ^").lstrip("^") + "\n"
     assert contents(f"^^^a\n{content}^^^end\n^^^b\n^^^end\n") == {"a": content, "b": ""}
 
@@ -67,7 +67,7 @@ REJECTED = {
     "prose alone": ("I cannot do that.\n", ["no-block"]),
     "unclosed thoughts": ("<think>\nwell", ["no-block"]),
     "unclosed": ("^^^a\nx\n", ["unclosed"]),
-    "cut off behind the path": ("^^^a", ["unclosed"]),
+    "cut off after the path": ("^^^a", ["unclosed"]),
     "cut off inside the end": ("^^^a\nx\n^^^en", ["fence-in-block", "unclosed"]),
     "forgotten end": ("^^^a\nx\n^^^b\ny\n^^^end\n", ["fence-in-block"]),
     "forgotten end before a removal": ("^^^a\nx\n^^^delete\n", ["fence-in-block", "stray-fence"]),
@@ -76,7 +76,7 @@ REJECTED = {
     "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
     "indented": ("^^^a\n^^^end\n  ^^^b\nx\n  ^^^end\n", ["indented-fence", "indented-fence"]),
     "quoted": ("> ^^^b\n> x\n> ^^^end\n", ["indented-fence", "indented-fence"]),
-    "behind a zero-width space": ("\u200b^^^b\nx\n^^^end\n", ["indented-fence", "stray-fence"]),
+    "after a zero-width space": ("\u200b^^^b\nx\n^^^end\n", ["indented-fence", "stray-fence"]),
     "empty path": ("^^^\nx\n^^^end\n", ["empty-path", "stray-fence"]),
     "path of slashes": ("^^^./\nx\n^^^end\n", ["empty-path"]),
     "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),

@@ -42,17 +42,18 @@ def find_near_names(changes: Sequence[VerifiedChange], root: Path) -> Iterator[s
 
     Here both can stand side by side (else it is a violation); a checkout elsewhere loses one of them.
     """
-    listings: dict[Path, dict[str, list[str]]] = {}
+    listings: dict[str, dict[str, list[str]]] = {}
     for path in (change.path for change in changes if change.action == "create"):
-        folder = root
+        folder = ""
         for name in path.split("/"):
-            names = listings[folder] if folder in listings else listings.setdefault(folder, _names_by_key(folder))
-            near = names.get(fold(name), [name])
+            if folder not in listings:
+                listings[folder] = _names_by_key(root / folder)
+            near = listings[folder].get(fold(name), [name])
             if name not in near:
-                other = shown((folder / min(near)).relative_to(root).as_posix())
+                other = shown(folder + min(near))
                 yield f"{shown(path)} and {other} are one name where case or Unicode form does not count: rename one"
                 break
-            folder /= name
+            folder = f"{folder}{name}/"
 
 
 def _names_by_key(folder: Path) -> dict[str, list[str]]:

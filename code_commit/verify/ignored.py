@@ -45,7 +45,7 @@ def remember_ignore_files(project: Project) -> IgnoreFiles:
     Any other one is read, and counts as before the run, when a path below its folder is asked for the first time.
     """
     top, root = _work_tree(project)
-    paths = _ignore_files_above([str(root / "x")])
+    paths = _ignore_files_above([f"{root}x"])
     if project.git is not None:
         answer = ask_git(["ls-files", "-z", "--full-name", "--", ":(top,glob)**/.gitignore"], project.root)
         if answer.returncode != 0:
@@ -54,10 +54,10 @@ def remember_ignore_files(project: Project) -> IgnoreFiles:
     return {path: _read(top / path) for path in paths}
 
 
-def _work_tree(project: Project) -> tuple[Path, Path]:
-    """Return the top of the work tree, which the ignore rules count from, and the project's root as seen from it."""
+def _work_tree(project: Project) -> tuple[Path, str]:
+    """Return the top of the work tree, which the ignore rules count from, and where the root is in it: "" or "a/b/"."""
     top = project.root if project.git is None else project.git.work_tree
-    return top, project.root.relative_to(top)
+    return top, "" if project.root == top else f"{project.root.relative_to(top)}/"
 
 
 def _ignore_files_above(paths: Iterable[str]) -> set[str]:
@@ -80,14 +80,14 @@ def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) 
     if not paths:
         return set()
     top, root = _work_tree(project)
-    now = {path: _read(top / path) for path in _ignore_files_above(str(root / path) for path in paths)}
+    now = {path: _read(top / path) for path in _ignore_files_above(root + path for path in paths)}
     then = {path: before.setdefault(path, content) for path, content in now.items()}
     with _git_dir(project) as git_dir:
         ignored = _check_ignore(paths, git_dir, top, project.root)
         return ignored if then == now else ignored | _check_ignore_before(paths, git_dir, root, then)
 
 
-def _check_ignore_before(paths: Iterable[str], git_dir: Path, root: Path, before: IgnoreFiles) -> set[str]:
+def _check_ignore_before(paths: Iterable[str], git_dir: Path, root: str, before: IgnoreFiles) -> set[str]:
     """Ask over a work tree that holds nothing but copies of the ignore files of before the run."""
     with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
         for path, content in before.items():

@@ -136,7 +136,7 @@ def test_content_in_a_markdown_fence_is_rejected_but_where_it_belongs(project_fo
     verify(project_folder, FileReplacement("a.py", "```python\nx = 1\n"))
 
 
-def test_a_comment_behind_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
+def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
     for path in ("src/a.py (new file)", "a.rs # the parser", "a.c // new", "lib/a.js <- changed", "a.go -- rewritten"):
         assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "unclear-path")]
     for path in ("My file (1).txt", "notes (draft)", "a # b.txt", "Foo - bar.swift", "v1.2 release/a.txt"):

@@ -661,7 +661,7 @@ def test_what_is_mounted_inside_the_tree_is_refused(root, command, path, rule):
 
 
 def mounted_answer(root: Path, command: str, path: str) -> list[tuple[str, str]]:
-    """Return the rules that the path breaks, asked in a mount namespace of its own behind the command."""
+    """Return the rules that the path breaks, asked in a mount namespace of its own after the command."""
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "-m", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("mounts need root, or user namespaces")
