@@ -149,11 +149,9 @@ def test_the_limit_for_lock_files_can_be_set(root: Path, run_code_commit: Run):
 
 SPELLINGS = {
     "plain": KEY,
-    "upper case": KEY.upper(),
     "base64": base64.b64encode(b"ab" + KEY.encode()).decode(),
     "hex": KEY.encode().hex(),
     "URL": "".join(f"%{code:02X}" for code in KEY.encode()),
-    "in two strings": KEY[:9] + '" \\\n  "' + KEY[9:],
     "at the end of a large file": "x = 1\n" * 200_000 + KEY,
 }
 
