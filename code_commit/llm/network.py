@@ -33,7 +33,7 @@ class NetworkLLM:
         self.budget = Budget(choice, settings)
         self._choice = choice
         self._settings = settings
-        censor = Redactor([key.value] if key else []).redact_text
+        censor = Redactor([key.value] if key else []).redact_cut
         self._api = make_api(choice, settings, project, self.base_url)
         self._connection = Connection(self.base_url, make_headers(choice, key, settings), pace or Pace())
         source = key.source if key else ""

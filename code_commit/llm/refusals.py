@@ -100,7 +100,7 @@ def refusal_of(reply: Reply, subject: Subject, pace: Pace) -> LLMError | Passing
     body = unwrapped(reply.body)
     codes = set(_codes(body))
     status = reply.status if reply.status >= 400 else _embedded_status(body, codes)
-    message = error_message(body)
+    message = error_message(body, subject.censor)
     where = f"{subject.host} answered {status}" if reply.status >= 400 else f"{subject.host} answered with an error"
     said = f"{where}: {message}" if message else where
     advice = _lasting_advice(status, codes, message, body, subject)
@@ -116,7 +116,7 @@ def refusal_of(reply: Reply, subject: Subject, pace: Pace) -> LLMError | Passing
 def explain_failure(error: Any, subject: Subject) -> str:
     """Return what a failed job's error says, with advice where repeating does not change it."""
     body = {"error": error}
-    codes, message = set(_codes(body)), error_message(body)
+    codes, message = set(_codes(body)), error_message(body, subject.censor)
     advice = _lasting_advice(_embedded_status(body, codes), codes, message, body, subject)
     return "; ".join(filter(None, (message, advice)))
 
@@ -131,8 +131,11 @@ def has_error(body: Any) -> bool:
     return bool(member(unwrapped(body), "error"))
 
 
-def error_message(body: Any) -> str:
-    """Return what the API says, on one line that a terminal can show: any of the spellings, a page's title for HTML."""
+def error_message(body: Any, censor: Callable[[str], str] = str) -> str:
+    """Return what the API says, on one line that a terminal can show: any of the spellings, a page's title for HTML.
+
+    It is censored before it is shortened.
+    """
     if isinstance(body, str):
         title = re.search(r"(?is)<title>(.*?)</title>", body[:_LONGEST_HEAD])
         text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
@@ -146,7 +149,7 @@ def error_message(body: Any) -> str:
             member(error, "code"),
         )
         text = next((candidate for candidate in candidates if isinstance(candidate, str) and candidate), "")
-    line = " ".join(text[: 4 * LONGEST_MESSAGE].split())
+    line = censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
     return shown(line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + "...")
 
 

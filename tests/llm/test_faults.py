@@ -52,6 +52,7 @@ PER_DAY = {
     "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}],
 }
 ECHO = {"error": {"message": f"Incorrect API key provided: {KEY}. Find yours on our pages.", "code": "invalid_api_key"}}
+LONG_ECHO = {"error": {"message": f"{'x' * 577} provided: {KEY} is not yours", "code": "invalid_api_key"}}
 
 CALL_FAULTS = {
     "drop after accept": Case((Fault("drop"),)),
@@ -117,6 +118,7 @@ CALL_FAULTS = {
     "400 that may be retried": Case(status(400, headers={"x-should-retry": "true"})),
     "401": Case(status(401), "the key from agent-config/test-key.txt is refused", retried=False),
     "401 that quotes the key": Case(status(401, ECHO), r"provided: \*+5e\. Find", retried=False),
+    "401 that quotes the key where it is cut": Case(status(401, LONG_ECHO), r"provided: \*{12}\.\.\.", retried=False),
     "402": Case(status(402), "no money", retried=False),
     "403": Case(status(403), "may not use", retried=False),
     "404": Case(status(404), "check the name in --model", retried=False),
