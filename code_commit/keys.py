@@ -24,6 +24,7 @@ KEY_VARIABLES: Mapping[Provider, str] = {
 }
 
 SHORTEST_KEY = 8
+LONGEST_DUMMY = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,21 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
     return keys
 
 
-def find_secrets(project: Project, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises."""
-    found = [environment.get(variable, "") for variable in KEY_VARIABLES.values()]
-    for provider in KEY_VARIABLES:
+def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, base_url: str = "") -> list[str]:
+    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises.
+
+    A short key for a chat server on this machine, as `base_url` says, is a dummy such as `lm-studio`: it is a word.
+    """
+    has_dummy = re.match(r"(?i)https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)", base_url)
+    secrets = []
+    for provider, variable in KEY_VARIABLES.items():
+        found = [environment.get(variable, "")]
         with suppress(OSError):
             content = read_regular_file(project.agent_config / f"{provider}-key.txt")
             found.append(content.decode("utf-8-sig", "replace"))
-    lines = [line.strip() for text in found for line in text.splitlines()]
-    return [line for line in lines if len(line) >= SHORTEST_KEY]
+        shortest = LONGEST_DUMMY + 1 if provider == "chat" and has_dummy else SHORTEST_KEY
+        secrets += [line.strip() for text in found for line in text.splitlines() if len(line.strip()) >= shortest]
+    return secrets
 
 
 def require_key(

@@ -59,7 +59,7 @@ class Check:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Findings:
     """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
 
@@ -107,7 +107,7 @@ def inspect_project(
     query = findings.ask("query.txt", lambda: read_query(project), _size)
     codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
     findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment))
-    settings = findings.ask("settings", lambda: load_settings(project, options, environment))
+    settings = _load_settings(findings, project, options, environment)
     keys = findings.ask("keys", lambda: load_keys(project, environment), _name_keys) or {}
     choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
     key, base_url, sandbox, task = None, None, None, None
@@ -135,7 +135,7 @@ def inspect_project(
 def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> ReadyTree:
     """Return what a change of the tree needs, with or without a build. Raises NotSetUpError with every problem."""
     findings = _check_ignored(project, os.environ)
-    settings = findings.ask("settings", lambda: load_settings(project, options))
+    settings = _load_settings(findings, project, options, os.environ)
     keys = findings.ask("keys", lambda: load_keys(project)) or {}
     sandbox = None
     if build:
@@ -161,6 +161,16 @@ def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings
     note = "" if project.git else "no repository"
     findings.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
     return findings
+
+
+def _load_settings(
+    findings: Findings, project: Project, options: Mapping[str, Any], environment: Mapping[str, str]
+) -> Settings | None:
+    """Load the settings; they tell a chat key from a dummy, which no prompt or file is refused for."""
+    settings = findings.ask("settings", lambda: load_settings(project, options, environment))
+    if settings and settings.base_url:
+        findings.redactor = Redactor(find_secrets(project, environment, settings.base_url))
+    return settings
 
 
 def _check_gitignore(project: Project) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
+from code_commit.keys import CHAT_KEY_VARIABLE, ApiKey, find_secrets, load_keys, require_key
 from code_commit.model_choice import choose_model
 from code_commit.project import Project
 from code_commit.settings import Price, Settings, load_settings
@@ -250,3 +250,19 @@ def test_whatever_may_be_a_key_is_found_to_be_censored(project):
     write_key(project, b"unfit but long enough\nsecond line of it\n", 0o666)
     found = find_secrets(project, {"GEMINI_API_KEY": "also not fit", "OTHER": "x"})
     assert sorted(found) == ["also not fit", "second line of it", "unfit but long enough"]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "key", "is_secret"),
+    [
+        ("http://localhost:1234/v1", "lm-studio", False),
+        ("http://127.0.0.1:11434", "lm-studio", False),
+        ("http://[::1]/v1", "fifteen-letters", False),
+        ("http://localhost:1234/v1", "sixteen--letters", True),
+        ("https://localhost.example.org/v1", "lm-studio", True),
+        ("", "lm-studio", True),
+    ],
+)
+def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, base_url, key, is_secret):
+    assert find_secrets(project, {CHAT_KEY_VARIABLE: key}, base_url) == [key] * is_secret
+    assert find_secrets(project, {"OPENAI_API_KEY": key}, base_url) == [key]

@@ -60,7 +60,7 @@ def run(options: dict[str, Any]) -> int:
     lock_file_limit = options.pop("lock_file_limit", LOCK_FILE_LIMIT)
     with answering(as_json=wants_json(options)) as project:
         settings = load_settings(project, options)
-        redactor = Redactor(find_secrets(project))
+        redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
         progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
         _repair_interrupted_apply(project, progress)
         rollup = Rollup()
