@@ -64,20 +64,19 @@ def is_locked(project: Project) -> int | None:
 
 
 def _take(project: Project) -> int:
+    lock = _open(project)
     for _ in range(TRIES):
-        lock = _open(project)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_current(lock, project):
-                return lock
         except BlockingIOError:
-            pass
+            time.sleep(PAUSE)
         except OSError as error:
             os.close(lock)
             message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be locked: {error.strerror}; use a file system that has locks"
             raise NotSetUpError(message) from error
-        os.close(lock)
-        time.sleep(PAUSE)
+        else:
+            return lock
+    os.close(lock)
     holder = is_locked(project)
     name = f"process {holder}" if holder else "another process"
     raise NotSetUpError(f"{name} runs code-commit in this tree: wait until it has ended, or end it")
@@ -95,14 +94,6 @@ def _open(project: Project) -> int:
         os.close(lock)
         raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is not a regular file: remove it")
     return lock
-
-
-def _is_current(lock: int, project: Project) -> bool:
-    """Tell whether the locked file is still the one that the next process will open."""
-    try:
-        return os.path.samestat(os.fstat(lock), os.lstat(project.agent_config / LOCK_NAME))
-    except FileNotFoundError:
-        return False
 
 
 def _holder(lock: int) -> int:
