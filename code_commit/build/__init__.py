@@ -1,26 +1,19 @@
 """Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
 
-import dataclasses
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from code_commit.build.command import build_command
-from code_commit.build.environment import build_environment
-from code_commit.build.fingerprints import NOT_PUT_BACK, Fingerprints
-from code_commit.build.hardening import harden_process
-from code_commit.build.kept import FOLDER_NAME, Kept
-from code_commit.build.launch import Launch
+from code_commit.build.command import build_command, build_environment, harden_process
+from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved
+from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
-from code_commit.build.signals import DeferredSignals
-from code_commit.build.supervise import Ending, supervise
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.protected import never_removed, protected_from_build
 from code_commit.run_record import BuildResult
 from code_commit.terminal import shown
 
-__all__ = ["Sandbox", "build_environment", "choose_sandbox", "harden_process", "run_build"]
+__all__ = ["Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process", "run_build"]
 
 
 def run_build(  # noqa: PLR0913 - the two that have no default stand by position, the others by name
@@ -40,32 +33,29 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     """
     argv = build_command(project, environment, warn)
     protected = protected_from_build(project)
-    order = Launch(argv, environment, project.root)
-    if sandbox is not None:
-        order = _boxed(order, sandbox, project, protected)
-    kept = Kept(project.root, project.agent_config / FOLDER_NAME)
-    with DeferredSignals() as signals, _remember(project, protected, sandbox) as before:
+
+    def start() -> Started:
         try:
-            ending = supervise(order, write, timeout, signals)
+            if sandbox is not None:
+                return sandbox.start(argv, environment, project, protected)
+            process = start_process(argv, environment, project.root)
+            return Started(process, group=process.pid)
+        except OSError as error:
+            program = "bwrap" if sandbox else BUILD_SCRIPT
+            raise BuildError(f"{program} cannot be started: {error.strerror}") from error
+
+    before = _remember(project, protected, sandbox)
+    saved = Saved(project.root, project.agent_config / FOLDER_NAME)
+    with DeferredSignals() as signals:
+        try:
+            ending = supervise(start, write, timeout, signals)
         except BaseException:
-            if damages := before.put_back(kept):
-                warn(_explain(damages, project, kept))
+            if damages := before.put_back(saved):
+                warn(_explain(damages, project, saved))
             raise
-        if damages := before.put_back(kept):
-            raise BuildError(_explain(damages, project, kept))
-    return _result(ending, sandbox)
-
-
-def _boxed(order: Launch, sandbox: Sandbox, project: Project, protected: Sequence[Path]) -> Launch:
-    """Put the order into the sandbox."""
-    options = sandbox.options(project, protected, order.environment)
-    return dataclasses.replace(
-        order,
-        argv=(sandbox.program, *options, "--", *order.argv),
-        boxed=True,
-        keeps_monitor=sandbox.mode == "strict",
-        namespace=sandbox.namespace,
-    )
+        if damages := before.put_back(saved):
+            raise BuildError(_explain(damages, project, saved))
+    return _result(ending)
 
 
 def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | None) -> Fingerprints:
@@ -73,16 +63,15 @@ def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | No
     shells = [project.git.git_dir] if project.git else []
     own = [] if sandbox else [project.logs, project.agent_config / FOLDER_NAME]
     agent_config = [] if sandbox else [project.agent_config]
-    return Fingerprints(
-        [*shells, *agent_config, *own, *protected], shells=[*shells, *own], lasting=never_removed(project)
-    )
+    paths = [*shells, *agent_config, *own, *protected]
+    return Fingerprints(paths, shells=[*shells, *own], never_removed=never_removed(project))
 
 
-def _explain(damages: Mapping[Path, str], project: Project, kept: Kept) -> str:
+def _explain(damages: Mapping[Path, str], project: Project, saved: Saved) -> str:
     listing = ", ".join(f"{_shown(path, project)} ({damage})" for path, damage in damages.items())
     is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
     undone = "it was put back" if is_whole else "not all of it could be put back"
-    where = f"; what was there is kept in {_shown(kept.folder, project)}" if kept.folder else ""
+    where = f"; what was there is kept in {_shown(saved.folder, project)}" if saved.folder else ""
     return f"the build changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
 
 
@@ -90,24 +79,17 @@ def _shown(path: Path, project: Project) -> str:
     return shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))
 
 
-def _result(ending: Ending, sandbox: Sandbox | None) -> BuildResult:
+def _result(ending: Ending) -> BuildResult:
     """Tell a build that failed from one that never was."""
-    word, _, number = ending.answer.partition(" ")
     if ending.timed_out:
         return BuildResult(None, None, True, ending.seconds, ending.output_bytes)
-    said = ending.head.decode("utf-8", "replace").strip()
-    if word == "failed":
-        program = "bwrap" if sandbox else BUILD_SCRIPT
-        raise BuildError(f"{program} cannot be started: {os.strerror(int(number))}")
-    if word == "unboxed":
-        raise BuildError(f"the sandbox cannot be set up: {shown(said)}; mend it, or use --sandbox off")
-    if sandbox and number == "1" and said.startswith("bwrap: execvp"):
-        raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {shown(said)}")
-    if word == "lost":
-        why = os.strerror(int(number))
-        raise BuildError(f"the process that watches {BUILD_SCRIPT} could not go on, how it ended is not known: {why}")
-    if word != "ended":
-        raise BuildError(f"{BUILD_SCRIPT} killed the process that watches it: how it ended is not known")
-    code = int(number)
+    code = ending.returncode or 0
+    if not ending.was_executed:
+        said = shown(ending.head.decode("utf-8", "replace").strip())
+        if code < 0:
+            raise BuildError(f"{BUILD_SCRIPT} killed the bubblewrap around it: how it ended is not known")
+        if said.startswith("bwrap: execvp"):
+            raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {said}")
+        raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use --sandbox off")
     exit_code, signal = (code, None) if code >= 0 else (None, -code)
     return BuildResult(exit_code, signal, False, ending.seconds, ending.output_bytes)

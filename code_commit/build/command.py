@@ -1,20 +1,31 @@
-"""How build.sh is started: what the kernel would do with it, asked before it is done, so that no LLM is blamed for it.
+"""How build.sh is started: by which words, in which environment, and without a way to what the tool knows.
 
-Everything that keeps build.sh itself from starting ends in BuildError; what fails inside it is the build's own result.
+What the kernel would do with build.sh is asked before it is done: everything that keeps it from starting ends in
+BuildError, so that no LLM is blamed for it. What fails inside it is the build's own result.
 """
 
+import contextlib
 import os
+import resource
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from code_commit.build.descendants import prctl
 from code_commit.errors import BuildError
+from code_commit.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
 from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.settings import ENVIRONMENT_PREFIX
 from code_commit.terminal import shown
 
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
+
+ATTEMPT_VARIABLE = "CODE_COMMIT_ATTEMPT"
+RUN_VARIABLE = "CODE_COMMIT_RUN"
+
+SET_DUMPABLE = 4  # PR_SET_DUMPABLE of <linux/prctl.h>
 
 PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
 """Asked here, because bwrap's execvp(3) would hand anything else that is binary to a shell."""
@@ -97,3 +108,34 @@ def _program_of_env(argument: str) -> str | None:
         words = [words[0][2:], *words[1:]]
     words = [word for word in words if "=" not in word]
     return words[0] if words and not words[0].startswith("-") else None
+
+
+def build_environment(
+    environment: Mapping[str, str], keys: Collection[ApiKey], attempt: int, run: str
+) -> dict[str, str]:
+    """Return `environment` without the API keys and the tool's settings, and with the attempt and the run named.
+
+    A variable goes when it is one that holds a key by name, whether or not the key is used, when its value
+    contains a key, whatever its name, and when its name itself contains one.
+    """
+    secrets = [key.value for key in keys if key.value]
+    secrets += [environment[name] for name in KEY_VARIABLES.values() if len(environment.get(name, "")) >= SHORTEST_KEY]
+    cleaned = {
+        name: value
+        for name, value in environment.items()
+        if name not in KEY_VARIABLES.values()
+        and not name.startswith(ENVIRONMENT_PREFIX)
+        and not any(secret in value or secret in name for secret in secrets)
+    }
+    return cleaned | {ATTEMPT_VARIABLE: str(attempt), RUN_VARIABLE: run}
+
+
+def harden_process() -> None:
+    """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file.
+
+    What the tool holds in its memory, the API key above all, is no other process's of the same user. Only the soft
+    core limit goes: a build may raise it again.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    prctl(SET_DUMPABLE, 0)

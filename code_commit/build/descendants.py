@@ -1,110 +1,188 @@
-"""The descendants of a process, also those that began a session of their own, and how they are ended."""
+"""The processes that descend from a build: found, adopted when their parent ends, reaped, and ended with the build.
+
+Linux hands us the orphans among our descendants (a subreaper, prctl(2)), so that none gets away by forking twice or by
+setsid(2). They are reaped as soon as they have ended, as process 1 does it: a build may wait until a process is gone.
+Elsewhere orphans go to process 1.
+"""
 
 import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Collection, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER and its question of <linux/prctl.h>
-GET_CHILD_SUBREAPER = 37
+SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
 HOLDING_ROUNDS = 100
-KILL_PAUSE = 0.01  # seconds between two rounds of SIGKILL
-UNKILLABLE_AFTER = 5.0  # seconds of SIGKILL after which a process is stuck in the kernel, or not ours to kill
 
 
-def adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that is set
-    """Make this process the parent of its orphaned descendants, or stop that; return how it was before.
+class Running(Protocol):
+    """A build that was started."""
 
-    Linux only (prctl(2)); elsewhere orphans go to process 1 and nothing happens.
+    @property
+    def pid(self) -> int:
+        """The process that it runs as."""
+
+
+T = TypeVar("T", bound=Running)
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A living process; `group` is its process group, `program` the name of what it runs."""
+
+    pid: int
+    parent: int
+    group: int
+    program: str
+
+
+class Orphans:
+    """The orphans that this process adopts while builds run, told apart from the children that it started itself.
+
+    The kernel makes them children of the main thread. Never taken for one: what was a child before, what is of our own
+    session (an orphan of a build cannot be), and a build itself. Several builds may run at once, in threads.
     """
-    if sys.platform != "linux":
-        return False
-    import ctypes
 
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    before = ctypes.c_int(0)
-    prctl(GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
-    prctl(SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
-    return bool(before.value)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._builds: set[int] = set()
+        self._strangers: set[int] = set()
+        self._left: set[int] = set()
+
+    def start(self, start: Callable[[], T]) -> T:
+        """Start a build, and adopt orphans from now on until `release`."""
+        with self._lock:
+            if not self._builds:
+                children = _children()
+                self._left &= children
+                self._strangers = children - self._left
+                _adopt_orphans(True)
+            try:
+                build = start()
+                self._builds.add(build.pid)
+            finally:
+                if not self._builds:
+                    _adopt_orphans(False)
+            return build
+
+    def release(self, build: int) -> None:
+        """Let what a build has left running live on; while it is our child it is reaped, but ended no more."""
+        self.reap()
+        with self._lock:
+            self._left |= self._adopted()
+            self._builds.discard(build)
+            if not self._builds:
+                _adopt_orphans(False)
+
+    def reap(self) -> None:
+        """Take the exit status of the adopted processes that have ended, and of no other child."""
+        with self._lock:
+            for pid in self._adopted():
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
+    def tree(self, build: int | None) -> list[Process]:
+        """Return the living processes of a build, parents first: itself, if it has not ended, and its descendants."""
+        with self._lock:
+            roots = {build} if build else set()
+            roots |= self._adopted() - self._left
+        if not roots:
+            return []
+        listing = list(_processes())
+        children: dict[int, list[Process]] = {}
+        for process in listing:
+            children.setdefault(process.parent, []).append(process)
+        found = {process.pid: process for process in listing if process.pid in roots}
+        unseen = list(found.values())
+        for process in unseen:  # grows while it is walked
+            new = [child for child in children.get(process.pid, ()) if child.pid not in found]
+            found |= {child.pid: child for child in new}
+            unseen += new
+        return unseen
+
+    def _adopted(self) -> set[int]:
+        own = os.getsid(0)
+        return {pid for pid in _children() - self._strangers - self._builds if _session(pid) not in {own, None}}
 
 
-def find_descendants(root: int, besides: Collection[int] = (), *, with_ended: bool = False) -> list[int]:
-    """Return the living descendants of a process, parents first; `besides` are left out with all that is below them.
-
-    `with_ended` adds those that have ended and wait for their parent to take notice.
-    """
-    children: dict[int, list[int]] = {}
-    for pid, parent in _parents(with_ended):
-        children.setdefault(parent, []).append(pid)
-    found = [root]
-    met = {root, *besides}  # a pid may come twice when it is used again while we look
-    for pid in found:  # grows while it is walked
-        new = [child for child in children.get(pid, ()) if child not in met]
-        met.update(new)
-        found += new
-    return found[1:]
+ORPHANS = Orphans()
+"""Of this process: the kernel keeps one list of children, and so do we."""
 
 
-def has_no_child_but(pid: int) -> bool:
-    """Tell at the cost of one small file that this process has no other child; False where that is not known.
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process (prctl(2)). Linux only; elsewhere nothing happens."""
+    if sys.platform == "linux":
+        import ctypes
 
-    As its orphaned descendants become its children (`adopt_orphans`), it has no other descendant then either.
-    Needs a Linux kernel with CONFIG_PROC_CHILDREN, and a process of one thread.
-    """
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _adopt_orphans(wanted: bool) -> None:  # noqa: FBT001 - it is the value that is set
+    prctl(SET_CHILD_SUBREAPER, int(wanted))
+
+
+def _children() -> set[int]:
+    """Return the children of the main thread. Needs a Linux kernel with CONFIG_PROC_CHILDREN, as distributions have."""
     try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123 - no path is wanted
-            return file.read().split() == [b"%d" % pid]
+        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:  # noqa: PTH123 - often, and quickly
+            return set(map(int, file.read().split()))
     except OSError:
-        return False
+        return set()
 
 
-def _parents(with_ended: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - it is handed on
-    """Yield (process, parent) of every process."""
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _processes() -> Iterator[Process]:
     if sys.platform != "linux":
-        yield from _parents_by_ps(with_ended)
+        yield from _processes_by_ps()
         return
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - hundreds of names, no paths wanted
-        with contextlib.suppress(OSError):
-            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY)
-            try:
-                line = os.read(descriptor, 512)
-            finally:
-                os.close(descriptor)
-            state, parent = line[line.rindex(b")") + 2 :].split()[:2]
-            if with_ended or state not in (b"Z", b"X"):
-                yield int(name), int(parent)
+        try:
+            with open(f"/proc/{name}/stat", "rb", buffering=0) as file:  # noqa: PTH123 - the same
+                line = file.read(512)
+        except OSError:
+            continue
+        begin, end = line.index(b"("), line.rindex(b")")
+        state, parent, group = line[end + 2 :].split(maxsplit=3)[:3]
+        if state not in (b"Z", b"X"):
+            yield Process(int(name), int(parent), int(group), os.fsdecode(line[begin + 1 : end]))
 
 
-def _parents_by_ps(with_ended: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - the same
+def _processes_by_ps() -> Iterator[Process]:
     """The same where there is no /proc; the output's form is that of POSIX."""
-    listing = subprocess.run(
-        ["ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "state="], capture_output=True, check=False
-    ).stdout
+    columns = [word for column in ("pid", "ppid", "pgid", "state", "comm") for word in ("-o", f"{column}=")]
+    listing = subprocess.run(["ps", "-A", *columns], capture_output=True, check=False).stdout
     for line in listing.splitlines():
-        pid, parent, state = line.split()[:3]
-        if with_ended or not state.startswith(b"Z"):
-            yield int(pid), int(parent)
+        pid, parent, group, state, *program = os.fsdecode(line).split(maxsplit=4)
+        if not state.startswith("Z"):
+            yield Process(int(pid), int(parent), int(group), os.path.basename("".join(program)))  # noqa: PTH119
 
 
-def send(number: int, pids: Collection[int]) -> None:
-    """Send a signal to each of the processes; those that have gone meanwhile, or are not ours, are passed over."""
+def send(number: int, pids: Iterable[int]) -> None:
+    """Send a signal to each of the processes; those that are gone, or not ours, are passed over."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
 
 
-def ask_to_end(root: int, besides: Collection[int] = ()) -> None:
-    """Send SIGTERM to the descendants of a process, once to each, and wake up those that are stopped.
+def ask_to_end(tree: Callable[[], Iterable[Process]]) -> None:
+    """Send SIGTERM once to each process of the tree, and wake up those that are stopped.
 
-    They are held first, until no new one appears: what forks without end would forever be ahead of the signal. What
+    They are held first, until no new one appears: what forks without end would always be ahead of the signal. What
     they start afterwards, to clean up, is not meant.
     """
     held: list[int] = []
     for _ in range(HOLDING_ROUNDS):
-        new = [pid for pid in find_descendants(root) if pid not in besides and pid not in held]
+        new = [process.pid for process in tree() if process.pid not in held]
         if not new:
             break
         send(signal.SIGSTOP, new)
@@ -113,46 +191,10 @@ def ask_to_end(root: int, besides: Collection[int] = ()) -> None:
     send(signal.SIGCONT, held)
 
 
-def kill(pids: Collection[int]) -> None:
+def kill(tree: Iterable[Process]) -> None:
     """Send SIGKILL, to whole process groups first: what forks faster than we look is hit at one stroke."""
-    own = os.getpgrp()
-    groups = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            groups.add(os.getpgid(pid))
-    for group in groups - {own}:
+    processes = list(tree)
+    for group in {process.group for process in processes} - {os.getpgrp()}:
         with contextlib.suppress(OSError):
             os.killpg(group, signal.SIGKILL)
-    send(signal.SIGKILL, pids)
-
-
-def kill_descendants(root: int, besides: Collection[int] = ()) -> None:
-    """Send SIGKILL to the descendants of a process until none is left, or what is left cannot be killed."""
-    deadline = time.monotonic() + UNKILLABLE_AFTER
-    while (pids := find_descendants(root, besides, with_ended=True)) and time.monotonic() < deadline:
-        kill(pids)
-        time.sleep(KILL_PAUSE)
-        reap(pids)
-
-
-def reap(pids: Collection[int]) -> None:
-    """Take the exit status of those of the processes that are our children and have ended: no zombie stays."""
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.waitpid(pid, os.WNOHANG)
-
-
-def reap_until_none_is_left() -> None:
-    """Wait for children that have been killed already, and take their exit status."""
-    deadline = time.monotonic() + UNKILLABLE_AFTER
-    with contextlib.suppress(ChildProcessError):
-        while time.monotonic() < deadline:
-            if not os.waitpid(-1, os.WNOHANG)[0]:
-                time.sleep(0.001)
-
-
-def reap_all() -> None:
-    """Take the exit status of every child that has ended."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+    send(signal.SIGKILL, (process.pid for process in processes))

@@ -1,7 +1,7 @@
 """What the protected files were before a build, whether the build changed them, and how they come back.
 
-Contents are kept in memory, large ones in an unnamed file that only this process can reach. An unchanged `stat` counts
-as unchanged content: its ctime cannot be set.
+Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. What stands in
+the place of what comes back is saved, in case it was the user's own edit.
 """
 
 import contextlib
@@ -10,129 +10,49 @@ import itertools
 import os
 import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, Self
 
-from code_commit.build.kept import Kept
+from code_commit.files import FOLDER, open_regular, replacing
 
-IN_MEMORY = 1 << 18  # bytes of one file
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
-
+FOLDER_NAME = "changed-by-build"
 NOT_PUT_BACK = ", and cannot be put back"
-
-Damage = Literal["changed", "removed", "new"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file, folder or link as it was. `content` is None for a folder, a large file and what cannot be read."""
+    """One file, folder or link as it was. `content` is a link's target; None for a folder and what cannot be read."""
 
     status: os.stat_result
-    content: bytes | None = None
-    copy: BinaryIO | None = None
-    target: str | None = None
+    content: bytes | None
 
     @property
-    def kind(self) -> int:
-        return stat.S_IFMT(self.status.st_mode)
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
 
-    def looks_like(self, status: os.stat_result) -> bool:
-        """Tell whether nothing at all has happened to it."""
-        return all(getattr(self.status, field) == getattr(status, field) for field in _COMPARED)
+    def is_unchanged(self, path: Path, now: os.stat_result) -> bool:
+        """Tell whether nothing happened to it, or nothing that counts: its times and its inode may be others."""
+        if _values(self.status, _TOUCHED) == _values(now, _TOUCHED):
+            return True
+        counts = ("st_mode", "st_uid", "st_gid")
+        return _values(self.status, counts) == _values(now, counts) and self.content == _content(path, now)
+
+    def is_this_folder(self, path: Path) -> bool:
+        """Tell whether the very same folder is at the path. A link that took its place may have its inode number."""
+        now = _status(path)
+        names = ("st_dev", "st_ino")
+        return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, names) == _values(self.status, names)
 
 
-_COMPARED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
+_TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
 
 
-class Fingerprints:
-    """The remembered files. Close it to give the copies of large ones free."""
-
-    def __init__(
-        self, paths: Collection[Path], *, shells: Collection[Path] = (), lasting: Collection[Path] = ()
-    ) -> None:
-        """Remember what is at the paths, and below those that are folders.
-
-        Of those that are `shells` too it matters only that they are the same folders still, and of the `lasting` that
-        they are not removed.
-        """
-        self._entries: dict[Path, Entry | None] = {}
-        self._listed: set[Path] = set()
-        self._copies = contextlib.ExitStack()
-        self._shells = frozenset(shells)
-        self._lasting = [path for path in lasting if os.path.lexists(path)]
-        for path in paths:
-            self._remember(path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._copies.close()
-
-    def put_back(self, kept: Kept) -> dict[Path, str]:
-        """Compare, and restore what differs: {path: what the build had done to it}. Folders come before their contents.
-
-        What cannot be restored is told in the text of its path. What is replaced or removed goes to `kept`.
-        """
-        damages: dict[Path, str] = {}
-        for path, entry in self._entries.items():
-            for place, damage in self._damages(path, entry):
-                damages[place] = damage + _restore_or_say(
-                    place, self._entries.get(place), kept, is_shell=place in self._shells
-                )
-        for path in self._lasting:
-            if NOT_PUT_BACK not in damages.get(path.parent, "") and not os.path.lexists(path):
-                damages[path] = f"removed{NOT_PUT_BACK}: no copy of it was made"
-        for path, problem in kept.gather().items():
-            damages[path] = damages.get(path, "changed") + problem
-        return damages
-
-    def _remember(self, path: Path) -> None:
-        if path in self._entries:
-            return
-        entry = self._entries[path] = self._look(path)
-        if path in self._shells:
-            return
-        if entry is not None and entry.kind == stat.S_IFDIR and len(self._entries) < MOST_ENTRIES:
-            self._listed.add(path)
-            for name in _names(path):
-                self._remember(path / name)
-
-    def _look(self, path: Path) -> Entry | None:
-        status = _status(path)
-        if status is None:
-            return None
-        with contextlib.suppress(OSError):
-            if stat.S_ISLNK(status.st_mode):
-                return Entry(status, target=str(path.readlink()))
-            if stat.S_ISREG(status.st_mode):
-                with open(path, "rb", opener=_open_itself) as file:
-                    if status.st_size <= IN_MEMORY:
-                        return Entry(status, content=file.read())
-                    copy = self._copies.enter_context(_unnamed_file(path.parent))
-                    _copy(file, copy)
-                    return Entry(status, copy=copy)
-        return Entry(status)
-
-    def _damages(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, Damage]]:
-        """Yield (path, damage) of one entry, and of what is new in it when it is a folder."""
-        status = _status(path)
-        if status is None or entry is None:
-            if status is not None and not (path in self._shells and stat.S_ISDIR(status.st_mode)):
-                yield path, "new"
-            elif entry is not None:
-                yield path, "removed"
-            return
-        is_another = path in self._shells and not _is_folder(path, entry.status)
-        if is_another or not (entry.looks_like(status) or _is_the_same(path, entry, status)):
-            yield path, "changed"
-        if path in self._listed and stat.S_ISDIR(status.st_mode):
-            for name in _names(path):
-                if path / name not in self._entries:
-                    yield path / name, "new"
+def _values(status: os.stat_result, names: tuple[str, ...]) -> list[int]:
+    return [getattr(status, name) for name in names]
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -142,130 +62,203 @@ def _status(path: Path) -> os.stat_result | None:
         return None
 
 
+def _content(path: Path, status: os.stat_result) -> bytes | None:
+    with contextlib.suppress(OSError):
+        if stat.S_ISLNK(status.st_mode):
+            return os.fsencode(path.readlink())
+        if stat.S_ISREG(status.st_mode):
+            with open_regular(path) as file:
+                return file.readall()
+    return None
+
+
 def _names(folder: Path) -> list[str]:
+    """Return what is in a folder; nothing of where a link leads."""
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - the names are what is compared
+        with _opened(folder) as descriptor:
+            return sorted(os.listdir(descriptor))  # noqa: PTH208 - a descriptor
     except OSError:
         return []
 
 
-def _open_itself(path: str, flags: int) -> int:
-    """Open without following a link and without waiting for the other end of a FIFO."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _unnamed_file(folder: Path) -> BinaryIO:
-    import tempfile
-
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, FOLDER)
     try:
-        return tempfile.TemporaryFile(dir=folder)
-    except OSError:
-        return tempfile.TemporaryFile()
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _copy(source: BinaryIO, target: BinaryIO) -> None:
-    shutil.copyfileobj(source, target, 1 << 20)
-    target.flush()
+class Fingerprints:
+    """The protected files as they were before the build."""
+
+    def __init__(
+        self, paths: Collection[Path], *, shells: Collection[Path] = (), never_removed: Collection[Path] = ()
+    ) -> None:
+        """Remember what is at the paths, and below those that are folders.
+
+        Of those that are `shells` too it matters only that they are the same folders still, and of `never_removed`
+        that they are there.
+        """
+        self._entries: dict[Path, Entry | None] = {}
+        self._listed: set[Path] = set()
+        self._parents: dict[Path, str] = {}
+        self._shells = frozenset(shells)
+        self._never_removed = [path for path in never_removed if os.path.lexists(path)]
+        for path in paths:
+            self._remember(path)
+
+    def put_back(self, saved: "Saved") -> dict[Path, str]:
+        """Compare, and restore what differs: {path: what the build had done to it}. Folders come before their contents.
+
+        What cannot be restored is told in the text of its path. What is replaced or removed is saved.
+        """
+        damages: dict[Path, str] = {}
+        for find in (self._lost, self._new):  # what is new may be the old under another name
+            for path, entry in self._entries.items():
+                for place, damage in find(path, entry):
+                    damages[place] = damage
+                    try:
+                        self._check_parent(place.parent)
+                        _restore(place, self._entries.get(place), saved, is_shell=place in self._shells)
+                    except OSError as error:
+                        damages[place] += f"{NOT_PUT_BACK}: {error.strerror}"
+        for path in self._never_removed:
+            if NOT_PUT_BACK not in damages.get(path.parent, "") and not os.path.lexists(path):
+                damages[path] = f"removed{NOT_PUT_BACK}: no copy of it was made"
+        saved.store()
+        return damages
+
+    def _remember(self, path: Path) -> None:
+        if path in self._entries:
+            return
+        self._parents[path.parent] = os.path.realpath(path.parent)
+        status = _status(path)
+        entry = self._entries[path] = Entry(status, _content(path, status)) if status else None
+        if entry and entry.is_folder and path not in self._shells and len(self._entries) < MOST_ENTRIES:
+            self._listed.add(path)
+            for name in _names(path):
+                self._remember(path / name)
+
+    def _check_parent(self, folder: Path) -> None:
+        """Raise OSError when the path of a folder leads elsewhere than before: nothing there is ours to change."""
+        if os.path.realpath(folder) != self._parents.get(folder, os.path.realpath(folder)):
+            raise OSError(errno.ELOOP, f"{folder} leads elsewhere now")
+
+    def _lost(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, str]]:
+        """Yield the path and what happened to it, where there was something."""
+        now = _status(path)
+        if entry and now is None:
+            yield path, "removed"
+        elif entry and now:
+            is_another = path in self._shells and not entry.is_this_folder(path)
+            if is_another or not entry.is_unchanged(path, now):
+                yield path, "changed"
+
+    def _new(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, str]]:
+        """Yield the path where there was nothing, and what is new in it where it was a folder."""
+        now = _status(path)
+        if entry is None and now and not (path in self._shells and stat.S_ISDIR(now.st_mode)):
+            yield path, "new"
+        for name in _names(path) if path in self._listed else ():
+            if path / name not in self._entries:
+                yield path / name, "new"
 
 
-def _is_the_same(path: Path, entry: Entry, status: os.stat_result) -> bool:
-    """Compare what counts when the times differ: kind, permissions, owner and content."""
-    if any(getattr(entry.status, field) != getattr(status, field) for field in ("st_mode", "st_uid", "st_gid")):
-        return False
-    try:
-        if entry.kind == stat.S_IFREG:
-            with open(path, "rb", opener=_open_itself) as file:
-                return file.read() == entry.content if entry.copy is None else _same_content(file, entry.copy)
-        return entry.target is None or str(path.readlink()) == entry.target
-    except OSError:
-        return False
+class Saved:
+    """What a build changed before the originals return, by its path below the root, in a new folder of agent-config.
 
+    Until `store` it is collected in the root: agent-config itself may have to come back first.
+    """
 
-def _same_content(file: BinaryIO, copy: BinaryIO) -> bool:
-    copy.seek(0)
-    while True:
-        piece = file.read(1 << 20)
-        if piece != copy.read(1 << 20):
-            return False
-        if not piece:
-            return True
+    def __init__(self, root: Path, parent: Path) -> None:
+        self.folder: Path | None = None
+        self._root = root
+        self._parent = parent
 
-
-def _restore_or_say(path: Path, entry: Entry | None, kept: Kept, *, is_shell: bool) -> str:
-    try:
-        _restore(path, entry, kept, is_shell=is_shell)
-    except OSError as error:
-        return f"{NOT_PUT_BACK}: {error.strerror}"
-    return ""
-
-
-def _restore(path: Path, entry: Entry | None, kept: Kept, *, is_shell: bool = False) -> None:
-    """Put an entry back over whatever is in its place now; an entry that was not there goes."""
-    if entry is not None and entry.kind == stat.S_IFDIR and _move_back(path, entry.status, kept):
-        return
-    status = _status(path)
-    if status is not None and (entry is None or stat.S_IFMT(status.st_mode) != entry.kind):
-        kept.take(path)
-        status = None
-    if entry is None:
-        return
-    if entry.kind == stat.S_IFDIR:
-        if is_shell and not _is_folder(path, entry.status):
-            raise OSError(errno.ENOENT, "it was removed with all that was in it, or moved away")
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def take(self, path: Path) -> None:
+        """Take a file or a folder away; a link, a FIFO or a device has no content and just goes. Raises OSError."""
+        status = _status(path)
         if status is None:
-            path.mkdir()
-        _give_rights(path, entry.status)
+            return
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            path.unlink()
+            return
+        if stat.S_ISDIR(status.st_mode):  # rename(2): a folder that gets another parent must be writable
+            with _opened(path) as folder:
+                os.fchmod(folder, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+        shutil.move(path, self._place(path))
+
+    def store(self) -> None:
+        """Move what was taken to where the user is told; where that fails it stays in the root."""
+        if self.folder is None:
+            return
+        with contextlib.suppress(OSError):
+            self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            stamp = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime())
+            names = itertools.chain([stamp], (f"{stamp}-{number}" for number in itertools.count(2)))
+            place = next(self._parent / name for name in names if not os.path.lexists(self._parent / name))
+            self.folder = Path(shutil.move(self.folder, place))
+
+    def _place(self, path: Path) -> Path:
+        """Return a free path for it, with its parent made."""
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix=f".{FOLDER_NAME}-", dir=self._root))
+        relative = path.relative_to(self._root if path.is_relative_to(self._root) else path.anchor)
+        for number in itertools.count():
+            place = (self.folder / f"again-{number}" if number else self.folder) / relative
+            with contextlib.suppress(FileExistsError, NotADirectoryError):  # a file was taken that is a folder here
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if not os.path.lexists(place):
+                    return place
+        raise AssertionError
+
+
+def _restore(path: Path, entry: Entry | None, saved: Saved, *, is_shell: bool) -> None:
+    """Put an entry back over whatever is in its place now; an entry that was not there goes. Raises OSError."""
+    if entry is None:
+        saved.take(path)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{os.getpid()}-{time.monotonic_ns()}.restored")
-    try:
-        _write(fresh, entry)
-        if status is not None:
-            kept.link(path)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
-def _move_back(path: Path, original: os.stat_result, kept: Kept) -> bool:
-    """Look for a folder that was only renamed, and rename it back over what took its place."""
-    if _is_folder(path, original):
-        return False
-    places = itertools.chain([Path(os.path.realpath(path))], path.parent.iterdir() if path.parent.is_dir() else ())
-    moved = next((other for other in places if _is_folder(other, original)), None)
-    if moved is None:
-        return False
-    if _status(path) is not None:
-        kept.take(path)
-    moved.rename(path)
-    _give_rights(path, original)
-    return True
-
-
-def _is_folder(path: Path, original: os.stat_result) -> bool:
-    status = _status(path)
-    return status is not None and (status.st_dev, status.st_ino) == (original.st_dev, original.st_ino)
-
-
-def _write(fresh: Path, entry: Entry) -> None:
-    if entry.target is not None:
-        fresh.symlink_to(entry.target)
-        return
-    if entry.content is None and entry.copy is None:
+    if entry.is_folder:
+        _restore_folder(path, entry, saved, is_shell=is_shell)
+    elif entry.content is None:
         raise OSError(errno.EACCES, "it could not be read before the build")
-    with fresh.open("xb") as file:
-        if entry.copy is not None:
-            entry.copy.seek(0)
-            _copy(entry.copy, file)
+    elif stat.S_ISLNK(entry.status.st_mode):
+        saved.take(path)
+        path.symlink_to(os.fsdecode(entry.content))
+    else:
+        with replacing(path, mode=stat.S_IMODE(entry.status.st_mode), sync=True) as file:
+            file.write(entry.content)
+            _give_back(file.fileno(), entry.status)
+            saved.take(path)
+
+
+def _restore_folder(path: Path, entry: Entry, saved: Saved, *, is_shell: bool) -> None:
+    """Put a folder back: the same one where it was only renamed, else, unless it is a shell, an empty one."""
+    if not entry.is_this_folder(path):
+        neighbours = (path.parent / name for name in _names(path.parent))
+        places = itertools.chain([Path(os.path.realpath(path))], neighbours)
+        moved = next((place for place in places if entry.is_this_folder(place)), None)
+        if moved or not _is_folder(path):
+            saved.take(path)
+        if moved:
+            moved.rename(path)
+        elif is_shell:
+            raise OSError(errno.ENOENT, "it was removed with all that was in it, or moved away")
         else:
-            file.write(entry.content or b"")
-        file.flush()
-        os.fsync(file.fileno())
-    _give_rights(fresh, entry.status)
+            path.mkdir(exist_ok=True)
+    with _opened(path) as folder:
+        os.fchmod(folder, stat.S_IMODE(entry.status.st_mode))
+        _give_back(folder, entry.status)
 
 
-def _give_rights(path: Path, status: os.stat_result) -> None:
+def _is_folder(path: Path) -> bool:
+    status = _status(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
+
+
+def _give_back(file: int, status: os.stat_result) -> None:
     if os.geteuid() == 0:
-        os.chown(path, status.st_uid, status.st_gid)
-    path.chmod(stat.S_IMODE(status.st_mode))
+        os.fchown(file, status.st_uid, status.st_gid)

@@ -5,22 +5,23 @@ also takes the network, the other processes, and the right to write anywhere but
 """
 
 import dataclasses
+import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Literal
 
-from code_commit.build.namespace import make_identity_namespace
+from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build
 from code_commit.settings import Settings
-
-PROBE_TIMEOUT = 20.0  # seconds
 
 CREDENTIALS = (
     ".ssh",
@@ -70,8 +71,48 @@ class Sandbox:
     program: str
     network: bool
     caches: tuple[Path, ...]
-    namespace: int | None
     disables_namespaces: bool
+
+    def start(
+        self, argv: Sequence[str], environment: Mapping[str, str], project: Project, protected: Sequence[Path]
+    ) -> Started:
+        """Start the words in the sandbox. Where that fails bubblewrap says why and ends. Raises OSError.
+
+        Bubblewrap waits at the gate until root's sandbox has its users. It waits there again before it executes the
+        words, and only then closes the gate, which they would inherit otherwise.
+        """
+        status, status_end = _pipe()
+        gate, opener = _pipe()
+        with status_end, gate, opener, open(os.devnull, "wb") as info:  # noqa: PTH123 - a descriptor is wanted
+            words = [self.program, "--json-status-fd", str(status_end.fileno()), "--block-fd", str(gate.fileno())]
+            if os.geteuid() == 0:
+                words += ["--unshare-user", "--userns-block-fd", str(gate.fileno()), "--info-fd", str(info.fileno())]
+            words += [*self.options(project, protected, environment), "--", *argv]
+            passed = [file.fileno() for file in (status_end, gate, info)]
+            try:
+                started = Started(start_process(words, environment, project.root, passed), status=status)
+            except OSError:
+                status.close()
+                raise
+            status_end.close()
+            if said := re.search(rb'"child-pid": (\d+)', status.readline()):
+                self._let_in(started, int(said[1]))
+        return started
+
+    def _let_in(self, started: Started, first: int) -> None:
+        """Give the sandbox, held at its gate, what comes from outside; `first` is the first process in it."""
+        try:
+            if os.geteuid() == 0:
+                _map_users(first)
+                if self.mode == "strict":
+                    _forbid_namespaces(first)
+        except OSError:
+            started.process.kill()
+            started.process.wait()
+            started.close()
+            raise
+        started.group = first if self.mode == "guard" else None
+        started.guardian = _start_guardian(first)
 
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
         """Yield the words for bwrap, without those that say what shall run."""
@@ -86,6 +127,45 @@ class Sandbox:
         if os.geteuid() == 0:
             yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", name)))
         yield from ("--chdir", str(project.root))
+
+
+def _pipe() -> tuple[FileIO, FileIO]:
+    reading, writing = os.pipe()
+    return FileIO(reading), FileIO(writing, "w")
+
+
+def _map_users(pid: int) -> None:
+    """Let every user be in the process's user namespace who he is outside. Root alone can do that. Raises OSError.
+
+    Root's capabilities count in it for files and for changing the user, but not for the processes and the kernel
+    outside: /proc/PID/root of a process of another user, or of one of root's without capabilities as bubblewrap's own,
+    leads around every mount, and cannot be entered from another user namespace (ptrace_may_access of the kernel).
+    """
+    for table in ("uid_map", "gid_map"):
+        ranges = [line.split() for line in Path(f"/proc/self/{table}").read_text("ascii").splitlines()]
+        identity = "".join(f"{first} {first} {count}\n" for first, _, count in ranges)
+        Path(f"/proc/{pid}/{table}").write_text(identity, "ascii")
+
+
+def _forbid_namespaces(pid: int) -> None:
+    """Allow no user namespace below the process's, as bubblewrap's own --disable-userns does. Raises OSError."""
+    script = "echo 0 >/proc/sys/user/max_user_namespaces"
+    words = ["nsenter", f"--user=/proc/{pid}/ns/user", "sh", "-c", script]
+    if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+        raise OSError(errno.EPERM, "further user namespaces cannot be forbidden")
+
+
+def _start_guardian(pid: int) -> subprocess.Popen[bytes]:
+    """Start what kills the process and its group when the tool is gone, be it by SIGKILL: then its input ends.
+
+    Bubblewrap's --die-with-parent would end all in a process namespace as soon as build.sh ends, the `tee` included
+    that has its last output.
+    """
+    script = f"read -r _; kill -KILL {pid} -{pid}"
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, process_group=0
+    )
 
 
 _KERNEL_SETTINGS = tuple(
@@ -179,14 +259,12 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
 
 
 def _plan(mode: Literal["guard", "strict"], program: str, settings: Settings) -> Sandbox:
-    is_root = os.geteuid() == 0
     return Sandbox(
         mode=mode,
         program=program,
         network=settings.sandbox_network,
         caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
-        namespace=make_identity_namespace(nestable=mode == "guard") if is_root else None,
-        disables_namespaces=mode == "strict" and not is_root,
+        disables_namespaces=mode == "strict" and os.geteuid() != 0,
     )
 
 
@@ -201,21 +279,13 @@ _REMEDY = (
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
     true = shutil.which("true") or "/bin/true"
-    words = [sandbox.program, *sandbox.options(project, protected_from_build(project), os.environ), "--", true]
-    if sandbox.namespace is not None:
-        words = ["nsenter", f"--user=/proc/self/fd/{sandbox.namespace}", *words]
     try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            pass_fds=() if sandbox.namespace is None else (sandbox.namespace,),
-            timeout=PROBE_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return f"{sandbox.program} cannot be run: {error}"
-    if done.returncode == 0:
+        started = sandbox.start([true], os.environ, project, protected_from_build(project))
+    except OSError as error:
+        return f"{sandbox.program} cannot be run: {error.strerror}"
+    output, _ = started.process.communicate()
+    started.close()
+    if started.process.returncode == 0:
         return None
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else f"{sandbox.program} ended with exit code {done.returncode}"
+    said = output.decode("utf-8", "replace").strip().splitlines()
+    return said[-1] if said else f"{sandbox.program} ended with exit code {started.process.returncode}"

@@ -104,8 +104,6 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
     harden_process()
     progress.quiet, progress.verbose = ready.settings.quiet, ready.settings.verbose
     with ExitStack() as stack:
-        if ready.sandbox and ready.sandbox.namespace is not None:
-            stack.callback(os.close, ready.sandbox.namespace)  # a supervisor may run many in one process
         stack.enter_context(lock_tree(project))
         log = stack.enter_context(open_log())
         stack.enter_context(progress)

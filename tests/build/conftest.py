@@ -46,8 +46,6 @@ def build(project_folder: Path) -> Build:
         except CodeCommitError as error:
             built.error = error
         built.seconds = time.monotonic() - begun
-        if sandbox and sandbox.namespace is not None:
-            os.close(sandbox.namespace)
         return built
 
     return build_script
@@ -71,5 +69,3 @@ def needs_bwrap(tmp_path_factory: pytest.TempPathFactory) -> None:
     sandbox, line = choose_sandbox("auto", find_project(folder), Settings())
     if sandbox is None:
         pytest.skip(f"bubblewrap does not work here: {line}")
-    if sandbox.namespace is not None:
-        os.close(sandbox.namespace)

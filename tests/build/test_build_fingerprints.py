@@ -9,8 +9,7 @@ import time
 import pytest
 
 from code_commit.build import run_build
-from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints
-from code_commit.build.kept import Kept
+from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints, Saved
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
 
@@ -63,7 +62,7 @@ DAMAGE = {
     "rm -r docs": ["docs/UserSpecification.md (removed)"],
     "echo '#!/bin/sh' > .git/hooks/post-checkout": [".git/hooks/post-checkout (new)"],
     "echo x >> .git/hooks/pre-commit": [".git/hooks/pre-commit (changed)"],
-    "rm -rf .git/hooks; ln -s /tmp .git/hooks": [".git/hooks (changed)", ".git/hooks/pre-commit (removed)"],
+    "rm -rf .git/hooks; ln -s ../../elsewhere .git/hooks": [".git/hooks (changed)", ".git/hooks/pre-commit (removed)"],
     "rm -r .git/hooks": [".git/hooks (removed)", ".git/hooks/pre-commit (removed)"],
     "git config core.fsmonitor ./evil": [".git/config (changed)"],
     "git config core.hooksPath .evil": [".git/config (changed)"],
@@ -89,6 +88,9 @@ DAMAGE = {
 
 @pytest.mark.parametrize("script", DAMAGE)
 def test_what_a_build_changed_is_put_back_and_named(build, full_project, script):
+    elsewhere = full_project.parent / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    (elsewhere / "not ours").touch()
     (full_project / "build.sh").write_text(f"#!/bin/sh\n{script}\n")
     before = tree_of(full_project)
     built = build(None)
@@ -99,7 +101,17 @@ def test_what_a_build_changed_is_put_back_and_named(build, full_project, script)
     assert {name: after.get(name) for name in before} == before
     assert (full_project / "build.sh").read_text() == f"#!/bin/sh\n{script}\n"
     assert os.access(full_project / "build.sh", os.X_OK)
-    assert not list(full_project.rglob("*.restored"))
+    assert not list(full_project.rglob("*.new"))
+    assert [path.name for path in elsewhere.iterdir()] == ["not ours"]
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
+
+
+def test_nothing_is_put_back_to_where_a_link_leads(build, full_project):
+    elsewhere = full_project.parent / "elsewhere"
+    elsewhere.mkdir()
+    error = str(build("#!/bin/sh\nrm -r docs; ln -s ../elsewhere docs\n").error)
+    assert "docs/UserSpecification.md (removed, and cannot be put back" in error
+    assert not list(elsewhere.iterdir())
 
 
 def test_a_repository_that_is_gone_for_good_is_told(build, full_project):
@@ -170,8 +182,8 @@ KEPT = {
     "printf mine > .git/config": {".git/config": "mine"},
     "rm -r agent-config; echo mine > agent-config": {"agent-config": "mine\n"},
     "mv agent-config x; mkdir agent-config; echo mine > agent-config/query.txt; echo mine2 > x/query.txt": {
-        "agent-config/query.txt": "mine2\n",
-        "again-1/agent-config/query.txt": "mine\n",
+        "agent-config/query.txt": "mine\n",
+        "again-1/agent-config/query.txt": "mine2\n",
     },
 }
 
@@ -185,7 +197,7 @@ def test_what_is_replaced_or_removed_is_kept(build, project_folder, script):
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     kept = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
     assert kept == KEPT[script]
-    assert not list(project_folder.rglob("*.replaced"))
+    assert not list(project_folder.glob(".changed-by-build*"))
     assert build("#!/bin/sh\nexit 0\n").error is None
     assert len(list(folder.parent.iterdir())) == 1
 
@@ -296,8 +308,7 @@ def test_folders_beyond_the_limit_are_left_as_they_are(tmp_path):
         (tmp_path / name).mkdir(parents=True)
         for number in range(MOST_ENTRIES):
             (tmp_path / name / str(number)).touch()
-    with Fingerprints([tmp_path]) as before:
-        assert before.put_back(Kept(tmp_path, tmp_path / "kept")) == {}
+    assert Fingerprints([tmp_path]).put_back(Saved(tmp_path, tmp_path / "kept")) == {}
 
 
 def test_unchanged_files_cost_little(full_project):
@@ -305,7 +316,6 @@ def test_unchanged_files_cost_little(full_project):
     best = 1.0
     for _ in range(5):
         begun = time.perf_counter()
-        with Fingerprints(paths) as before:
-            assert before.put_back(Kept(full_project, full_project / "kept")) == {}
+        assert Fingerprints(paths).put_back(Saved(full_project, full_project / "kept")) == {}
         best = min(best, time.perf_counter() - begun)
     assert best < 0.02

@@ -6,7 +6,6 @@ import resource
 import signal
 import stat
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -43,7 +42,7 @@ def test_the_end_of_build_sh_is_reported_as_it_was(build, request, mode, script,
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     built = build(script, mode=mode)
-    if mode == "strict" and signal_number:  # its process namespace reports signals as a shell does
+    if mode != "off" and signal_number:  # bubblewrap reports signals as a shell does
         exit_code, signal_number = 128 + signal_number, None
     assert built.error is None
     assert (built.result.exit_code, built.result.signal) == (exit_code, signal_number)
@@ -257,37 +256,12 @@ def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, tak
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
 @pytest.mark.parametrize("closing", ["<&-", "<&- >&- 2>&-"])
-def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(
-    project_folder, tmp_path, request, mode, closing
-):
+def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(project_folder, request, mode, closing):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     (project_folder / "build.sh").write_text("#!/bin/sh\necho out; echo err >&2\n")
-    code = (
-        "import os, pathlib, sys; from code_commit.build import *; from code_commit.settings import Settings;"
-        "from code_commit.project import find_project; project = find_project(pathlib.Path(sys.argv[1])); pieces = [];"
-        "sandbox, _ = choose_sandbox(sys.argv[2], project, Settings());"
-        "result = run_build(project, pieces.append, timeout=10, environment=dict(os.environ), sandbox=sandbox);"
-        "pathlib.Path(sys.argv[3]).write_bytes(b''.join(pieces) + b'%d' % result.exit_code)"
-    )
-    shell = f'exec "$0" -c "$@" {closing}'
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    words = ["sh", "-c", shell, sys.executable, code, project_folder, mode, tmp_path / "came"]
-    subprocess.run(words, env=environment, check=False, timeout=30)
-    assert (tmp_path / "came").read_text() == "out\nerr\n0"
-
-
-def test_a_keeper_that_gets_no_descriptor_does_not_blame_build_sh(project_folder: Path):
-    """From the fewest descriptors with which a build begins on, the end is told as it was."""
-    (project_folder / "build.sh").write_text("#!/bin/sh\nexit 0\n")
     (project_folder / "agent-config" / "response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
-    command = [*CODE_COMMIT, "apply", "agent-config/response.txt", "--build", "--sandbox", "off"]
-    ends = {}
-    for most in range(10, 24):
-        limited = ["bash", "-c", f'ulimit -n {most}; exec "$@"', "bash", *command]
-        done = subprocess.run(limited, cwd=project_folder, capture_output=True, text=True, check=False)
-        assert "killed the process" not in done.stderr
-        ends[done.returncode] = done.stderr
-    assert "the process that watches build.sh could not go on" in ends[5]
-    assert "Too many open files" in ends[5]
-    assert 0 in ends
+    command = [*CODE_COMMIT, "apply", "agent-config/response.txt", "--build", "--sandbox", mode]
+    subprocess.run(["sh", "-c", f'exec "$@" {closing}', "sh", *command], cwd=project_folder, check=True, timeout=30)
+    (output,) = project_folder.glob("agent-config/logs/*/*-build.txt")
+    assert output.read_text().startswith("out\nerr\n[build.sh: exit code 0")

@@ -112,12 +112,12 @@ def test_a_server_that_the_build_starts_lives_on_in_guard(build, needs_bwrap, pr
 
 
 def project_with_path(project_folder, tmp_path, monkeypatch, programs):
-    """Let nothing be found by PATH but the programs given: {name: script}."""
+    """Let nothing be found by PATH but git and the programs given: {name: script}."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to(shutil.which("git"))
     for name, script in programs.items():
-        (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / name).write_text(script)
         (tmp_path / "bin" / name).chmod(0o755)
-    (tmp_path / "bin").mkdir(exist_ok=True)
     project = find_project(project_folder)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     return project
@@ -162,8 +162,6 @@ def test_off_asks_for_nothing(project_folder, tmp_path, monkeypatch):
 def test_auto_is_guard_where_it_works(project_folder, needs_bwrap):
     sandbox, line = choose_sandbox("auto", find_project(project_folder), Settings())
     assert (sandbox.mode, line) == ("guard", None)
-    if sandbox.namespace is not None:
-        os.close(sandbox.namespace)
 
 
 def test_a_sandbox_that_stops_working_is_an_error_and_no_failed_build(
@@ -172,7 +170,7 @@ def test_a_sandbox_that_stops_working_is_an_error_and_no_failed_build(
     real = shutil.which("bwrap")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "bwrap").write_text(
-        f'#!/bin/sh\ncase " $* " in *" --info-fd "*) echo "bwrap: no more" >&2; exit 1;; esac\nexec {real} "$@"\n'
+        f'#!/bin/sh\ncase " $* " in *" ./build.sh "*) echo "bwrap: no more" >&2; exit 1;; esac\nexec {real} "$@"\n'
     )
     (tmp_path / "bin" / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
@@ -226,5 +224,3 @@ def test_an_odd_project_is_guarded_all_the_same(project_folder, needs_bwrap, mod
     result = run_build(project, pieces.append, timeout=20, environment=dict(os.environ), sandbox=sandbox)
     assert result.exit_code == 0, pieces
     assert b"query.txt" not in b"".join(pieces)
-    if sandbox.namespace is not None:
-        os.close(sandbox.namespace)

@@ -1,0 +1,294 @@
+"""One build from its start to its end: the output as it comes, the timeout, the signals, and what is left behind."""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
+from code_commit.files import ending_signals_held
+
+PIPE_BYTES = 1 << 20  # what the build may be ahead
+CHUNK = 1 << 18  # fits into a processor's cache, where the Redactor reads it several times
+HEAD_BYTES = 4096
+TICK = 0.05  # seconds between two looks at what no signal tells
+GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+UNKILLABLE_AFTER = 5.0  # seconds of SIGKILL after which a process is stuck in the kernel, or not ours to kill
+KILL_PAUSE = 0.01  # seconds between two rounds of SIGKILL
+LINGER = 0.25  # seconds in which the last output may still come, of a `tee` that build.sh did not wait for
+LINGER_BYTES = 16 << 20  # a pipe that is held by what writes without end is given up after so much
+MOST_SETTLING = 0.5  # seconds for what a shell has forked to become the program that it was forked for
+UNSETTLED = {"build.sh", "bash", "nohup"}  # what may be about to become a program that ignores SIGHUP
+HANG_UP_PAUSE = 0.05  # seconds for what does not ignore SIGHUP to end
+
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True)
+class Started:
+    """A build that was started: `process` is build.sh itself, or the bubblewrap around it.
+
+    `group` is build.sh's process group; None in a process namespace, where nothing lives on. `status` is where
+    bubblewrap says what came of it, `guardian` what ends the build where the tool is killed.
+    """
+
+    process: subprocess.Popen[bytes]
+    group: int | None = None
+    status: FileIO | None = None
+    guardian: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def was_executed(self) -> bool:
+        """Tell, when it has ended, whether build.sh was executed: bubblewrap reports the exit code of nothing else."""
+        return self.status is None or b'"exit-code"' in (self.status.read() or b"")
+
+    def close(self) -> None:
+        """Close the pipes and end the guardian."""
+        for stream in (self.process.stdout, self.status):
+            if stream is not None:
+                stream.close()
+        if self.guardian is not None:
+            self.guardian.kill()
+            self.guardian.communicate()
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the build ended: `returncode` is as subprocess numbers it, `head` how its output began."""
+
+    returncode: int | None = None
+    was_executed: bool = True
+    timed_out: bool = False
+    seconds: float = 0.0
+    output_bytes: int = 0
+    head: bytes = b""
+
+
+def start_process(
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path, pass_fds: Collection[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a program without input, in a session of its own, with one pipe for all its output. Raises OSError."""
+    process = subprocess.Popen(
+        argv,
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=pass_fds,
+    )
+    with contextlib.suppress(AttributeError, OSError):  # Linux, and within the user's limit: fewer, larger reads
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)  # type: ignore[arg-type]
+    return process
+
+
+class DeferredSignals:
+    """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
+
+    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Signals that are
+    ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
+    """
+
+    def __init__(self) -> None:
+        self.wake, self._bell = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self._bell, False)
+        self._former_bell = -1
+        self._handlers: dict[int, Any] = {}
+        self._waiting: list[int] = []
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            with ending_signals_held():
+                found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+                self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
+                self._handlers[signal.SIGCHLD] = signal.getsignal(signal.SIGCHLD) or signal.SIG_DFL
+                self._former_bell = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+                for number in self._handlers:
+                    signal.signal(number, _wait)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._handlers:
+                with ending_signals_held():
+                    signal.set_wakeup_fd(self._former_bell)
+                    for number, handler in self._handlers.items():
+                        signal.signal(number, handler)
+            self.deliver()
+        finally:
+            os.close(self.wake)
+            os.close(self._bell)
+
+    def deliver(self) -> None:
+        """Run the handlers of the signals that have arrived, which may raise."""
+        with contextlib.suppress(BlockingIOError):
+            self._waiting += os.read(self.wake, 4096)  # the numbers of the signals
+        while self._waiting:
+            number = self._waiting.pop(0)
+            handler = self._handlers.get(number)
+            if callable(handler):
+                handler(number, None)
+
+
+def _wait(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing yet: the number of the signal stands in the pipe."""
+
+
+def supervise(
+    start: Callable[[], Started], write: Callable[[bytes], object], timeout: float, signals: DeferredSignals
+) -> Ending:
+    """Start a build, hand its output to `write` as it comes, and return how it ended; `timeout` in seconds, 0 for none.
+
+    Whatever raises meanwhile, a signal's handler or `write`, ends the build with all that descends from it and is
+    raised again then.
+    """
+    started = ORPHANS.start(start)
+    try:
+        supervision = Supervision(started, write, signals)
+        supervision.watch(timeout)
+        supervision.finish()
+        return supervision.ending
+    finally:
+        ORPHANS.release(started.pid)
+        started.close()
+
+
+class Supervision:
+    """A running build: what has come of it, and how far its ending has come."""
+
+    def __init__(self, started: Started, write: Callable[[bytes], object], signals: DeferredSignals) -> None:
+        assert started.process.stdout is not None  # noqa: S101 - it is a pipe
+        self.ending = Ending()
+        self._started = started
+        self._signals = signals
+        self._write: Callable[[bytes], object] | None = write
+        self._begun = self._looked = time.monotonic()
+        self._kill_at: float | None = None
+        self._error: BaseException | None = None
+        self._output: int | None = started.process.stdout.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
+        self._poll.register(signals.wake, select.POLLIN)
+        os.set_blocking(self._output, False)
+
+    def watch(self, timeout: float) -> None:
+        """Copy the output and wait: for the end of build.sh, or, once it is told to end, for that of all of it."""
+        while not self._is_over():
+            self._attend(TICK if self._kill_at is None else KILL_PAUSE)
+            if timeout and self._kill_at is None and time.monotonic() >= self._begun + timeout:
+                self.ending.timed_out = True
+                self._end(GRACE)
+        self.ending.seconds = time.monotonic() - self._begun
+        self.ending.returncode = self._started.process.returncode
+        self.ending.was_executed = self._started.was_executed()
+
+    def finish(self) -> None:
+        """Take the last of the output, let go what may live on, end the rest; raise what was raised meanwhile."""
+        until = time.monotonic() + (LINGER if self._kill_at is None else 0)
+        most = self.ending.output_bytes + LINGER_BYTES
+        while self._output is not None and self.ending.output_bytes < most:
+            pause = max(0, until - time.monotonic())
+            if not self._attend(pause) and not pause:
+                break
+        if self._kill_at is None and self.ending.was_executed and self._started.group is not None:
+            self._hang_up(self._started.group)
+        elif self._kill_at is None:
+            self._end(0)
+        while self._kill_at is not None and not self._is_over():
+            self._attend(KILL_PAUSE)
+        if self._error is not None:
+            raise self._error
+
+    def _is_over(self) -> bool:
+        """Tell whether build.sh has ended; one that is told to end is over when nothing of it is left, or killable."""
+        has_ended = self._started.process.poll() is not None
+        if self._kill_at is None:
+            return has_ended
+        tree = self._tree()
+        now = time.monotonic()
+        if now >= self._kill_at:
+            kill(tree)
+        return not tree or now >= self._kill_at + UNKILLABLE_AFTER
+
+    def _tree(self) -> list[Process]:
+        process = self._started.process
+        return ORPHANS.tree(process.pid if process.poll() is None else None)
+
+    def _attend(self, pause: float) -> bool:
+        """Do what there is to do, for which the pause is waited at most; tell whether there was output."""
+        ready: set[int] = set()
+        try:
+            ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
+            if self._output in ready:
+                self._copy()
+            if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
+                self._looked = time.monotonic()
+                ORPHANS.reap()
+                self._signals.deliver()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised again when the build has ended
+            self._note(error)
+        return self._output in ready
+
+    def _copy(self) -> None:
+        """Hand on what the pipe holds, up to one chunk."""
+        assert self._output is not None  # noqa: S101 - it was ready
+        piece = os.read(self._output, CHUNK)
+        if not piece:
+            self._poll.unregister(self._output)
+            self._output = None
+            return
+        self.ending.output_bytes += len(piece)
+        if len(self.ending.head) < HEAD_BYTES:
+            self.ending.head += piece[: HEAD_BYTES - len(self.ending.head)]
+        if self._write is not None:
+            self._write(piece)
+
+    def _note(self, error: BaseException) -> None:
+        """Remember what was raised and end the build for it: the first time with patience, the second without."""
+        self._end(GRACE if self._kill_at is None else 0)
+        self._error = self._error or error
+        if not isinstance(error, KeyboardInterrupt):
+            self._write = None  # the sink is broken; the pipe is emptied all the same, or the build could not end
+
+    def _end(self, grace: float) -> None:
+        """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends when what is in it has."""
+        if grace:
+            bubblewrap = self._started.pid if self._started.status else None
+            ask_to_end(lambda: [process for process in self._tree() if process.pid != bubblewrap])
+        self._kill_at = time.monotonic() + grace
+
+    def _hang_up(self, group: int) -> None:
+        """Do to what is left in build.sh's process group what a terminal does that closes.
+
+        A shell that ends right after `nohup server &` leaves a copy of itself that has yet to become nohup.
+        """
+        until = time.monotonic() + MOST_SETTLING
+        while any(process.program in UNSETTLED for process in self._left_in(group)) and time.monotonic() < until:
+            time.sleep(KILL_PAUSE)
+        if self._left_in(group) or sys.platform != "linux":  # elsewhere no orphan is known
+            with contextlib.suppress(OSError):
+                os.killpg(group, signal.SIGHUP)
+                os.killpg(group, signal.SIGCONT)
+            until = time.monotonic() + HANG_UP_PAUSE
+            while self._left_in(group) and time.monotonic() < until:
+                time.sleep(KILL_PAUSE)
+
+    def _left_in(self, group: int) -> list[Process]:
+        return [process for process in self._tree() if process.group == group]
