@@ -107,8 +107,8 @@ def render(files: Mapping[str, str]) -> str:
 
 def prices() -> Iterator[tuple[str, Sequence[float]]]:
     """Yield each provider's model and the dollars of an input token: plain, written to the cache, read from it."""
-    from code_commit.llm.prices import price_of
-    from code_commit.model_choice import ModelChoice
+    from code_commit.llm.models import price_of
+    from code_commit.llm.vendor import ModelChoice
     from code_commit.settings import Settings
 
     for provider, name in MODELS:

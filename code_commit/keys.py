@@ -1,48 +1,31 @@
 """The API keys: where they are looked for, what makes one fit for use, and what has to be censored."""
 
-import dataclasses
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Literal
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.llm.models import VENDORS
+from code_commit.llm.vendor import ApiKey
 from code_commit.project import AGENT_CONFIG, Project
 
-Provider = Literal["gemini", "openai", "anthropic", "chat", "replay"]
+__all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys", "require_key"]
 
-CHAT_KEY_VARIABLE = "CODE_COMMIT_CHAT_API_KEY"
-
-KEY_VARIABLES: Mapping[Provider, str] = {
-    "gemini": "GEMINI_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "chat": CHAT_KEY_VARIABLE,
-}
+KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8
 LONGEST_DUMMY = 15
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """One API key. Its text appears in no repr; `source` says where it was found."""
-
-    provider: Provider
-    value: str = dataclasses.field(repr=False)
-    source: str
-
-
-def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> dict[Provider, ApiKey]:
+def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, ApiKey]:
     """Return the key of every provider that has one: its file in agent-config, else its environment variable.
 
     A key file that is not fit for use is an error; a variable that is not is left out here and refused by
     `require_key` only when its provider is asked. Raises NotSetUpError.
     """
-    keys: dict[Provider, ApiKey] = {}
+    keys: dict[str, ApiKey] = {}
     for provider, variable in KEY_VARIABLES.items():
         file_key = _read_key_file(project, provider)
         value = file_key if file_key is not None else environment.get(variable, "")
@@ -73,22 +56,22 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
 
 
 def require_key(
-    provider: Provider, keys: Mapping[Provider, ApiKey], environment: Mapping[str, str] = os.environ
+    provider: str, keys: Mapping[str, ApiKey], environment: Mapping[str, str] = os.environ
 ) -> ApiKey | None:
     """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NotSetUpError."""
-    if provider in keys or provider == "replay":
+    variable = VENDORS[provider].key_variable
+    if provider in keys or not variable:
         return keys.get(provider)
-    variable = KEY_VARIABLES[provider]
     if environment.get(variable):
         raise NotSetUpError(f"environment variable {variable} {_key_problem(environment[variable])}")
-    if provider == "chat":
+    if not VENDORS[provider].needs_key:
         return None
     raise NotSetUpError(
         f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
     )
 
 
-def _read_key_file(project: Project, provider: Provider) -> str | None:
+def _read_key_file(project: Project, provider: str) -> str | None:
     path = project.agent_config / f"{provider}-key.txt"
     shown_path = f"{AGENT_CONFIG}/{path.name}"
     try:

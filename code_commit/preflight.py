@@ -16,9 +16,9 @@ from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
 from code_commit.git import ask_git
-from code_commit.keys import ApiKey, Provider, find_secrets, load_keys, require_key
-from code_commit.llm import check_base_url, explain_misfit
-from code_commit.model_choice import ModelChoice, choose_model
+from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
+from code_commit.llm.models import check_base_url, choose_model, explain_misfit
+from code_commit.llm.vendor import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
@@ -34,7 +34,7 @@ class ReadyTree:
     """What a change of the tree needs that no LLM is asked for."""
 
     settings: Settings
-    keys: Mapping[Provider, ApiKey]
+    keys: Mapping[str, ApiKey]
     sandbox: Sandbox | None
     redactor: Redactor
     warnings: Sequence[str]
@@ -223,12 +223,12 @@ _UNWRITTEN = b"build.sh: put your build and test commands here"
 """What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
 
 
-def _name_keys(keys: Mapping[Provider, ApiKey]) -> str:
+def _name_keys(keys: Mapping[str, ApiKey]) -> str:
     return ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
 
 
 def _ask_for_key(
-    findings: Findings, choice: ModelChoice, keys: Mapping[Provider, ApiKey], environment: Mapping[str, str]
+    findings: Findings, choice: ModelChoice, keys: Mapping[str, ApiKey], environment: Mapping[str, str]
 ) -> ApiKey | None:
     return findings.ask(
         "key",

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.keys import CHAT_KEY_VARIABLE, ApiKey, find_secrets, load_keys, require_key
-from code_commit.model_choice import choose_model
+from code_commit.keys import KEY_VARIABLES, ApiKey, find_secrets, load_keys, require_key
+from code_commit.llm.models import choose_model
 from code_commit.project import Project
 from code_commit.settings import Price, Settings, load_settings
 
@@ -264,5 +264,5 @@ def test_whatever_may_be_a_key_is_found_to_be_censored(project):
     ],
 )
 def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, base_url, key, is_secret):
-    assert find_secrets(project, {CHAT_KEY_VARIABLE: key}, base_url) == [key] * is_secret
+    assert find_secrets(project, {KEY_VARIABLES["chat"]: key}, base_url) == [key] * is_secret
     assert find_secrets(project, {"OPENAI_API_KEY": key}, base_url) == [key]

@@ -11,8 +11,8 @@ from typing import Any
 from code_commit.commands.output import answering, print_bytes, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.keys import find_secrets, load_keys
-from code_commit.llm.models import CHARACTERS_PER_TOKEN, context_window, estimate_tokens
-from code_commit.model_choice import choose_model
+from code_commit.llm.models import choose_model, context_window
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor

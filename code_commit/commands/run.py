@@ -14,7 +14,7 @@ from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError
 from code_commit.files import ending_signals_held
 from code_commit.llm import open_llm
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.vendor import ModelChoice
 from code_commit.preflight import Ready, ReadyTree, check_project
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -79,7 +79,7 @@ def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
 
 def load_ahead(choice: ModelChoice) -> None:
     """Load the modules of the later steps on a thread: half of a short run's time, while git and the sandbox answer."""
-    needed = ["code_commit.llm.network"] if choice.provider != "replay" else []
+    needed = ["httpx", "httpcore", "certifi"] if choice.provider != "replay" else []
     threading.Thread(target=_load, args=(needed,)).start()
 
 

@@ -3,61 +3,152 @@
 `open_llm` gives the LLM of a run. Importing this package loads neither httpx nor pydantic.
 """
 
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
-from code_commit.exchange import ExchangeListener, Prompt, Response
-from code_commit.keys import ApiKey
-from code_commit.llm.budget import explain_misfit
-from code_commit.llm.endpoint import check_base_url
-from code_commit.llm.models import context_window, estimate_tokens
-from code_commit.llm.prices import cost_of, price_of
-from code_commit.model_choice import ModelChoice
+from code_commit.errors import LLMError, NotSetUpError
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
+from code_commit.llm.call import Call
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of, whole_characters
+from code_commit.llm.jobs import fetch_job, run_job
+from code_commit.llm.models import VENDORS, Budget, check_base_url, cost_of
+from code_commit.llm.replay import ReplayLLM
+from code_commit.llm.vendor import ApiKey, ModelChoice
 from code_commit.project import Project
+from code_commit.redaction import Redactor
 from code_commit.settings import Settings
-
-__all__ = [
-    "LLM",
-    "Earlier",
-    "check_base_url",
-    "context_window",
-    "cost_of",
-    "estimate_tokens",
-    "explain_misfit",
-    "open_llm",
-    "price_of",
-]
-
-
-class LLM(Protocol):
-    """What a run asks. Use it as a context manager: the end closes its connection."""
-
-    base_url: str
-    """Where the API is; "" for recorded responses."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        """Ask once. Raises LLMError when the LLM could not be asked.
-
-        A response that the API does not call complete comes back with `incomplete` set.
-        """
-
-    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
-        """Wait for the answer of a background job that an earlier run created. Raises LLMError."""
+from code_commit.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a run that is resumed has behind it: the calls that were answered, and what they cost in US dollars."""
+    """What a run that is resumed has done before: the calls that were answered, and their cost in US dollars."""
 
     answered: int = 0
     cost_usd: float = 0.0
+
+
+class NetworkLLM:
+    """Asks an API over HTTP: one client for a whole run, one `Call` for each `complete`."""
+
+    def __init__(
+        self,
+        choice: ModelChoice,
+        key: ApiKey | None,
+        settings: Settings,
+        project: Project,
+        timing: Timing | None = None,
+    ) -> None:
+        vendor = VENDORS[choice.provider]
+        if vendor.api is None:
+            raise NotSetUpError(f"{vendor.name}: is not asked over HTTP")
+        self.base_url = check_base_url(choice, settings)
+        """Where the API is."""
+        self.budget = Budget(choice, settings)
+        self._choice = choice
+        self._api = vendor.api
+        self._endpoint = Endpoint(
+            model=choice.name,
+            base_url=self.base_url,
+            settings=settings,
+            root=project.root,
+            key_source=key.source if key else "",
+            censor=Redactor([key.value] if key else []).redact_cut,
+        )
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": f"code-commit/{__version__} (python httpx)",
+        }
+        headers |= vendor.headers(key.value if key else "", settings)
+        self._connection = Connection(self._endpoint, headers, timing or Timing())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        """Ask, and ask again while what fails can pass. Raises LLMError, without the key in it.
+
+        A response that the API does not call complete comes back with `incomplete` set.
+        """
+        return self._censored(lambda: self._complete(prompt, listener))
+
+    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
+        return self._censored(lambda: self._fetch(job_id, listener))
+
+    def _censored(self, ask: Callable[[], Response]) -> Response:
+        try:
+            return ask()
+        except LLMError as error:
+            message = self._endpoint.censor(str(error))
+        raise LLMError(message)
+
+    def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        self.budget.check(prompt, self._count_tokens(prompt, listener) if self.budget.has_limit else None)
+        body = RequestBody(self._api.request_body(self._endpoint, prompt))
+        listener.requested(self.base_url + self._api.path, self._connection.headers, body)
+        call = Call(self._connection, self._endpoint, listener, body)
+        return self._finished(call, *call.retried(lambda: self._ask(call)))
+
+    def _ask(self, call: Call) -> tuple[Reply, Response]:
+        path, assemble = self._api.path, self._api.assemble
+        reply = call.streamed(path, assemble) if assemble else run_job(call, path)
+        return reply, self._api.read(call, reply)
+
+    def _fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        if self._api.assemble is not None:
+            raise LLMError(f"{self._endpoint.host} keeps no answers")
+        call = Call(self._connection, self._endpoint, listener)
+        try:
+            reply = fetch_job(call, self._api.path, job_id)
+            return self._finished(call, reply, self._api.read(call, reply))
+        except PassingFailure as failure:
+            raise LLMError(failure.reason) from None
+
+    def _count_tokens(self, prompt: Prompt, listener: ExchangeListener) -> int | None:
+        """Return the provider's own count of the prompt, None where there is none. Asking costs nothing."""
+        if self._api.token_count is None:
+            return None
+        path, body = self._api.token_count(self._choice.name, prompt)
+        call = Call(self._connection, self._endpoint, listener, body)
+        try:
+            reply = self._connection.send("POST", path, body, call.timing.read)
+        except (LLMError, PassingFailure):
+            return None
+        count = count_of(reply.body, "input_tokens") or count_of(reply.body, "totalTokens")
+        return count if reply.is_success and count else None
+
+    def _finished(self, call: Call, reply: Reply, response: Response) -> Response:
+        call.replied(reply)
+        cost = cost_of(self._choice, self._endpoint.settings, response.usage)
+        self.budget.charge(cost)
+        text = whole_characters(response.text)
+        return dataclasses.replace(response, text=text, incomplete=_flaw(response, text), cost_usd=cost)
+
+
+def _flaw(response: Response, text: str) -> str | None:
+    """Return why the response cannot be used, in words that follow "the response is", None when it can."""
+    if response.incomplete is not None:
+        return response.incomplete
+    if not text.strip():
+        return "empty"
+    if text.count("\ufffd") > response.text.count("\ufffd"):
+        return "damaged: it holds half of a character"
+    return None
+
+
+LLM = NetworkLLM | ReplayLLM
+"""What a run asks. Use it as a context manager: the end closes its connection."""
 
 
 def open_llm(
@@ -65,12 +156,8 @@ def open_llm(
 ) -> LLM:
     """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError."""
     earlier = earlier or Earlier()
-    if choice.provider == "replay":
-        from code_commit.llm.replay import ReplayLLM
-
+    if VENDORS[choice.provider].api is None:
         return ReplayLLM(choice, project, earlier.answered)
-    from code_commit.llm.network import NetworkLLM
-
     llm = NetworkLLM(choice, key, settings, project)
     llm.budget.charge(earlier.cost_usd)
     return llm

@@ -1,84 +1,81 @@
-"""Anthropic by streamed Messages: the one way that lets a long answer come; it has no background mode."""
+"""Anthropic by streamed Messages: the one way that lets a long answer come; it has no background mode.
 
-from collections.abc import Mapping
+POST /messages with `stream`. Facts and prices: the vendor's reference of 2026-11-21.
+"""
+
+import re
 from typing import Any
 
-from code_commit.exchange import Prompt, Usage
-from code_commit.llm.answers import Answer, cut_off, reply_id
+from code_commit.errors import NotSetUpError
+from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.connection import OpenReply, Reply
-from code_commit.llm.json_values import count_of, list_of, member, text_of
-from code_commit.llm.models import required_max_output
-from code_commit.llm.server_sent_events import read_events
-from code_commit.llm.streams import counted_pieces, json_instead
-from code_commit.model_choice import ModelChoice
-from code_commit.settings import Settings
+from code_commit.llm.http import Endpoint, OpenReply, Reply, count_of, list_of, member, members_of, text_of
+from code_commit.llm.vendor import API, Model, PriceChange, Vendor, bearer_header, cut_off, max_output
+from code_commit.settings import Price, Settings
 
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 """An hour: a build between two calls may take longer than the five minutes that are the default."""
 
 
-class MessagesAPI:
-    """POST /messages with `stream`."""
-
-    path = "/messages"
-
-    def __init__(self, choice: ModelChoice, settings: Settings) -> None:
-        self._model = choice.name
-        self._settings = settings
-        self._max_tokens = required_max_output(choice, settings)
-
-    def request_body(self, prompt: Prompt) -> dict[str, Any]:
-        mark: dict[str, Any] = _CACHE_MARK if prompt.stable else {}
-        body: dict[str, Any] = {"model": self._model, "max_tokens": self._max_tokens, "stream": True}
-        if prompt.system:
-            body["system"] = [{"type": "text", "text": prompt.system, **mark}]
-        blocks: tuple[tuple[str, dict[str, Any]], ...] = ((prompt.stable, mark), (prompt.rest, {}))
-        content = [{"type": "text", "text": text, **its_mark} for text, its_mark in blocks if text]
-        body["messages"] = [{"role": "user", "content": content}]
-        if self._settings.reasoning_effort:
-            body["output_config"] = {"effort": self._settings.reasoning_effort}
-        return body
-
-    def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        with call.stream(self.path, body) as reply:
-            whole, pieces = json_instead(reply)
-            if whole is not None:
-                call.check(whole)
-                message = whole.body
-            else:
-                message = _assemble(call, OpenReply(reply.status, reply.headers, pieces))
-        if not text_of(message, "stop_reason"):
-            raise call.broken("no stop_reason")
-        return Answer(
-            text=_text(message),
-            finish_reason=text_of(message, "stop_reason"),
-            incomplete=self._incomplete(message),
-            usage=_usage(message),
-            status=reply.status,
-            headers=reply.headers,
-            body=message,
-            request_id=reply_id(Reply(reply.status, reply.headers, b""), "request-id", "x-request-id"),
-        )
-
-    def _incomplete(self, message: Any) -> str | None:
-        reason = text_of(message, "stop_reason")
-        if reason in ("end_turn", "stop_sequence"):
-            return None
-        if reason == "max_tokens":
-            return cut_off(self._max_tokens)
-        if reason == "model_context_window_exceeded":
-            return "cut off at the end of the model's context window"
-        if reason == "refusal":
-            details = member(message, "stop_details")
-            why = ": ".join(filter(None, (text_of(details, "category"), text_of(details, "explanation"))))
-            return f"refused ({why})" if why else "refused"
-        return f"not finished (stop_reason {reason})"
+def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """Return the body of the request for a stream."""
+    mark: dict[str, Any] = _CACHE_MARK if prompt.stable else {}
+    body: dict[str, Any] = {"model": endpoint.model, "max_tokens": _max_tokens(endpoint), "stream": True}
+    if prompt.system:
+        body["system"] = [{"type": "text", "text": prompt.system, **mark}]
+    blocks: tuple[tuple[str, dict[str, Any]], ...] = ((prompt.stable, mark), (prompt.rest, {}))
+    content = [{"type": "text", "text": text, **its_mark} for text, its_mark in blocks if text]
+    body["messages"] = [{"role": "user", "content": content}]
+    if endpoint.settings.reasoning_effort:
+        body["output_config"] = {"effort": endpoint.settings.reasoning_effort}
+    return body
 
 
-def _text(message: Any) -> str:
+def _max_tokens(endpoint: Endpoint) -> int:
+    return max_output(VENDOR.find_model(endpoint.model), endpoint.settings)
+
+
+def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of the request that counts a prompt's tokens."""
+    user = {"role": "user", "content": prompt.user}
+    return "/messages/count_tokens", {"model": model, "system": prompt.system, "messages": [user]}
+
+
+def headers(key: str, settings: Settings) -> dict[str, str]:
+    """Return the key's header, and the version of the API that is spoken."""
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", settings.anthropic_version):
+        raise NotSetUpError("anthropic_version must be a day such as 2026-10-21")
+    return {"anthropic-version": settings.anthropic_version} | bearer_header(key, settings)
+
+
+def read(call: Call, reply: Reply) -> Response:
+    """Return what a whole message answered."""
+    message = reply.body
+    if not text_of(message, "stop_reason"):
+        raise call.broken("no stop_reason")
     blocks = list_of(message, "content")
-    return "".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text")
+    return Response(
+        text="".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text"),
+        finish_reason=text_of(message, "stop_reason"),
+        incomplete=_incomplete(call, message),
+        request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
+        usage=_usage(message),
+    )
+
+
+def _incomplete(call: Call, message: Any) -> str | None:
+    reason = text_of(message, "stop_reason")
+    if reason in ("end_turn", "stop_sequence"):
+        return None
+    if reason == "max_tokens":
+        return cut_off(_max_tokens(call.endpoint))
+    if reason == "model_context_window_exceeded":
+        return "cut off at the end of the model's context window"
+    if reason == "refusal":
+        details = member(message, "stop_details")
+        why = ": ".join(filter(None, (text_of(details, "category"), text_of(details, "explanation"))))
+        return f"refused ({why})" if why else "refused"
+    return f"not finished (stop_reason {reason})"
 
 
 def _usage(message: Any) -> Usage:
@@ -94,14 +91,10 @@ def _usage(message: Any) -> Usage:
     )
 
 
-def _assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
+def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     """Put the message together from its events. Raises PassingFailure unless `message_stop` ends it."""
     message = _Message(call)
-    for name, data in read_events(counted_pieces(call, reply.pieces)):
-        event = call.event(data)
-        kind = text_of(event, "type") or name
-        if kind == "error" or member(event, "error"):
-            raise call.error_event(reply, data)
+    for kind, event in call.events(reply):
         if message.take(kind, event):
             return message.finished()
     raise call.broken("no message_stop")
@@ -123,7 +116,7 @@ class _Message:
     def take(self, kind: str, event: Any) -> bool:
         """Add one event; return whether it is the last one. Kinds that nobody knows yet are passed over."""
         if kind == "message_start":
-            self._start(member(event, "message"))
+            self._start(members_of(event, "message"))
         elif kind == "content_block_start":
             self._open_block(event)
         elif kind == "content_block_delta":
@@ -131,22 +124,21 @@ class _Message:
         elif kind == "content_block_stop":
             self._closed.add(_index(event))
         elif kind == "message_delta":
-            delta, usage = member(event, "delta"), member(event, "usage")
-            self._message |= {name: value for name, value in _members(delta).items() if value is not None}
-            counted = {name: value for name, value in _members(usage).items() if value is not None}
-            self._message["usage"] = _members(self._message.get("usage")) | counted
+            self._message |= {name: value for name, value in members_of(event, "delta").items() if value is not None}
+            counted = {name: value for name, value in members_of(event, "usage").items() if value is not None}
+            self._message["usage"] = members_of(self._message, "usage") | counted
         return kind == "message_stop"
 
-    def _start(self, message: Any) -> None:
+    def _start(self, message: dict[str, Any]) -> None:
         if self._blocks:
             raise self._call.broken("a second message_start")
-        self._message = dict(_members(message)) | {"stop_reason": None}
+        self._message = message | {"stop_reason": None}
 
     def _open_block(self, event: Any) -> None:
         index = _index(event)
         if index in self._closed or any(self._parts.get((index, name)) for name in _DELTAS.values()):
             raise self._call.broken("a block that begins twice")
-        block = dict(_members(member(event, "content_block")))
+        block = dict(members_of(event, "content_block"))
         self._blocks[index] = block
         for name in _DELTAS.values():
             if text_of(block, name):
@@ -173,5 +165,27 @@ def _index(event: Any) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _members(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _model(price: Price, *changes: PriceChange, window: int = 1_000_000, most: int = 128_000) -> Model:
+    return Model(window, most, price, changes)
+
+
+VENDOR = Vendor(
+    name="anthropic",
+    key_variable="ANTHROPIC_API_KEY",
+    headers=headers,
+    base_url="https://api.anthropic.com/v1",
+    added_version="/v1",
+    api=API("/messages", request_body, read, assemble, token_count),
+    default_model="claude-opus-5-5",
+    bare_names=r"claude-.*",
+    models={  # a cache write is that of the hour which we ask for
+        "claude-opus-5-5": _model(Price(4, 20, 0.20, 8)),
+        "claude-fable-5-2": _model(Price(8, 40, 0.20, 16)),
+        "claude-sonnet-5-5": _model(Price(2, 10, 0.10, 4)),
+        "claude-haiku-5-5": _model(
+            Price(0.10, 0.50, 0.01, 0.20), PriceChange(Price(0.50, 2.50, 0.05, 1), above_tokens=100_000)
+        ),
+        "claude-sonnet-4-5": _model(Price(3, 15, 0.30, 6), window=200_000, most=64_000),
+        "claude-opus-4-1": Model(200_000, 32_000),
+    },
+)

@@ -1,15 +1,27 @@
-"""One call of an LLM: its deadline, its retries, and what its listener is told."""
+"""One call of an LLM: its deadline, its retries, its stream, and what its listener is told."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener
-from code_commit.llm.connection import Connection, FailureKind, OpenReply, PassingFailure, Reply
-from code_commit.llm.json_values import parse_json, whole_characters
-from code_commit.llm.refusals import Subject, has_error, refusal_of, unwrapped
-from code_commit.llm.waiting import backoff, obeyed_delay
+from code_commit.llm.http import (
+    Connection,
+    Endpoint,
+    FailureKind,
+    OpenReply,
+    PassingFailure,
+    Reply,
+    Timing,
+    json_or_text,
+    member,
+    parse_json,
+    read_events,
+    text_of,
+    whole_characters,
+)
+from code_commit.llm.refusals import has_error, refusal_of, unwrapped
 
 T = TypeVar("T")
 
@@ -26,18 +38,31 @@ _GIVE_UP_WORDS: Mapping[FailureKind, str] = {
     "early": "this server may not support background jobs; try its Chat Completions with --model chat:NAME",
 }
 
+_SHORTEST_OBEYED = 1.0
+"""A server that asks for less again and again is waited for as long as the backoff says."""
+
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+
 
 class Call:
-    """The state of one `complete`. Raises LLMError when the call cannot pass or its time is over."""
+    """The state of one call. Raises LLMError when the call cannot pass or its time is over."""
 
-    def __init__(self, connection: Connection, subject: Subject, listener: ExchangeListener, timeout: float) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        endpoint: Endpoint,
+        listener: ExchangeListener,
+        body: Mapping[str, Any] | None = None,
+    ) -> None:
         self.connection = connection
-        self.subject = subject
-        self.pace = connection.pace
+        self.endpoint = endpoint
+        self.timing = connection.timing
         self.listener = listener
-        self._timeout = timeout
+        self.body = body or {}
+        """The request; empty where an earlier one's answer is fetched."""
+        self._timeout = endpoint.settings.llm_timeout
         self._last_progress = -_PROGRESS_INTERVAL
-        connection.deadline.at = self.pace.now() + timeout
+        connection.deadline = self.timing.now() + self._timeout
 
     def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
         """Return what `ask` returns, asking again after each failure that can pass."""
@@ -47,7 +72,7 @@ class Call:
                 return ask()
             except PassingFailure as failure:
                 caught = failure
-            self._wait_after(caught, past, longest_wait or self.pace.longest_backoff)
+            self._wait_after(caught, past, longest_wait or self.timing.longest_backoff)
 
     def _wait_after(self, failure: PassingFailure, past: list[PassingFailure], longest: float) -> None:
         """Wait until the question may be asked again, and add its failure to the past ones.
@@ -56,95 +81,119 @@ class Call:
         """
         most = MOST_FAILURES.get(failure.kind)
         if most is not None and sum(earlier.kind == failure.kind for earlier in past) >= most:
-            self.give_up(failure, f"given up after {most} retries: {_GIVE_UP_WORDS[failure.kind]}")
-        usual = backoff(len(past), self.pace, longest, is_overload=failure.is_overload)
+            self._give_up(failure, f"given up after {most} retries: {_GIVE_UP_WORDS[failure.kind]}")
+        usual = backoff(len(past), self.timing, longest, is_overload=failure.is_overload)
         delay = obeyed_delay(failure.delay, usual)
         past.append(failure)
-        remaining = self.connection.deadline.remaining
-        if delay >= remaining:
-            asked = (
-                f"; it asks to wait {failure.delay:.4g} s"
-                if failure.delay is not None and delay == failure.delay
-                else ""
-            )
-            self.give_up(failure, f"given up{asked}: the limit of {self._timeout:.4g} s (--llm-timeout) would be over")
-        self.listener.retrying(self.subject.censor(failure.reason), delay)
-        self.pace.sleep(delay)
+        if delay >= self.connection.remaining:
+            is_asked = failure.delay is not None and delay == failure.delay
+            asked = f"; it asks to wait {delay:.4g} s" if is_asked else ""
+            limit = f"the limit of {self._timeout:.4g} s (--llm-timeout) would be over"
+            self._give_up(failure, f"given up{asked}: {limit}")
+        self.listener.retrying(self.endpoint.censor(failure.reason), delay)
+        self.timing.sleep(delay)
 
-    def give_up(self, failure: PassingFailure, why: str) -> NoReturn:
-        """Raise the LLMError that a failure ends as."""
+    def _give_up(self, failure: PassingFailure, why: str) -> NoReturn:
         if failure.reply is not None:
             self.replied(failure.reply)
         raise LLMError(f"{failure.reason}; {why}") from None
 
-    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
-        """Send a short request and return its reply, which is a JSON object without an error."""
-        reply = self.connection.send(method, path, body, self.pace.read)
-        self.check(reply)
-        return reply
-
     def check(self, reply: Reply) -> None:
         """Raise LLMError or PassingFailure unless the reply is a JSON object that tells of no error."""
         body = unwrapped(reply.body)
-        if 200 <= reply.status < 300 and isinstance(body, dict) and not has_error(body):
-            return
-        if 200 <= reply.status < 300 and not has_error(body):
+        if reply.is_success and not has_error(body):
+            if isinstance(body, dict):
+                return
             raise self.garbage(reply)
-        refusal = refusal_of(reply, self.subject, self.pace)
+        refusal = refusal_of(reply, self.endpoint)
         if isinstance(refusal, LLMError):
             self.replied(reply)
         raise refusal
 
-    def garbage(self, reply: Reply | None = None) -> PassingFailure:
+    def garbage(self, reply: Reply) -> PassingFailure:
         """Return the failure of a reply that no LLM's API sends."""
         return PassingFailure(f"what {self.connection.host} answered is not this API's JSON", "garbage", None, reply)
 
-    @contextmanager
-    def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[OpenReply]:
-        """Send a request whose answer is streamed; an error status is raised at once."""
+    def broken(self, missing: str) -> PassingFailure:
+        """Return the failure of an answer that ended without the API's word that it is complete."""
+        return PassingFailure(f"the stream of {self.connection.host} ended early ({missing})", "broken")
+
+    def streamed(self, path: str, assemble: Callable[["Call", OpenReply], dict[str, Any]]) -> Reply:
+        """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
+
+        Some servers send JSON (or a web page) although a stream was asked for. The first character tells: content types
+        are set carelessly.
+        """
         try:
-            with self.connection.open("POST", path, body, self.pace.stream_read) as reply:
+            with self.connection.open("POST", path, self.body, self.timing.stream_read) as reply:
                 if not 200 <= reply.status < 300:
                     self.check(reply.read())
-                yield reply
+                begin = b""
+                while not begin.lstrip(_BEFORE_JSON) and (piece := next(reply.pieces, b"")):
+                    begin += piece
+                if begin.lstrip(_BEFORE_JSON)[:1] not in (b"{", b"[", b"<"):
+                    pieces = self._counted(chain((begin,), reply.pieces))
+                    body = assemble(self, OpenReply(reply.status, reply.headers, pieces))
+                    return Reply(reply.status, reply.headers, body)
+                whole = Reply(reply.status, reply.headers, json_or_text(begin + b"".join(reply.pieces)))
+                self.check(whole)
+                return whole
         except PassingFailure as failure:
             if failure.kind == "lost":
                 failure.kind = "broken"
             raise
 
-    def error_event(self, stream: OpenReply, data: str) -> LLMError | PassingFailure:
-        """Return the exception for an error that came in the middle of a stream."""
-        reply = Reply(stream.status, stream.headers, data.encode("utf-8", "replace"))
-        refusal = refusal_of(reply, self.subject, self.pace)
+    def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            self.progressed(f"{size / 1000:.1f} kB received")
+            yield piece
+
+    def events(self, reply: OpenReply) -> Iterator[tuple[str, Any]]:
+        """Yield (type, parsed data) of each event of a stream. Raises LLMError and PassingFailure for an error in it.
+
+        A piece that cannot be read is a piece lost.
+        """
+        for name, data in read_events(reply.pieces):
+            if data.strip() == "[DONE]":
+                return
+            try:
+                data.encode()
+                event = parse_json(data)
+            except ValueError:  # UnicodeEncodeError too: the bytes were no UTF-8
+                raise PassingFailure(f"the stream of {self.connection.host} is damaged", "broken") from None
+            kind = text_of(event, "type") or name
+            if kind == "error" or member(event, "error"):
+                raise self._error_event(Reply(reply.status, reply.headers, event))
+            yield kind, event
+
+    def _error_event(self, reply: Reply) -> LLMError | PassingFailure:
+        refusal = refusal_of(reply, self.endpoint)
         if isinstance(refusal, LLMError):
             self.replied(reply)
         else:
             refusal.kind = "broken"
         return refusal
 
-    def event(self, data: str) -> Any:
-        """Return the parsed data of an event. Raises PassingFailure: a piece that cannot be read is a piece lost."""
-        try:
-            data.encode()
-            return parse_json(data)
-        except ValueError:  # UnicodeEncodeError too: the bytes were no UTF-8
-            raise PassingFailure(f"the stream of {self.connection.host} is damaged", "broken") from None
-
-    def broken(self, missing: str) -> PassingFailure:
-        """Return the failure of a stream that ended without the API's word that it is complete."""
-        return PassingFailure(f"the stream of {self.connection.host} ended early ({missing})", "broken")
-
     def replied(self, reply: Reply) -> None:
-        """Hand the final reply to the listener."""
-        self.finished(reply.status, reply.headers, reply.body)
-
-    def finished(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        """Hand what the API sent to the listener, as text that can be written."""
-        self.listener.replied(status, headers, whole_characters(body))
+        """Hand the final reply to the listener, as text that can be written."""
+        self.listener.replied(reply.status, reply.headers, whole_characters(reply.body))
 
     def progressed(self, state: str, *, always: bool = False) -> None:
         """Tell the listener how far the call is, but not for every piece of a stream."""
-        now = self.pace.now()
+        now = self.timing.now()
         if always or now - self._last_progress >= _PROGRESS_INTERVAL:
             self._last_progress = now
             self.listener.progressed(state)
+
+
+def backoff(failures: int, timing: Timing, longest: float, *, is_overload: bool) -> float:
+    """Return the delay after so many failures, from 0 on, with full jitter: anything up to a limit that doubles."""
+    first = timing.first_overload_backoff if is_overload else timing.first_backoff
+    return timing.random() * min(longest, first * 2.0 ** min(failures, 16))
+
+
+def obeyed_delay(asked: float | None, usual: float) -> float:
+    """Return what the API asks for, but not less than the usual backoff when it asks for next to nothing."""
+    return asked if asked is not None and asked >= _SHORTEST_OBEYED else max(asked or 0.0, usual)

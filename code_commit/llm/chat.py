@@ -1,21 +1,29 @@
-"""Chat Completions, streamed: OpenAI's older API, which most other servers speak, each with an accent of its own."""
+"""Chat Completions, streamed: OpenAI's older API, which most other servers speak, each with an accent of its own.
+
+POST /chat/completions with `stream`.
+"""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError
-from code_commit.exchange import Prompt, Usage
-from code_commit.llm.answers import Answer, cut_off, reply_id
+from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.connection import OpenReply, PassingFailure, Reply
-from code_commit.llm.json_values import count_of, list_of, member, text_of
-from code_commit.llm.models import estimate_tokens, takes_cache_options
-from code_commit.llm.server_sent_events import read_events
-from code_commit.llm.streams import counted_pieces, json_instead
-from code_commit.model_choice import ModelChoice
-from code_commit.settings import Settings
+from code_commit.llm.http import (
+    Endpoint,
+    OpenReply,
+    PassingFailure,
+    Reply,
+    count_of,
+    list_of,
+    member,
+    members_of,
+    text_of,
+)
+from code_commit.llm.openai import takes_cache_options
+from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
+from code_commit.settings import Price
 
 _COMPLETE = frozenset(["stop", "eos", "eos_token", "end_turn", "stop_sequence"])
 _CUT_OFF = frozenset(["length", "max_tokens", "model_length"])
@@ -23,79 +31,60 @@ _FILTERED = frozenset(["content_filter", "safety", "recitation"])
 _PASSING = frozenset(["error", "insufficient_system_resource"])
 
 
-class ChatAPI:
-    """POST /chat/completions with `stream`."""
-
-    path = "/chat/completions"
-
-    def __init__(self, choice: ModelChoice, settings: Settings, base_url: str) -> None:
-        self._model = choice.name
-        self._settings = settings
-        host = urlsplit(base_url).hostname or ""
-        is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", host) is not None
-        self._limit_name = "max_completion_tokens" if is_openai else "max_tokens"
-        self._writes_cache = is_openai and takes_cache_options(choice.name)
-
-    def request_body(self, prompt: Prompt) -> dict[str, Any]:
-        """The text of a message is one string: not every server takes a list of blocks."""
-        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        body: dict[str, Any] = {
-            "model": self._model,
-            "messages": [*messages, {"role": "user", "content": prompt.user}],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        if self._settings.max_output_tokens:
-            body[self._limit_name] = self._settings.max_output_tokens
-        if self._settings.reasoning_effort:
-            body["reasoning_effort"] = self._settings.reasoning_effort
-        if self._writes_cache and not prompt.stable:
-            body["prompt_cache_options"] = {"mode": "explicit"}  # without a breakpoint: nothing is written and paid for
-        return body
-
-    def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        with call.stream(self.path, body) as reply:
-            whole, pieces = json_instead(reply)
-            if whole is not None:
-                call.check(whole)
-                completion = _one_text(whole.body)
-            else:
-                completion = _assemble(call, OpenReply(reply.status, reply.headers, pieces))
-        choice = (list_of(completion, "choices") or [None])[0]
-        finish = text_of(choice, "finish_reason")
-        if not finish:
-            raise call.broken("no finish_reason")
-        if finish.lower() in _PASSING:
-            raise PassingFailure(f"{call.connection.host} broke the answer off (finish_reason {finish})", "busy")
-        answer = Answer(
-            text=text_of(choice, "message", "content"),
-            finish_reason=finish,
-            incomplete=self._incomplete(finish, text_of(choice, "message", "refusal")),
-            usage=_usage(completion),
-            status=reply.status,
-            headers=reply.headers,
-            body=completion,
-            request_id=reply_id(Reply(reply.status, reply.headers, b""), "x-request-id", "x-litellm-call-id")
-            or text_of(completion, "id")
-            or None,
-        )
-        _refuse_truncated_prompt(call, body, answer)
-        return answer
-
-    def _incomplete(self, finish: str, refusal: str) -> str | None:
-        reason = finish.lower()
-        if refusal:
-            return f"refused: {refusal}"
-        if reason in _COMPLETE:
-            return None
-        if reason in _CUT_OFF:
-            return cut_off(self._settings.max_output_tokens)
-        if reason in _FILTERED:
-            return f"filtered by the provider ({finish})"
-        return f"not finished (finish_reason {finish})"
+def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """The text of a message is one string: not every server takes a list of blocks."""
+    settings = endpoint.settings
+    is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", urlsplit(endpoint.base_url).hostname or "") is not None
+    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    body: dict[str, Any] = {
+        "model": endpoint.model,
+        "messages": [*messages, {"role": "user", "content": prompt.user}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if settings.max_output_tokens:
+        body["max_completion_tokens" if is_openai else "max_tokens"] = settings.max_output_tokens
+    if settings.reasoning_effort:
+        body["reasoning_effort"] = settings.reasoning_effort
+    if is_openai and takes_cache_options(endpoint.model) and not prompt.stable:
+        body["prompt_cache_options"] = {"mode": "explicit"}  # without a breakpoint: nothing is written and paid for
+    return body
 
 
-def _assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
+def read(call: Call, reply: Reply) -> Response:
+    """Return what a whole completion answered."""
+    completion = reply.body
+    choice = (list_of(completion, "choices") or [None])[0]
+    finish = text_of(choice, "finish_reason")
+    if not finish:
+        raise call.broken("no finish_reason")
+    if finish.lower() in _PASSING:
+        raise PassingFailure(f"{call.connection.host} broke the answer off (finish_reason {finish})", "busy")
+    usage, headers = _usage(completion), reply.headers
+    _refuse_truncated_prompt(call, reply, usage.input)
+    return Response(
+        text=_content(member(choice, "message", "content")),
+        finish_reason=finish,
+        incomplete=_incomplete(call, finish, text_of(choice, "message", "refusal")),
+        request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
+        usage=usage,
+    )
+
+
+def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
+    reason = finish.lower()
+    if refusal:
+        return f"refused: {refusal}"
+    if reason in _COMPLETE:
+        return None
+    if reason in _CUT_OFF:
+        return cut_off(call.endpoint.settings.max_output_tokens)
+    if reason in _FILTERED:
+        return f"filtered by the provider ({finish})"
+    return f"not finished (finish_reason {finish})"
+
+
+def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     """Put the completion together from its chunks, as the API would have sent it in one.
 
     A connection that breaks after the finish reason has lost nothing but the token counts.
@@ -105,14 +94,9 @@ def _assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     refusals: list[str] = []
     finish = ""
     try:
-        for _, data in read_events(counted_pieces(call, reply.pieces)):
-            if data.strip() == "[DONE]":
-                break
-            chunk = call.event(data)
-            if member(chunk, "error"):
-                raise call.error_event(reply, data)
+        for _, chunk in call.events(reply):
             completion |= {
-                name: value for name, value in _members(chunk).items() if name != "choices" and value is not None
+                name: value for name, value in members_of(chunk).items() if name != "choices" and value is not None
             }
             for choice in list_of(chunk, "choices"):
                 if member(choice, "index") in (0, None):
@@ -128,25 +112,11 @@ def _assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     return completion | {"object": "chat.completion", "choices": choices}
 
 
-def _one_text(completion: Any) -> Any:
-    """Return a completion that was not streamed with its content as one text."""
-    choices = list_of(completion, "choices")
-    if not choices or not isinstance(member(choices[0], "message"), dict):
-        return completion
-    message = choices[0]["message"]
-    message = message | {"content": _content(message.get("content"))}
-    return completion | {"choices": [choices[0] | {"message": message}, *choices[1:]]}
-
-
 def _content(content: Any) -> str:
     """Return the text of a content, which some servers send as a list of parts."""
     if isinstance(content, list):
         return "".join(part if isinstance(part, str) else text_of(part, "text") for part in content)
     return content if isinstance(content, str) else ""
-
-
-def _members(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _usage(completion: Any) -> Usage:
@@ -178,21 +148,32 @@ def _count_words(text: str) -> int:
     return (b" " + text.encode("utf-8", "replace").translate(_WORDS_AND_BLANKS)).count(b" a")
 
 
-def _refuse_truncated_prompt(call: Call, body: Mapping[str, Any], answer: Answer) -> None:
+def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
     """Raise LLMError when the server counted far fewer tokens than the prompt has.
 
     Ollama drops what does not fit into its window (4096 tokens unless told) and answers as if nothing were missing.
     No tokenizer in use makes fewer tokens than there are words.
     """
-    counted = answer.usage.input
     if counted < _SMALLEST_WINDOW:
         return
-    prompt = "".join(message["content"] for message in body["messages"])
+    prompt = "".join(message["content"] for message in call.body["messages"])
     estimate = estimate_tokens(prompt)
     if counted * _LONGEST_TOKEN >= estimate and counted >= _count_words(prompt):
         return
-    call.finished(answer.status, answer.headers, answer.body)
+    call.replied(reply)
     raise LLMError(
         f"{call.connection.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
         "fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)"
     )
+
+
+VENDOR = Vendor(
+    name="chat",
+    key_variable="CODE_COMMIT_CHAT_API_KEY",
+    needs_key=False,
+    api=API("/chat/completions", request_body, read, assemble),
+    models={
+        "deepseek-v4-pro": Model(1_000_000, 393_216, Price(1.32, 3.96, 0.044)),
+        "deepseek-flash": Model(1_000_000, 393_216, Price(0.30, 1.20, 0.006)),
+    },
+)

@@ -1,85 +1,81 @@
-"""Google Gemini by the Interactions API in background mode: a job that is created and polled."""
+"""Google Gemini by the Interactions API in background mode: a job that is created and polled.
 
-from collections.abc import Mapping
+POST /interactions with `background`, then GET /interactions/ID. Facts and prices: the vendor's reference of 2026-11-21.
+"""
+
 from typing import Any
+from urllib.parse import quote
 
 from code_commit.errors import LLMError
-from code_commit.exchange import Prompt, Usage
-from code_commit.llm.answers import Answer, cut_off
-from code_commit.llm.background import JobPaths, fetch_job, run_job
+from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.connection import PassingFailure, Reply
-from code_commit.llm.json_values import count_of, list_of, member, text_of
+from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, text_of
 from code_commit.llm.refusals import error_message, explain_failure
-from code_commit.model_choice import ModelChoice
-from code_commit.settings import Settings
+from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
+from code_commit.settings import Price, Settings
 
 _RETRIED_CODES = frozenset(
     {"rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"}
 )
 
 
-class InteractionsAPI:
-    """POST /interactions with `background`, then GET /interactions/ID."""
-
-    path = "/interactions"
-
-    def __init__(self, choice: ModelChoice, settings: Settings) -> None:
-        self._model = choice.name
-        self._settings = settings
-
-    def request_body(self, prompt: Prompt) -> dict[str, Any]:
-        """The API's cache is implicit: nothing marks its boundaries, and writing it is free."""
-        body: dict[str, Any] = {
-            "model": self._model,
-            "system_instruction": prompt.system,
-            "input": [{"type": "text", "text": text} for text in (prompt.stable, prompt.rest) if text],
-            "background": True,
-            "store": True,
-        }
-        generation: dict[str, Any] = {}
-        if self._settings.max_output_tokens:
-            generation["max_output_tokens"] = self._settings.max_output_tokens
-        if self._settings.reasoning_effort:
-            generation["thinking_level"] = self._settings.reasoning_effort
-        return body | ({"generation_config": generation} if generation else {})
-
-    def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        return self._read(call, run_job(call, JobPaths(self.path), body))
-
-    def fetch(self, call: Call, job_id: str) -> Answer:
-        return self._read(call, fetch_job(call, JobPaths(self.path), job_id))
-
-    def _read(self, call: Call, reply: Reply) -> Answer:
-        final = reply.body
-        if text_of(final, "status") == "failed" and error_codes(final) & _RETRIED_CODES:
-            raise PassingFailure(f"the job failed: {_complaint(final)}", "broken", None, reply)
-        return Answer(
-            text=output_text(final),
-            finish_reason=text_of(final, "status"),
-            incomplete=self._incomplete(call, reply),
-            usage=usage_of(final),
-            status=reply.status,
-            headers=reply.headers,
-            body=final,
-            request_id=text_of(final, "id") or None,
-        )
-
-    def _incomplete(self, call: Call, reply: Reply) -> str | None:
-        final, status = reply.body, text_of(reply.body, "status")
-        if status == "completed":
-            error = next((step["error"] for step in list_of(final, "steps") if member(step, "error")), None)
-            return f"filtered by the provider ({_said(error)})" if error else None
-        if status in ("incomplete", "requires_continuation"):
-            return cut_off(self._settings.max_output_tokens)
-        if status == "failed" and any("safety" in code or "prohibited" in code for code in error_codes(final)):
-            return f"filtered by the provider ({_complaint(final)})"
-        call.replied(reply)
-        complaint = "; ".join(filter(None, (explain_failure(error, call.subject) for error in _errors(final))))
-        raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {complaint}".rstrip(": "))
+def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """The API's cache is implicit: nothing marks its boundaries, and writing it is free."""
+    body: dict[str, Any] = {
+        "model": endpoint.model,
+        "system_instruction": prompt.system,
+        "input": [{"type": "text", "text": text} for text in (prompt.stable, prompt.rest) if text],
+        "background": True,
+        "store": True,
+    }
+    generation: dict[str, Any] = {}
+    if endpoint.settings.max_output_tokens:
+        generation["max_output_tokens"] = endpoint.settings.max_output_tokens
+    if endpoint.settings.reasoning_effort:
+        generation["thinking_level"] = endpoint.settings.reasoning_effort
+    return body | ({"generation_config": generation} if generation else {})
 
 
-def output_text(final: Any) -> str:
+def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of the request that counts a prompt's tokens."""
+    contents = [{"role": "user", "parts": [{"text": prompt.text}]}]
+    return f"/models/{quote(model, safe='')}:countTokens", {"contents": contents}
+
+
+def key_header(key: str, _: Settings) -> dict[str, str]:
+    """Return the header that the key goes in."""
+    return {"x-goog-api-key": key} if key else {}
+
+
+def read(call: Call, reply: Reply) -> Response:
+    """Return what a job that is final answered."""
+    final = reply.body
+    if text_of(final, "status") == "failed" and _error_codes(final) & _RETRIED_CODES:
+        raise PassingFailure(f"the job failed: {_complaint(final)}", "broken", None, reply)
+    return Response(
+        text=_output_text(final),
+        finish_reason=text_of(final, "status"),
+        incomplete=_incomplete(call, reply),
+        request_id=text_of(final, "id") or None,
+        usage=_usage(final),
+    )
+
+
+def _incomplete(call: Call, reply: Reply) -> str | None:
+    final, status = reply.body, text_of(reply.body, "status")
+    if status == "completed":
+        error = next((step["error"] for step in list_of(final, "steps") if member(step, "error")), None)
+        return f"filtered by the provider ({_said(error)})" if error else None
+    if status in ("incomplete", "requires_continuation"):
+        return cut_off(call.endpoint.settings.max_output_tokens)
+    if status == "failed" and any("safety" in code or "prohibited" in code for code in _error_codes(final)):
+        return f"filtered by the provider ({_complaint(final)})"
+    call.replied(reply)
+    complaint = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in _errors(final))))
+    raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {complaint}".rstrip(": "))
+
+
+def _output_text(final: Any) -> str:
     """Join the texts of all the model's steps: a long answer comes in several."""
     return "".join(
         text_of(content, "text")
@@ -90,7 +86,7 @@ def output_text(final: Any) -> str:
     )
 
 
-def usage_of(final: Any) -> Usage:
+def _usage(final: Any) -> Usage:
     """Read the token counts; the API counts thoughts apart from the output."""
     reasoning = count_of(final, "usage", "total_thought_tokens")
     return Usage(
@@ -105,8 +101,7 @@ def _errors(final: Any) -> list[Any]:
     return [error for error in (*list_of(final, "errors"), member(final, "error")) if error]
 
 
-def error_codes(final: Any) -> set[str]:
-    """Return the codes of a failed job, in lower case."""
+def _error_codes(final: Any) -> set[str]:
     return {str(member(error, "code")).lower() for error in _errors(final)}
 
 
@@ -116,3 +111,31 @@ def _complaint(final: Any) -> str:
 
 def _said(error: Any) -> str:
     return error_message({"error": error}) or "no reason given"
+
+
+def _model(price: Price, *changes: PriceChange) -> Model:
+    return Model(1_048_576, 65_536, price, changes)
+
+
+_ARGON_LATER = PriceChange(Price(4, 20, 0.20), from_day="2026-12-01")
+_FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
+
+VENDOR = Vendor(
+    name="gemini",
+    key_variable="GEMINI_API_KEY",
+    headers=key_header,
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    added_version="/v1beta",
+    api=API("/interactions", request_body, read, token_count=token_count),
+    default_model="gemini-4-argon",
+    bare_names=r"gemini-.*",
+    models={
+        "gemini-4-argon": _model(Price(2, 10, 0.10), _ARGON_LATER),
+        "gemini-4-carbon": _model(Price(2, 10, 0.10), _ARGON_LATER),
+        "gemini-4-hydrogen": _model(Price(1.50, 7.50)),
+        "gemini-3.8-flash": _model(Price(0.75, 3.75, 0.075), _FLASH_LATER),
+        "gemini-flash-latest": _model(Price(0.75, 3.75, 0.075), _FLASH_LATER),
+        "gemini-3.1-pro-preview": _model(Price(2, 12, 0.20), PriceChange(Price(4, 18, 0.40), above_tokens=200_000)),
+        "gemini-2.5-pro": _model(Price(1.25, 10, 0.125), PriceChange(Price(2.50, 15, 0.25), above_tokens=200_000)),
+    },
+)

@@ -1,103 +1,123 @@
-"""What is known of the models: window, longest output, prices. Data; the vendors' lists of 2026-11-21.
-
-A model that is not here is asked all the same: it has no price, and its window is the setting's.
-"""
+"""Which LLM is asked, where it is, how much it reads, and what it costs: all that is known before anything is sent."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Container
+from importlib import import_module
 
-from code_commit.model_choice import ModelChoice
+from code_commit.errors import LLMError, NotSetUpError
+from code_commit.exchange import Prompt, Usage
+from code_commit.llm.http import is_this_machine
+from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output
+from code_commit.project import AGENT_CONFIG
 from code_commit.settings import Price, Settings
+from code_commit.terminal import shown
 
-CHARACTERS_PER_TOKEN = 3.2
-"""Of source code, in the tokenizers of today; an estimate on the safe side."""
+VENDOR_MODULES = (
+    "gemini",
+    "openai",
+    "anthropic",
+    "chat",
+    "replay",
+)
+"""In the order in which keys are looked for when no model is named."""
 
-
-@dataclass(frozen=True, slots=True)
-class PriceChange:
-    """Prices that take the place of the first ones: from a day on (UTC), or for prompts above so many tokens."""
-
-    price: Price
-    from_day: str = ""
-    above_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """One model. `context_window` is the most tokens of a prompt, `max_output` the most that it can generate."""
-
-    context_window: int
-    max_output: int
-    price: Price | None = None
-    changes: tuple[PriceChange, ...] = ()
-
-
-_OPENAI_LONG_PROMPT = 272_000
-_OPENAI_MAX_INPUT = 922_000
-
-
-def _openai(price: Price, max_input: int = _OPENAI_MAX_INPUT) -> Model:
-    """OpenAI charges the whole of a long prompt twice, and its output one and a half times."""
-    doubled = Price(
-        price.input * 2,
-        price.output * 1.5,
-        None if price.cached_input is None else price.cached_input * 2,
-        None if price.cache_write is None else price.cache_write * 2,
-    )
-    changes = () if max_input <= _OPENAI_LONG_PROMPT else (PriceChange(doubled, above_tokens=_OPENAI_LONG_PROMPT),)
-    return Model(max_input, 128_000, price, changes)
-
-
-def _anthropic(price: Price, *changes: PriceChange, window: int = 1_000_000, max_output: int = 128_000) -> Model:
-    return Model(window, max_output, price, changes)
-
-
-def _gemini(price: Price | None, *changes: PriceChange) -> Model:
-    return Model(1_048_576, 65_536, price, changes)
-
-
-_ARGON_LATER = PriceChange(Price(4, 20, 0.20), from_day="2026-12-01")
-_FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
-
-MODELS: Mapping[str, Model] = {
-    "gpt-6.2-sol": _openai(Price(2, 10, 0.10, 2.50)),
-    "gpt-6.2-astra": _openai(Price(8, 40, 0.40, 10)),
-    "gpt-6.1-terra": _openai(Price(1, 5, 0.05, 1.25)),
-    "gpt-6-luna": _openai(Price(0.10, 0.50, 0.01, 0.125)),
-    "gpt-5.6-sol": _openai(Price(4, 20, 0.40, 5)),
-    "gpt-5.5": _openai(Price(5, 30, 0.50)),
-    "gpt-5.4": _openai(Price(2.50, 15, 0.25)),
-    "gpt-5.2": _openai(Price(1.75, 14, 0.175), max_input=272_000),
-    "claude-opus-5-5": _anthropic(Price(4, 20, 0.20, 8)),
-    "claude-fable-5-2": _anthropic(Price(8, 40, 0.20, 16)),
-    "claude-sonnet-5-5": _anthropic(Price(2, 10, 0.10, 4)),
-    "claude-haiku-5-5": _anthropic(
-        Price(0.10, 0.50, 0.01, 0.20), PriceChange(Price(0.50, 2.50, 0.05, 1), above_tokens=100_000)
-    ),
-    "claude-sonnet-4-5": _anthropic(Price(3, 15, 0.30, 6), window=200_000, max_output=64_000),
-    "gemini-4-argon": _gemini(Price(2, 10, 0.10), _ARGON_LATER),
-    "gemini-4-carbon": _gemini(Price(2, 10, 0.10), _ARGON_LATER),
-    "gemini-4-hydrogen": _gemini(Price(1.50, 7.50)),
-    "gemini-3.8-flash": _gemini(Price(0.75, 3.75, 0.075), _FLASH_LATER),
-    "gemini-flash-latest": _gemini(Price(0.75, 3.75, 0.075), _FLASH_LATER),
-    "gemini-3.1-pro-preview": _gemini(Price(2, 12, 0.20), PriceChange(Price(4, 18, 0.40), above_tokens=200_000)),
-    "gemini-2.5-pro": _gemini(Price(1.25, 10, 0.125), PriceChange(Price(2.50, 15, 0.25), above_tokens=200_000)),
-    "deepseek-v4-pro": Model(1_000_000, 393_216, Price(1.32, 3.96, 0.044)),
-    "deepseek-flash": Model(1_000_000, 393_216, Price(0.30, 1.20, 0.006)),
+VENDORS: dict[str, Vendor] = {
+    vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
 }
-"""Prices per million tokens. A cache write of Anthropic's is that of the hour which we ask for."""
+
+_MILLION = 1_000_000
+
+
+def choose_model(model: str, keys: Container[str]) -> ModelChoice:
+    """Return the LLM that the `model` setting names, or the default one of the first provider that has a key.
+
+    Raises NotSetUpError for a name that belongs to no provider, and where nothing is said and no key is there.
+    """
+    if not model:
+        return _default_choice(keys)
+    prefix, colon, name = model.partition(":")
+    if colon and prefix in VENDORS:
+        return _named_choice(VENDORS[prefix], name)
+    if model in VENDORS:
+        return _named_choice(VENDORS[model], VENDORS[model].default_model)
+    for vendor in VENDORS.values():
+        if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
+            return ModelChoice(vendor.name, model)
+    names = ", ".join(f"{name}:" for name in VENDORS)
+    raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}")
+
+
+def _default_choice(keys: Container[str]) -> ModelChoice:
+    vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
+    for vendor in vendors:
+        if vendor.name in keys:
+            return ModelChoice(vendor.name, vendor.default_model)
+    names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
+    raise NotSetUpError(
+        f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
+        f"or a variable ({', '.join(variables)}), or name a --model"
+    )
+
+
+def _named_choice(vendor: Vendor, name: str) -> ModelChoice:
+    if not name:
+        what = "the model's name" if vendor.api else "a folder of recorded responses"
+        raise NotSetUpError(f"--model {vendor.name}: needs {what} after the colon")
+    return ModelChoice(vendor.name, name)
+
+
+def check_base_url(choice: ModelChoice, settings: Settings) -> str:
+    """Return where the API is, without a slash at the end and with its version segment; "" for `replay`.
+
+    Raises NotSetUpError for a URL that a key must not go to. It is not quoted where it may hold a secret.
+    """
+    vendor = VENDORS[choice.provider]
+    if vendor.api is None:
+        return ""
+    if not settings.base_url:
+        if not vendor.base_url:
+            raise NotSetUpError(f"--model {vendor.name}: needs --base-url, such as http://127.0.0.1:11434/v1")
+        return vendor.base_url
+    url = _checked(settings.base_url, settings.allow_http)
+    is_bare_host = url.count("/") == len("//")
+    has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
+    return url if has_version or not (vendor.adds_version_to_paths or is_bare_host) else url + vendor.added_version
+
+
+def _checked(url: str, allow_http: bool) -> str:  # noqa: FBT001 - it is the setting of this name
+    if not re.fullmatch(r"[\x21-\x7e]+", url) or "\\" in url:
+        raise NotSetUpError(
+            "--base-url holds a blank, a backslash or a character that no URL has: write it percent-encoded"
+        )
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host, port, secret = parts.hostname, parts.port, parts.username is not None or parts.password is not None
+    except ValueError as error:
+        raise NotSetUpError(f"--base-url is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https"):
+        raise NotSetUpError("--base-url must start with https:// (or http:// for this machine)")
+    if secret:
+        raise NotSetUpError("--base-url must hold no user name or password: keys go in headers only")
+    if "?" in url or "#" in url:
+        raise NotSetUpError("--base-url must end with its path: a query string or fragment is not sent")
+    if not host or port == 0:
+        raise NotSetUpError("--base-url names no host or port that can be reached")
+    if parts.scheme == "http" and not allow_http and not is_this_machine(host):
+        raise NotSetUpError(
+            f"--base-url would send the key to {shown(host)} unencrypted: use https, or set allow_http = true "
+            "in config.toml"
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/")
 
 
 def find_model(choice: ModelChoice) -> Model | None:
-    """Return what is known of the model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""
+    """Return what is known of the model, whoever serves it: a gateway puts its maker's name before it."""
     name = choice.name.rpartition("/")[2]
-    return MODELS.get(name) or MODELS.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
-
-
-def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text is, where no provider counted it."""
-    return round(len(text) / CHARACTERS_PER_TOKEN)
+    found = (vendor.find_model(name) for vendor in VENDORS.values())
+    return next((model for model in found if model is not None), None)
 
 
 def context_window(choice: ModelChoice, settings: Settings) -> int | None:
@@ -106,29 +126,84 @@ def context_window(choice: ModelChoice, settings: Settings) -> int | None:
     return settings.context_window or (model.context_window if model else None)
 
 
-def required_max_output(choice: ModelChoice, settings: Settings) -> int:
-    """Return the output limit for an API that demands one: the setting's, else the most that the model takes."""
+def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
+    """Say that a prompt is longer than the model reads, with the sizes of its parts; None where it fits.
+
+    Tokens are estimated; where the model's window is not known, everything fits.
+    """
+    window = context_window(choice, settings)
+    tokens = estimate_tokens(prompt.text)
+    if not window or tokens <= window:
+        return None
+    sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
+    return f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes})"
+
+
+def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:
+    """Return what a prompt of so many tokens is charged at today: by config.toml, else by our table, else None."""
+    stated = settings.prices.get(choice.name) or settings.prices.get(str(choice))
+    if stated is not None:
+        return stated
     model = find_model(choice)
-    return settings.max_output_tokens or (model.max_output if model else _unknown_max_output(choice.name))
+    if model is None:
+        return None
+    price, today = model.price, time.strftime("%Y-%m-%d", time.gmtime())
+    for change in model.changes:
+        if today >= change.from_day and (not change.above_tokens or input_tokens > change.above_tokens):
+            price = change.price
+    return price
 
 
-def _unknown_max_output(name: str) -> int:
-    for pattern, limit in _OLDER_CLAUDES:
-        if re.search(pattern, name):
-            return limit
-    return 64_000
+def cost_of(choice: ModelChoice, settings: Settings, usage: Usage) -> float | None:
+    """Return what a call cost in US dollars, None where the price is not known or nothing was counted."""
+    price = price_of(choice, settings, usage.input)
+    if price is None or not (usage.input or usage.output):
+        return None
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    write_price = price.input if price.cache_write is None else price.cache_write
+    plain = max(usage.input - usage.cached_input - usage.cache_write, 0)
+    reading = plain * price.input + usage.cached_input * cached_price + usage.cache_write * write_price
+    return (reading + usage.output * price.output) / _MILLION
 
 
-_OLDER_CLAUDES = (
-    (r"claude-3-7", 64_000),
-    (r"claude-3-5", 8_192),
-    (r"claude-3-", 4_096),
-    (r"claude-opus-4(-[01])?(-\d{8})?$", 32_000),
-)
-"""What the API of an older model refuses to exceed (400)."""
+class Budget:
+    """Keeps a run below `--max-cost`: no call is made that could pass it."""
 
+    def __init__(self, choice: ModelChoice, settings: Settings) -> None:
+        self._choice = choice
+        self._settings = settings
+        self._spent = 0.0
 
-def takes_cache_options(name: str) -> bool:
-    """Tell whether OpenAI's model knows `prompt_cache_options`: gpt-5.6 and later."""
-    version = re.match(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])", name.rpartition("/")[2])
-    return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 6)
+    @property
+    def has_limit(self) -> bool:
+        return self._settings.max_cost is not None
+
+    def check(self, prompt: Prompt, counted: int | None = None) -> None:
+        """Raise LLMError when a call with the prompt does not fit the model, or could cost more than is left.
+
+        The most that a call can cost is its whole prompt, written to a cache where that costs more, and the longest
+        output that was allowed. `counted` is the provider's own count of the prompt's tokens, where there is one.
+        """
+        misfit = explain_misfit(self._choice, self._settings, prompt)
+        if misfit:
+            raise LLMError(f"{misfit}; lower build_output_limit, or roll up less")
+        limit = self._settings.max_cost
+        if limit is None:
+            return
+        tokens, output = counted or estimate_tokens(prompt.text), max_output(find_model(self._choice), self._settings)
+        price = price_of(self._choice, self._settings, tokens)
+        if price is None:
+            raise LLMError(f"--max-cost needs a price for {self._choice.name}: write [prices] into config.toml")
+        reading = tokens * max(price.input, price.cache_write or 0.0) / _MILLION
+        writing = output * price.output / _MILLION
+        if self._spent + reading + writing > limit:
+            length = f"{tokens:,} tokens" if counted else f"about {tokens:,} tokens (estimated)"
+            raise LLMError(
+                f"the next call could pass --max-cost {limit:g}: ${self._spent:.4f} are spent, the prompt of {length} "
+                f"costs up to ${reading:.4f}, {output:,} tokens of output up to ${writing:.4f} "
+                "(see --max-output-tokens)"
+            )
+
+    def charge(self, cost_usd: float | None) -> None:
+        """Add what a call cost."""
+        self._spent += cost_usd or 0.0

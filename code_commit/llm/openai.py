@@ -1,129 +1,115 @@
-"""OpenAI by the Responses API in background mode: a job that is created and polled."""
+"""OpenAI by the Responses API in background mode: a job that is created and polled.
 
-import hashlib
-from collections.abc import Mapping
-from pathlib import Path
+POST /responses with `background`, then GET /responses/ID. Facts and prices: the vendor's reference of 2026-11-21.
+"""
+
+import re
 from typing import Any
 
 from code_commit.errors import LLMError
-from code_commit.exchange import Prompt, Usage
-from code_commit.llm.answers import Answer, cut_off, reply_id
-from code_commit.llm.background import JobPaths, fetch_job, run_job
+from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.connection import PassingFailure, Reply
-from code_commit.llm.json_values import count_of, list_of, member, text_of
-from code_commit.llm.models import takes_cache_options
+from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, text_of
 from code_commit.llm.refusals import error_message, explain_failure
-from code_commit.model_choice import ModelChoice
-from code_commit.settings import Settings
+from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
+from code_commit.settings import Price
 
 _CACHE_LIFE = "30m"
 _RETRIED_CODES = frozenset({"server_error", "rate_limit_exceeded"})
 _REFUSAL_CODES = frozenset({"invalid_prompt", "bio_policy", "misalignment_policy_violation", "content_filter"})
 
 
-class ResponsesAPI:
-    """POST /responses with `background`, then GET /responses/ID."""
-
-    path = "/responses"
-
-    def __init__(self, choice: ModelChoice, settings: Settings, root: Path) -> None:
-        self._model = choice.name
-        self._settings = settings
-        self._root = root
-
-    def request_body(self, prompt: Prompt) -> dict[str, Any]:
-        marks = takes_cache_options(self._model)
-        breakpoint_here = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": _CACHE_LIFE}} if marks else {}
-        blocks = [
-            {"type": "input_text", "text": text, **mark}
-            for text, mark in ((prompt.stable, breakpoint_here), (prompt.rest, {}))
-            if text
-        ]
-        body: dict[str, Any] = {
-            "model": self._model,
-            "instructions": prompt.system,
-            "input": [{"role": "user", "content": blocks}],
-            "background": True,
-            "store": True,
-        }
-        if self._settings.max_output_tokens:
-            body["max_output_tokens"] = self._settings.max_output_tokens
-        if self._settings.reasoning_effort:
-            body["reasoning"] = {"effort": self._settings.reasoning_effort}
-        if prompt.stable:
-            body["prompt_cache_key"] = self._cache_key()
-        if marks:  # without a breakpoint this is what keeps the API from writing, and charging for, a cache
-            body["prompt_cache_options"] = {"mode": "explicit"}
-        return body
-
-    def _cache_key(self) -> str:
-        return hashlib.sha256(f"{self._root}\0{self._model}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-    def ask(self, call: Call, body: Mapping[str, Any]) -> Answer:
-        return self._read(call, run_job(call, JobPaths(self.path), body))
-
-    def fetch(self, call: Call, job_id: str) -> Answer:
-        return self._read(call, fetch_job(call, JobPaths(self.path), job_id))
-
-    def _read(self, call: Call, reply: Reply) -> Answer:
-        final = reply.body
-        status = text_of(final, "status")
-        if status == "failed" and text_of(final, "error", "code") in _RETRIED_CODES:
-            raise PassingFailure(f"the job failed: {error_message(final)}", "broken", None, reply)
-        incomplete = self._incomplete(call, reply)
-        return Answer(
-            text=output_text(final),
-            finish_reason=text_of(final, "incomplete_details", "reason") or status,
-            incomplete=incomplete,
-            usage=usage_of(final),
-            status=reply.status,
-            headers=reply.headers,
-            body=final,
-            request_id=reply_id(reply, "x-request-id") or text_of(final, "id") or None,
-        )
-
-    def _incomplete(self, call: Call, reply: Reply) -> str | None:
-        final = reply.body
-        status, reason = text_of(final, "status"), text_of(final, "incomplete_details", "reason")
-        if status == "completed":
-            refusal = refusal_text(final)
-            return f"refused: {refusal}" if refusal else None
-        if status == "incomplete":
-            if reason in ("max_output_tokens", "max_tokens", ""):
-                return cut_off(self._settings.max_output_tokens)
-            return f"filtered by the provider ({reason})" if reason == "content_filter" else f"incomplete ({reason})"
-        code = text_of(final, "error", "code")
-        if status == "failed" and code in _REFUSAL_CODES:
-            return f"refused ({code}: {error_message(final)})"
-        call.replied(reply)
-        complaint = explain_failure(member(final, "error"), call.subject)
-        raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {code} {complaint}".rstrip(": "))
+def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """Return the body of the request that creates a job."""
+    settings, marks = endpoint.settings, takes_cache_options(endpoint.model)
+    breakpoint_here = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": _CACHE_LIFE}} if marks else {}
+    blocks = [
+        {"type": "input_text", "text": text, **mark}
+        for text, mark in ((prompt.stable, breakpoint_here), (prompt.rest, {}))
+        if text
+    ]
+    body: dict[str, Any] = {
+        "model": endpoint.model,
+        "instructions": prompt.system,
+        "input": [{"role": "user", "content": blocks}],
+        "background": True,
+        "store": True,
+    }
+    if settings.max_output_tokens:
+        body["max_output_tokens"] = settings.max_output_tokens
+    if settings.reasoning_effort:
+        body["reasoning"] = {"effort": settings.reasoning_effort}
+    if prompt.stable:
+        body["prompt_cache_key"] = _cache_key(endpoint)
+    if marks:  # without a breakpoint this is what keeps the API from writing, and charging for, a cache
+        body["prompt_cache_options"] = {"mode": "explicit"}
+    return body
 
 
-def output_text(final: Any) -> str:
-    """Join the texts of the answer, without what the model says on the way."""
-    return "".join(
-        text_of(content, "text") for content in _contents(final) if text_of(content, "type") == "output_text"
+def takes_cache_options(name: str) -> bool:
+    """Tell whether OpenAI's model knows `prompt_cache_options`: gpt-5.6 and later."""
+    version = re.match(r"gpt-(\d+)(?:\.(\d+))?(?![\d.])", name.rpartition("/")[2])
+    return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 6)
+
+
+def _cache_key(endpoint: Endpoint) -> str:
+    import hashlib
+
+    return hashlib.sha256(f"{endpoint.root}\0{endpoint.model}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
+    """Return the path and the body of the request that counts a prompt's tokens."""
+    user = {"role": "user", "content": prompt.user}
+    return "/responses/input_tokens", {"model": model, "instructions": prompt.system, "input": [user]}
+
+
+def read(call: Call, reply: Reply) -> Response:
+    """Return what a job that is final answered."""
+    final = reply.body
+    status, reason = text_of(final, "status"), text_of(final, "incomplete_details", "reason")
+    if status == "failed" and text_of(final, "error", "code") in _RETRIED_CODES:
+        raise PassingFailure(f"the job failed: {error_message(final)}", "broken", None, reply)
+    return Response(
+        text="".join(text_of(content, "text") for content in _contents(final, "output_text")),
+        finish_reason=reason or status,
+        incomplete=_incomplete(call, reply),
+        request_id=reply.headers.get("x-request-id") or text_of(final, "id") or None,
+        usage=_usage(final),
     )
 
 
-def refusal_text(final: Any) -> str:
-    """Return the words in which the model refuses, "" when it does not."""
-    refusals = (text_of(content, "refusal") for content in _contents(final) if text_of(content, "type") == "refusal")
-    return " ".join(refusals).strip()
+def _incomplete(call: Call, reply: Reply) -> str | None:
+    final = reply.body
+    status, reason = text_of(final, "status"), text_of(final, "incomplete_details", "reason")
+    if status == "completed":
+        refusals = (text_of(content, "refusal") for content in _contents(final, "refusal"))
+        refusal = " ".join(refusals).strip()
+        return f"refused: {refusal}" if refusal else None
+    if status == "incomplete":
+        if reason in ("max_output_tokens", "max_tokens", ""):
+            return cut_off(call.endpoint.settings.max_output_tokens)
+        return f"filtered by the provider ({reason})" if reason == "content_filter" else f"incomplete ({reason})"
+    code = text_of(final, "error", "code")
+    if status == "failed" and code in _REFUSAL_CODES:
+        return f"refused ({code}: {error_message(final)})"
+    call.replied(reply)
+    complaint = explain_failure(member(final, "error"), call.endpoint)
+    raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {code} {complaint}".rstrip(": "))
 
 
-def _contents(final: Any) -> list[Any]:
+def _contents(final: Any, kind: str) -> list[Any]:
+    """Return the answer's contents of one kind, without what the model says on the way."""
     return [
         content
         for item in list_of(final, "output")
         if text_of(item, "type") == "message" and text_of(item, "phase") != "commentary"
         for content in list_of(item, "content")
+        if text_of(content, "type") == kind
     ]
 
 
-def usage_of(final: Any) -> Usage:
+def _usage(final: Any) -> Usage:
     """Read the token counts. The input includes what the cache gave and took, the output the reasoning."""
     return Usage(
         input=count_of(final, "usage", "input_tokens"),
@@ -132,3 +118,40 @@ def usage_of(final: Any) -> Usage:
         output=count_of(final, "usage", "output_tokens"),
         reasoning=count_of(final, "usage", "output_tokens_details", "reasoning_tokens"),
     )
+
+
+_LONG_PROMPT = 272_000
+
+
+def _model(price: Price, max_input: int = 922_000) -> Model:
+    """OpenAI charges the whole of a long prompt twice, and its output one and a half times."""
+    doubled = Price(
+        price.input * 2,
+        price.output * 1.5,
+        None if price.cached_input is None else price.cached_input * 2,
+        None if price.cache_write is None else price.cache_write * 2,
+    )
+    changes = (PriceChange(doubled, above_tokens=_LONG_PROMPT),) if max_input > _LONG_PROMPT else ()
+    return Model(max_input, 128_000, price, changes)
+
+
+VENDOR = Vendor(
+    name="openai",
+    key_variable="OPENAI_API_KEY",
+    base_url="https://api.openai.com/v1",
+    added_version="/v1",
+    adds_version_to_paths=False,
+    api=API("/responses", request_body, read, token_count=token_count),
+    default_model="gpt-6.2-sol",
+    bare_names=r"(gpt-|chatgpt-|o\d).*",
+    models={
+        "gpt-6.2-sol": _model(Price(2, 10, 0.10, 2.50)),
+        "gpt-6.2-astra": _model(Price(8, 40, 0.40, 10)),
+        "gpt-6.1-terra": _model(Price(1, 5, 0.05, 1.25)),
+        "gpt-6-luna": _model(Price(0.10, 0.50, 0.01, 0.125)),
+        "gpt-5.6-sol": _model(Price(4, 20, 0.40, 5)),
+        "gpt-5.5": _model(Price(5, 30, 0.50)),
+        "gpt-5.4": _model(Price(2.50, 15, 0.25)),
+        "gpt-5.2": _model(Price(1.75, 14, 0.175), max_input=272_000),
+    },
+)

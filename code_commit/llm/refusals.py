@@ -4,45 +4,29 @@ The tables are those of the vendors' error references; what is not in them is ju
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from code_commit.errors import LLMError
-from code_commit.llm.connection import PassingFailure, Reply
-from code_commit.llm.json_values import list_of, member, text_of
-from code_commit.llm.pace import Pace
-from code_commit.llm.waiting import asked_delay
+from code_commit.llm.http import Endpoint, PassingFailure, Reply, list_of, member, text_of
 from code_commit.terminal import shown
 
 LONGEST_MESSAGE = 600
 _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 
-_MONEY = frozenset(
-    [
-        "credit_balance_exhausted",
-        "insufficient_quota",
-        "organization_spend_limit_exceeded",
-        "project_spend_limit_exceeded",
-        "organization_usage_limit_exceeded",
-        "billing_not_active",
-        "enforced_spend_limit_reached",
-        "contract_spend_limit_reached",
-        "billing_error",
-        "payment_required",
-        "quota_exceeded",
-    ]
-)
+_MONEY_CODES = """
+    credit_balance_exhausted insufficient_quota organization_spend_limit_exceeded project_spend_limit_exceeded
+    organization_usage_limit_exceeded billing_not_active enforced_spend_limit_reached contract_spend_limit_reached
+    billing_error payment_required quota_exceeded
+"""
+_MONEY = frozenset(_MONEY_CODES.split())
 _KEY = frozenset(["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"])
-_TOO_LONG = frozenset(
-    [
-        "context_length_exceeded",
-        "exceed_context_size_error",
-        "string_above_max_length",
-        "request_too_large",
-        "request_body_too_large_after_decoding",
-    ]
-)
+_TOO_LONG_CODES = """
+    context_length_exceeded exceed_context_size_error string_above_max_length request_too_large
+    request_body_too_large_after_decoding
+"""
+_TOO_LONG = frozenset(_TOO_LONG_CODES.split())
 _NO_MODEL = frozenset(["model_not_found"])
 _PASSING = frozenset(["request_body_timeout", "ramp_limit_exceeded"])
 
@@ -53,27 +37,15 @@ _TOO_LONG_MESSAGE = re.compile(
 )
 _NO_MODEL_MESSAGE = re.compile(r"(?i)invalid model name|model .{0,80}(not found|does not exist)")
 
-_STATUS_OF_CODE = {
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "slow_down": 429,
-    "resource_exhausted": 429,
-    "overloaded_error": 529,
-    "server_is_overloaded": 503,
-    "unavailable": 503,
-    "service_unavailable_error": 503,
-    "timeout_error": 504,
-    "deadline_exceeded": 504,
-    "invalid_request_error": 400,
-    "invalid_request": 400,
-    "invalid_argument": 400,
-    "failed_precondition": 400,
-    "exceed_context_size_error": 400,
-    "context_length_exceeded": 400,
-    "permission_error": 403,
-    "permission_denied": 403,
-    "not_found_error": 404,
-    "not_found": 404,
+_CODES_OF_STATUS = {
+    400: "invalid_request_error invalid_request invalid_argument failed_precondition exceed_context_size_error "
+    "context_length_exceeded",
+    403: "permission_error permission_denied",
+    404: "not_found_error not_found",
+    429: "rate_limit_error rate_limit_exceeded slow_down resource_exhausted",
+    503: "server_is_overloaded unavailable service_unavailable_error",
+    504: "timeout_error deadline_exceeded",
+    529: "overloaded_error",
 }
 """For an error that comes with status 200, or in the middle of a stream."""
 
@@ -82,42 +54,29 @@ _LASTING_STATUSES = frozenset({501, 505, 511})
 _OVERLOADS = frozenset({503, 529})
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Who was asked what: the words that the advice is made of."""
-
-    model: str
-    base_url: str
-    host: str
-    key_source: str
-    """Where the key was found, "" where there is none."""
-    censor: Callable[[str], str]
-    """Takes the key out of what the API says: some quote it."""
-
-
-def refusal_of(reply: Reply, subject: Subject, pace: Pace) -> LLMError | PassingFailure:
+def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     """Return the exception that an error reply amounts to."""
     body = unwrapped(reply.body)
     codes = set(_codes(body))
     status = reply.status if reply.status >= 400 else _embedded_status(body, codes)
-    message = error_message(body, subject.censor)
-    where = f"{subject.host} answered {status}" if reply.status >= 400 else f"{subject.host} answered with an error"
+    message = error_message(body, endpoint.censor)
+    where = f"{endpoint.host} answered {status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
     said = f"{where}: {message}" if message else where
-    advice = _lasting_advice(status, codes, message, body, subject)
+    advice = _lasting_advice(status, codes, message, body, endpoint)
     if advice is None:
-        advice = _advice_by_status(status, reply, codes, subject)
+        advice = _advice_by_status(status, reply, codes, endpoint)
     if advice is not None:
         return LLMError(f"{said}; {advice}")
-    failure = PassingFailure(said, "busy", asked_delay(reply.headers, body, pace), reply)
+    failure = PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
     failure.is_overload = status in _OVERLOADS
     return failure
 
 
-def explain_failure(error: Any, subject: Subject) -> str:
+def explain_failure(error: Any, endpoint: Endpoint) -> str:
     """Return what a failed job's error says, with advice where repeating does not change it."""
     body = {"error": error}
-    codes, message = set(_codes(body)), error_message(body, subject.censor)
-    advice = _lasting_advice(_embedded_status(body, codes), codes, message, body, subject)
+    codes, message = set(_codes(body)), error_message(body, endpoint.censor)
+    advice = _lasting_advice(_embedded_status(body, codes), codes, message, body, endpoint)
     return "; ".join(filter(None, (message, advice)))
 
 
@@ -166,27 +125,27 @@ def _embedded_status(body: Any, codes: set[str]) -> int:
     for code in codes:
         if re.fullmatch(r"[45]\d\d", code):
             return int(code)
-    known = [_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE]
-    if known:
-        return known[0]
+    for status, names in _CODES_OF_STATUS.items():
+        if codes & set(names.split()):
+            return status
     if codes & _KEY:
         return 401
     return 400 if _TOO_LONG_MESSAGE.search(error_message(body)) else 500
 
 
-def _lasting_advice(status: int, codes: set[str], message: str, body: Any, subject: Subject) -> str | None:
+def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> str | None:
     """Say what to do about an error that the API's own words call lasting, None where they do not."""
     if status == 402 or codes & _MONEY or (status in (400, 403, 429) and _MONEY_MESSAGE.search(message)):
         return "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
         return "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
     if status == 401 or codes & _KEY:
-        if not subject.key_source:
+        if not endpoint.key_source:
             return "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
-        return f"the key from {subject.key_source} is refused: put a valid one there"
+        return f"the key from {endpoint.key_source} is refused: put a valid one there"
     if status == 413 or codes & _TOO_LONG or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
         return (
-            f"the prompt is too long for {subject.model}: make agent-config/codeRollup.txt smaller, "
+            f"the prompt is too long for {endpoint.model}: make agent-config/codeRollup.txt smaller, "
             "or name a model with a larger window"
         )
     return None
@@ -200,7 +159,7 @@ def _is_daily(body: Any) -> bool:
     return False
 
 
-def _advice_by_status(status: int, reply: Reply, codes: set[str], subject: Subject) -> str | None:
+def _advice_by_status(status: int, reply: Reply, codes: set[str], endpoint: Endpoint) -> str | None:
     """Say what to do about a status that repeating does not change, None where the call can be made again."""
     should_retry = reply.headers.get("x-should-retry", "").strip().lower()
     can_pass = status in _PASSING_STATUSES or (status >= 500 and status not in _LASTING_STATUSES)
@@ -209,9 +168,52 @@ def _advice_by_status(status: int, reply: Reply, codes: set[str], subject: Subje
     if can_pass and should_retry != "false":
         return None
     if status == 403:
-        return f"the key may not use {subject.model}, or not from here: check its rights in the provider's console"
+        return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
     if status == 404 or codes & _NO_MODEL or _NO_MODEL_MESSAGE.search(error_message(unwrapped(reply.body))):
-        return f"check the name in --model ({subject.model}) and the address in --base-url ({subject.base_url})"
+        return f"check the name in --model ({endpoint.model}) and the address in --base-url ({endpoint.base_url})"
     if can_pass:
         return "the API says that asking again does not help"
     return "the request was not accepted: check --model, --max-output-tokens and --reasoning-effort"
+
+
+def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
+    """Return the seconds to wait that an error reply asks for, None where it names none that can be read.
+
+    In this order: retry-after-ms, retry-after (seconds or an HTTP date), Google's RetryInfo.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    stated = headers.get("retry-after", "")
+    seconds = _number(stated)
+    if seconds is not None:
+        return seconds
+    until_date = _until(stated)
+    if until_date is not None:
+        return until_date
+    return _retry_info(body)
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\s*\d{1,12}(\.\d{0,12})?\s*", text, re.ASCII) else None
+
+
+def _until(date: str) -> float | None:
+    if not date:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _retry_info(body: Any) -> float | None:
+    """Read `retryDelay`, such as "34.07s", from the details of a Google error."""
+    for detail in list_of(body, "error", "details"):
+        if text_of(detail, "@type").endswith("RetryInfo"):
+            delay = member(detail, "retryDelay")
+            if isinstance(delay, str) and delay.endswith("s"):
+                return _number(delay[:-1])
+    return None

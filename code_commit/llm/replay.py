@@ -4,7 +4,7 @@ from typing import Self
 
 from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.project import Project
 from code_commit.terminal import shown
 
@@ -43,3 +43,6 @@ class ReplayLLM:
         listener.replied(200, {}, {"text": text})
         incomplete = None if text.strip() else "empty"
         return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)
+
+
+VENDOR = Vendor(name="replay")

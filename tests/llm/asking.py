@@ -9,9 +9,9 @@ from fake_server import FakeServer
 
 from code_commit.exchange import Prompt, Response
 from code_commit.keys import ApiKey
-from code_commit.llm.network import NetworkLLM
-from code_commit.llm.pace import Pace
-from code_commit.model_choice import ModelChoice
+from code_commit.llm import NetworkLLM
+from code_commit.llm.http import Timing
+from code_commit.llm.vendor import ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -56,10 +56,10 @@ class Clock:
         self.waits.append(seconds)
         self.ahead += seconds
 
-    def pace(self, **more: Any) -> Pace:
-        """A pace on this clock, whose jitter is always its upper end."""
+    def timing(self, **more: Any) -> Timing:
+        """Times on this clock, whose jitter is always its upper end."""
         times: dict[str, Any] = {"read": 10.0, "stream_read": 10.0, "connect": 2.0, "write": 2.0, "cancel": 1.0}
-        return Pace(now=self.now, sleep=self.sleep, random=lambda: 1.0, **(times | more))
+        return Timing(now=self.now, sleep=self.sleep, random=lambda: 1.0, **(times | more))
 
 
 class Listener:
@@ -100,13 +100,19 @@ class Listener:
 
 
 def open_way(
-    way: Way, base_url: str, pace: Pace | None = None, *, key: str | None = KEY, timeout: float = 600, **settings: Any
+    way: Way,
+    base_url: str,
+    timing: Timing | None = None,
+    *,
+    key: str | None = KEY,
+    timeout: float = 600,
+    **settings: Any,
 ) -> NetworkLLM:
     """The LLM behind one way to ask."""
     choice = ModelChoice(way.provider, way.model)
     all_settings = Settings(base_url=base_url, llm_timeout=timeout, **(way.settings | settings))
     api_key = ApiKey(way.provider, key, "agent-config/test-key.txt") if key else None
-    return NetworkLLM(choice, api_key, all_settings, Project(ROOT), pace)
+    return NetworkLLM(choice, api_key, all_settings, Project(ROOT), timing)
 
 
 def ask(
@@ -114,6 +120,6 @@ def ask(
 ) -> tuple[Response, Listener]:
     """Ask once, on a clock that jumps."""
     listener = Listener()
-    pace = more.pop("pace", None) or (clock or Clock()).pace()
-    with open_way(way, server.base_url(way.provider), pace, **more) as llm:
+    timing = more.pop("timing", None) or (clock or Clock()).timing()
+    with open_way(way, server.base_url(way.provider), timing, **more) as llm:
         return llm.complete(prompt, listener), listener

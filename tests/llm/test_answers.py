@@ -98,14 +98,14 @@ def test_half_a_character_is_damage_and_can_be_logged(name):
 def test_a_large_answer_comes_whole(name):
     text = "".join(f"line {number}: the quick brown fox\n" for number in range(40_000))
     with FakeServer([Answer(text, pieces=5_000)]) as server:
-        response, _ = ask(WAYS[name], server, timeout=60, pace=Clock().pace(read=30, stream_read=30))
+        response, _ = ask(WAYS[name], server, timeout=60, timing=Clock().timing(read=30, stream_read=30))
     assert response.text == text
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_calls_of_one_run_share_the_client(name):
     with FakeServer(["one", "two", "three"]) as server:
-        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm:
             texts = [llm.complete(PROMPT, Listener()).text for _ in range(3)]
     assert texts == ["one", "two", "three"]
 

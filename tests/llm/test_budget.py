@@ -8,8 +8,8 @@ from sdk_types import check
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt
-from code_commit.llm.budget import Budget, explain_misfit
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.models import Budget, explain_misfit
+from code_commit.llm.vendor import ModelChoice
 from code_commit.settings import Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")

@@ -3,8 +3,8 @@
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm import check_base_url
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.models import check_base_url
+from code_commit.llm.vendor import ModelChoice
 from code_commit.settings import Settings
 
 LOCAL = "http://127.0.0.1:4000"

@@ -41,7 +41,7 @@ def test_an_interrupted_job_is_cancelled(name, step, error):
     listener = Interrupting(step, error)
     with FakeServer(["x"]) as server:
         with (
-            open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm,
+            open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm,
             pytest.raises(type(error)) as caught,
         ):
             llm.complete(PROMPT, listener)
@@ -54,7 +54,7 @@ def test_an_interrupted_job_is_cancelled(name, step, error):
 def test_an_interrupt_is_not_held_up_by_a_server_that_does_not_cancel(name, fault):
     begin = time.monotonic()
     with FakeServer(["x"], [Fault(fault, "cancel", times=9)]) as server:
-        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace(cancel=0.5)) as llm:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing(cancel=0.5)) as llm:
             with pytest.raises(KeyboardInterrupt):
                 llm.complete(PROMPT, Interrupting("progressed", KeyboardInterrupt()))
     assert time.monotonic() - begin < 3
@@ -64,7 +64,7 @@ def test_an_interrupt_is_not_held_up_by_a_server_that_does_not_cancel(name, faul
 def test_at_the_deadline_the_job_is_cancelled(name):
     clock = Clock()
     with FakeServer([Answer("x", "stays_queued")], poll_headers={}) as server:
-        with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.pace(), timeout=100) as llm:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), clock.timing(), timeout=100) as llm:
             with pytest.raises(
                 LLMError, match=r"has not finished the answer in time \(--llm-timeout\): its job is cancelled"
             ):
@@ -80,7 +80,7 @@ def test_an_answer_that_is_there_when_it_is_cancelled_is_not_thrown_away():
     done = openai_response("resp_1", "gpt-6.2-sol", "completed", Answer("just in time"))
     faults = [Fault("status", "cancel", body=done)]
     with FakeServer([Answer("x", "stays_queued")], faults, poll_headers={}) as server:
-        with open_way(WAYS["responses"], server.base_url("openai"), Clock().pace(), timeout=100) as llm:
+        with open_way(WAYS["responses"], server.base_url("openai"), Clock().timing(), timeout=100) as llm:
             assert llm.complete(PROMPT, Listener()).text == "just in time"
 
 
@@ -88,7 +88,7 @@ def test_an_answer_that_is_there_when_it_is_cancelled_is_not_thrown_away():
 def test_a_lost_creation_is_repeated_only_so_often(name):
     listener = Listener()
     with FakeServer(["x"], [Fault("drop_mid_body", times=99)]) as server:
-        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().pace()) as llm:
+        with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm:
             with pytest.raises(
                 LLMError, match="given up after 3 retries: each of the requests may have started an answer"
             ):
@@ -102,7 +102,7 @@ def test_a_refused_connection_is_no_lost_creation(name):
     with FakeServer(["x"]) as server:
         url = server.base_url(WAYS[name].provider)
     clock, listener = Clock(), Listener()
-    with open_way(WAYS[name], url, clock.pace(), timeout=500) as llm:
+    with open_way(WAYS[name], url, clock.timing(), timeout=500) as llm:
         with pytest.raises(
             LLMError, match=r"no connection to 127.0.0.1; given up: the limit of 500 s \(--llm-timeout\)"
         ):
@@ -127,7 +127,7 @@ def test_a_server_that_comes_up_later_is_reached(name):
                 servers.append(FakeServer(["late"], port=port).__enter__())
 
     try:
-        with open_way(WAYS[name], first.base_url(WAYS[name].provider), clock.pace()) as llm:
+        with open_way(WAYS[name], first.base_url(WAYS[name].provider), clock.timing()) as llm:
             assert llm.complete(PROMPT, Starting()).text == "late"
     finally:
         for server in servers:
@@ -137,7 +137,7 @@ def test_a_server_that_comes_up_later_is_reached(name):
 @pytest.mark.parametrize("job_id", ["../../admin", "..", "a b", "", "x\n", "a/b?c#d", 7, None, "x" * 2000])
 def test_a_job_id_is_one_path_segment(job_id):
     with FakeServer([], [Fault("status", body={"id": job_id, "status": "queued"}, times=9)]) as server:
-        with open_way(WAYS["responses"], server.base_url("openai"), Clock().pace()) as llm:
+        with open_way(WAYS["responses"], server.base_url("openai"), Clock().timing()) as llm:
             with pytest.raises(LLMError):
                 llm.complete(PROMPT, Listener())
     polled = {request.path for request in server.requests if request.method == "GET"}
@@ -147,7 +147,7 @@ def test_a_job_id_is_one_path_segment(job_id):
 def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
-        with open_way(WAYS["responses"], server.base_url("openai"), clock.pace(), timeout=3600) as llm:
+        with open_way(WAYS["responses"], server.base_url("openai"), clock.timing(), timeout=3600) as llm:
             with pytest.raises(LLMError, match=r"the job failed: The job came to nothing.; given up after 10 retries"):
                 llm.complete(PROMPT, Listener())
     assert len(server.jobs) == 11
@@ -165,7 +165,7 @@ def test_a_real_signal_ends_a_silent_call_at_once(name):
     try:
         with FakeServer(["x"], [Fault("silence", stage)]) as server:
             with open_way(
-                WAYS[name], server.base_url(WAYS[name].provider), Clock().pace(read=30, stream_read=30)
+                WAYS[name], server.base_url(WAYS[name].provider), Clock().timing(read=30, stream_read=30)
             ) as llm:
                 signal.setitimer(signal.ITIMER_REAL, 0.3)
                 with pytest.raises(Interrupted) as caught:

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from code_commit.exchange import Usage
-from code_commit.llm import context_window, cost_of, estimate_tokens, price_of
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.models import context_window, cost_of, price_of
+from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.settings import Price, Settings
 
 NOW = Settings()

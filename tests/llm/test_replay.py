@@ -8,7 +8,7 @@ from asking import PROMPT, Listener
 
 from code_commit.errors import LLMError
 from code_commit.llm import open_llm
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.vendor import ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -44,18 +44,18 @@ def test_neither_importing_nor_replaying_loads_what_only_the_network_needs(tmp_p
     program = f"""
 import sys
 from pathlib import Path
-import code_commit.llm as llm
+from code_commit.llm import models, open_llm
 from code_commit.settings import Settings
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.vendor import ModelChoice
 from code_commit.exchange import Prompt
 from code_commit.project import Project
 class Listener:
     def __getattr__(self, name):
         return lambda *_: None
 choice = ModelChoice("replay", {str(tmp_path)!r})
-assert llm.check_base_url(ModelChoice("openai", "m"), Settings())
-assert llm.context_window(ModelChoice("openai", "gpt-6.2-sol"), Settings()) == 922_000
-with llm.open_llm(choice, None, Settings(), Project(Path("/"))) as one:
+assert models.check_base_url(ModelChoice("openai", "m"), Settings())
+assert models.context_window(ModelChoice("openai", "gpt-6.2-sol"), Settings()) == 922_000
+with open_llm(choice, None, Settings(), Project(Path("/"))) as one:
     assert one.complete(Prompt("", "", ""), Listener()).text == "x"
 print(sorted({{"httpx", "httpcore", "pydantic", "ssl", "email", "urllib.request"}} & set(sys.modules)))
 """

@@ -13,7 +13,7 @@ from sdk_types import check
 
 from code_commit import __version__
 from code_commit.exchange import Prompt
-from code_commit.llm.models import takes_cache_options
+from code_commit.llm.openai import takes_cache_options
 
 
 def pairs(*columns):
@@ -33,7 +33,7 @@ def body_of(name, prompt=PROMPT, model=None, **settings):
     if model:
         way = type(way)(way.provider, model, way.settings)
     with open_way(way, "http://127.0.0.1:9/v1", **settings) as llm:
-        return llm._api.request_body(prompt)
+        return llm._api.request_body(llm._endpoint, prompt)
 
 
 def check_interaction(body):
@@ -188,7 +188,6 @@ def test_anthropics_version_and_output_limit():
         assert server.requests[0].headers["anthropic-version"] == "2026-10-21"
         assert server.requests[0].body["max_tokens"] == 128_000
     assert body_of("messages", model="claude-sonnet-4-5-20250929")["max_tokens"] == 64_000
-    assert body_of("messages", model="claude-3-5-sonnet-20241022")["max_tokens"] == 8_192
     assert body_of("messages", model="claude-opus-4-1-20250805")["max_tokens"] == 32_000
     assert body_of("messages", model="claude-next")["max_tokens"] == 64_000
 
@@ -196,7 +195,7 @@ def test_anthropics_version_and_output_limit():
 def test_the_output_limit_of_chat_has_two_names():
     def limit(base_url):
         with open_way(WAYS["chat"], base_url, max_output_tokens=7) as llm:
-            body = llm._api.request_body(PROMPT)
+            body = llm._api.request_body(llm._endpoint, PROMPT)
         return {name for name in body if name.startswith("max_")}
 
     assert limit("https://api.openai.com/v1") == {"max_completion_tokens"}
@@ -207,7 +206,7 @@ def test_the_output_limit_of_chat_has_two_names():
 def test_chat_at_openai_pays_for_no_cache_either():
     def body(base_url, model, prompt):
         with open_way(type(WAYS["chat"])("chat", model), base_url) as llm:
-            return llm._api.request_body(prompt)
+            return llm._api.request_body(llm._endpoint, prompt)
 
     at_openai = body("https://api.openai.com/v1", "gpt-6.2-sol", PROMPT)
     check(CompletionCreateParamsStreaming, at_openai)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from code_commit.llm.server_sent_events import read_events, read_lines
+from code_commit.llm.http import read_events, read_lines
 
 EVENTS = [
     (b"data: a\n\n", [("", "a")]),

@@ -1,14 +1,20 @@
 """What goes to the vendors' own addresses, with nothing sent: where the request alone matters, respx answers it."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import respx
 from asking import KEY, PROMPT, ROOT
+from fake_server import FakeServer
 
 from code_commit.keys import ApiKey
 from code_commit.llm import open_llm
-from code_commit.model_choice import ModelChoice
+from code_commit.llm.models import VENDOR_MODULES
+from code_commit.llm.models import VENDORS as VENDORS_OF_THE_TOOL
+from code_commit.llm.vendor import ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -48,3 +54,66 @@ def test_the_vendor_is_asked_at_its_own_address_with_the_key_in_one_header(provi
     assert KEY not in str(call.request.url)
     assert KEY not in json.dumps(json.loads(call.request.content))
     assert [name for name, text in call.request.headers.items() if KEY in text] == [header]
+
+
+FIFTH = """
+import sys
+from code_commit.llm import chat, models
+from code_commit.llm.vendor import API, Model, Vendor
+from code_commit.settings import Price
+
+models.VENDORS["fifth"] = Vendor(
+    name="fifth",
+    key_variable="FIFTH_API_KEY",
+    headers=lambda key, settings: {"x-fifth-key": key},
+    base_url="https://api.fifth.example/v1",
+    added_version="/v1",
+    api=API("/chat/completions", chat.request_body, chat.read, chat.assemble),
+    default_model="fifth-large",
+    bare_names="fifth-.*",
+    models={"fifth-large": Model(100_000, 8_000, Price(1000, 1000))},
+)
+
+from code_commit.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "key_is_in"),
+    [
+        ([], "file"),
+        (["--model", "fifth"], "variable"),
+        (["--model", "fifth-large"], "file"),
+        (["--model", "fifth:fifth-large"], "variable"),
+    ],
+)
+def test_a_further_vendor_is_one_value(project_folder, model, key_is_in):
+    key_file = project_folder / "agent-config" / "fifth-key.txt"
+    environment = {name: os.environ[name] for name in ("PATH", "HOME")}
+    if key_is_in == "file":
+        key_file.touch(mode=0o600)
+        key_file.write_text(KEY)
+    else:
+        environment["FIFTH_API_KEY"] = KEY
+    with FakeServer(["^^^ok.txt\nok\n^^^end\n"]) as server:
+        command = [sys.executable, "-c", FIFTH, *model, "--base-url", server.url, "--json"]
+        done = subprocess.run(
+            command, cwd=project_folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        (request,) = server.requests
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["status"], record["model"]) == ("success", "fifth:fifth-large")
+    assert record["attempts"][0]["cost_usd"] == pytest.approx(1.04)  # 1000 tokens in, 40 out
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+    assert request.path == "/v1/chat/completions"
+    assert [name for name, value in request.headers.items() if KEY in value] == ["x-fifth-key"]
+    logged = [file.read_bytes() for file in (project_folder / "agent-config" / "logs").rglob("*") if file.is_file()]
+    assert logged
+    assert not any(KEY.encode() in content for content in logged)
+
+
+def test_every_vendor_is_registered_by_its_modules_name():
+    assert list(VENDORS_OF_THE_TOOL) == list(VENDOR_MODULES) == ["gemini", "openai", "anthropic", "chat", "replay"]

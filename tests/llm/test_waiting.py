@@ -1,14 +1,15 @@
 """How long is waited: Retry-After in all its spellings, and a backoff with full jitter."""
 
+import time
 from email.utils import formatdate
 
 import pytest
 
-from code_commit.llm.pace import Pace
-from code_commit.llm.waiting import asked_delay, backoff, obeyed_delay
+from code_commit.llm.call import backoff, obeyed_delay
+from code_commit.llm.http import Timing
+from code_commit.llm.refusals import asked_delay
 
 NOW = 1_795_000_000.0
-PACE = Pace(wall_clock=lambda: NOW, random=lambda: 0.5)
 
 
 def retry_info(delay):
@@ -48,17 +49,18 @@ def retry_info(delay):
         ({}, "text", None),
     ],
 )
-def test_the_delay_that_an_api_asks_for(headers, body, seconds):
-    assert asked_delay(headers, body, PACE) == seconds
+def test_the_delay_that_an_api_asks_for(headers, body, seconds, monkeypatch):
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    assert asked_delay(headers, body) == seconds
 
 
 def test_the_backoff_doubles_up_to_a_minute_and_is_all_jitter():
-    highest = Pace(random=lambda: 1.0)
+    highest = Timing(random=lambda: 1.0)
     assert [backoff(n, highest, 60, is_overload=False) for n in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert [backoff(n, highest, 60, is_overload=True) for n in range(5)] == [4, 8, 16, 32, 60]
     assert backoff(10_000, highest, 60, is_overload=False) == 60
-    assert backoff(3, Pace(random=lambda: 0.0), 60, is_overload=False) == 0
-    assert backoff(3, PACE, 60, is_overload=False) == 4
+    assert backoff(3, Timing(random=lambda: 0.0), 60, is_overload=False) == 0
+    assert backoff(3, Timing(random=lambda: 0.5), 60, is_overload=False) == 4
 
 
 def test_an_api_that_asks_for_nothing_is_not_asked_in_a_tight_loop():

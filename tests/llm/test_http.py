@@ -21,8 +21,7 @@ from fake_server import FakeServer, Fault
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt
-from code_commit.llm.pace import Pace
-from code_commit.llm.wire import Deadline, _BoundBackend
+from code_commit.llm.http import Timing
 
 CHAT = WAYS["chat"]
 OPEN_FILES = Path("/proc/self/fd")
@@ -121,7 +120,7 @@ class Proxy:
 def test_a_certificate_that_nobody_trusts_is_an_error_at_once(certificate):
     with tls_server(certificate) as server:
         listener = Listener()
-        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().pace()) as llm:
+        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
             with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted \(self-signed.*SSL_CERT_FILE"):
                 llm.complete(PROMPT, listener)
     assert not listener.retries
@@ -194,7 +193,7 @@ def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with Proxy(1, answer) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://user:hunter22@127.0.0.1:{proxy.port}")
-        with open_way(CHAT, "https://llm.test/v1", Clock().pace(), timeout=20) as llm:
+        with open_way(CHAT, "https://llm.test/v1", Clock().timing(), timeout=20) as llm:
             with pytest.raises(LLMError, match=words) as caught:
                 llm.complete(PROMPT, Listener())
     assert "hunter22" not in str(caught.value)
@@ -213,15 +212,13 @@ def test_no_proxy_is_obeyed(monkeypatch, certificate):
     with Proxy(1) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.setenv("NO_PROXY", "llm.invalid,.example")
-        with open_way(CHAT, "https://llm.invalid/v1", Clock().pace(), timeout=5) as llm:
+        with open_way(CHAT, "https://llm.invalid/v1", Clock().timing(), timeout=5) as llm:
             with pytest.raises(LLMError, match=r"no connection to llm.invalid"):
                 llm.complete(PROMPT, Listener())
         assert not proxy.asked
 
 
-@pytest.mark.parametrize(
-    "proxy", ["ftp://user:hunter22@h:1", "http://user:hunter22@h:x", "http://user:hunter22@", "http://hunter22@[::1"]
-)
+@pytest.mark.parametrize("proxy", ["ftp://user:hunter22@h:1", "http://user:hunter22@h:x", "http://hunter22@[::1"])
 def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(NotSetUpError, match="HTTPS_PROXY or ALL_PROXY names cannot be used") as caught:
@@ -230,20 +227,19 @@ def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
 
 
 def test_connections_are_kept_alive_by_the_kernel():
-    with FakeServer() as server:
-        stream = _BoundBackend(Deadline(time.monotonic)).connect_tcp("127.0.0.1", server.port, 5)
-        sock = stream.get_extra_info("socket")
+    with FakeServer(["x"]) as server, open_way(WAYS["responses"], server.base_url("openai"), Clock().timing()) as llm:
+        llm.complete(PROMPT, Listener())
+        sock = llm._connection._socket
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         if hasattr(socket, "TCP_KEEPIDLE"):
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
-        stream.close()
 
 
 def test_a_server_that_never_reads_does_not_hold_the_call_up():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         begin = time.monotonic()
         prompt = Prompt("", "", "x" * 30_000_000)
-        with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Pace(), timeout=1.0) as llm:
+        with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=1.0) as llm:
             with pytest.raises(LLMError, match=r"takes the prompt too slowly; given up.*llm-timeout"):
                 llm.complete(prompt, Listener())
     assert time.monotonic() - begin < 3
@@ -254,7 +250,7 @@ def test_the_deadline_holds_against_one_byte_at_a_time(name):
     for kind in ("dribble", "dribble_headers"):
         begin = time.monotonic()
         with FakeServer(["x" * 1000], [Fault(kind, times=99)]) as server:
-            with open_way(WAYS[name], server.base_url(WAYS[name].provider), Pace(), timeout=0.5) as llm:
+            with open_way(WAYS[name], server.base_url(WAYS[name].provider), Timing(), timeout=0.5) as llm:
                 with pytest.raises(LLMError, match="llm-timeout"):
                     llm.complete(PROMPT, Listener())
         assert time.monotonic() - begin < 1.5
@@ -278,7 +274,7 @@ def test_a_reply_without_end_is_not_swallowed(name):
     fault = Fault("status", body=bomb, headers={"content-encoding": "gzip", "content-type": "text/event-stream"})
     with FakeServer(["x"], [fault]) as server:
         with pytest.raises(LLMError, match=r"127.0.0.1 sent more than 1 MB: no response is that long"):
-            ask(WAYS[name], server, pace=Clock().pace(largest_reply=2_000_000, read=20, stream_read=20))
+            ask(WAYS[name], server, timing=Clock().timing(largest_reply=2_000_000, read=20, stream_read=20))
 
 
 def test_no_redirect_is_followed_and_no_cookie_kept():
@@ -286,7 +282,7 @@ def test_no_redirect_is_followed_and_no_cookie_kept():
         server.faults.append(
             Fault("status", status=307, headers={"location": other.base_url("chat"), "set-cookie": "a=b"})
         )
-        with pytest.raises(LLMError, match=r"redirects to 127.0.0.1"):
+        with pytest.raises(LLMError, match=r"redirects to http://127.0.0.1"):
             ask(CHAT, server)
         assert not other.requests
         assert len(server.requests) == 1
@@ -298,7 +294,7 @@ def test_the_connection_is_closed_at_the_end():
     before = len(list(OPEN_FILES.iterdir()))
     for _ in range(5):
         with FakeServer(["x"], [Fault("drop_mid_body"), Fault("stall")]) as server:
-            ask(CHAT, server, pace=Clock().pace(stream_read=0.25))
+            ask(CHAT, server, timing=Clock().timing(stream_read=0.25))
     assert len(list(OPEN_FILES.iterdir())) <= before + 1
 
 
@@ -318,7 +314,7 @@ def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
 
         thread = threading.Thread(target=refuse)
         thread.start()
-        with open_way(WAYS[name], f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Pace(), timeout=20) as llm:
+        with open_way(WAYS[name], f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=20) as llm:
             with pytest.raises(LLMError, match="answered 413: large; the prompt is too long"):
                 llm.complete(Prompt("", "", "x" * 3_000_000), Listener())
         thread.join()
@@ -328,6 +324,6 @@ def test_without_variables_the_systems_authorities_are_asked(monkeypatch, certif
     for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
     with tls_server(certificate) as server:
-        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().pace()) as llm:
+        with open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
             with pytest.raises(LLMError, match=r"certificate of 127.0.0.1 is not trusted"):
                 llm.complete(PROMPT, Listener())

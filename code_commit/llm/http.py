@@ -1,0 +1,459 @@
+"""HTTP to one API: a request goes out, a reply comes back, and every failure in words of our own.
+
+No exception that leaves this module quotes a header or a body that was sent: the key is in them. What only a connection
+needs is imported where it is made: every command reads the vendors' values, most of them without a network.
+"""
+
+import codecs
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from code_commit.errors import LLMError, NotSetUpError
+from code_commit.exchange import RequestBody
+from code_commit.settings import Settings
+from code_commit.terminal import shown
+
+FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Which model is asked, where and how: what requests are made of, and the words of advice."""
+
+    model: str
+    base_url: str
+    settings: Settings
+    root: Path
+    """The project's."""
+    key_source: str
+    """Where the key was found, "" where there is none."""
+    censor: Callable[[str], str]
+    """Takes the key out of what the API says: some quote it."""
+
+    @property
+    def host(self) -> str:
+        return shown(urlsplit(self.base_url).hostname or "")
+
+
+def _random() -> float:
+    import random
+
+    return random.random()  # noqa: S311 - jitter is no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The clock of a call, how long each step may take, and how long is waited; in seconds.
+
+    The vendors' SDKs are less patient: their calls answer a person, ours a script.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = _random
+
+    connect: float = 15.0
+    write: float = 120.0
+    read: float = 60.0
+    """The longest silence in the answer to a short request: creating, polling and cancelling a job."""
+    stream_read: float = 600.0
+    """The longest silence in a stream. A model that thinks may send nothing for minutes."""
+    cancel: float = 10.0
+    """For cancelling a job, all in all: somebody waits for the tool to end."""
+
+    largest_reply: int = 512 * 1024 * 1024
+    """In bytes, decompressed; no model writes that much."""
+
+    shortest_poll: float = 0.01
+    first_poll: float = 0.5
+    longest_poll: float = 15.0
+    poll_growth: float = 1.6
+
+    first_backoff: float = 1.0
+    first_overload_backoff: float = 4.0
+    longest_backoff: float = 60.0
+
+
+class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
+    """The call failed in a way that can pass.
+
+    `kind`: `busy` the API said so; `unsent` nothing reached it; `lost` it may have begun to work unseen; `broken` a
+    stream ended early; `garbage` what came is no API's reply; `early` a new job is not found, as its record may
+    not be everywhere yet; `gone` an older one is not found. `delay` is what the API asked for, in seconds.
+    """
+
+    def __init__(
+        self, reason: str, kind: FailureKind, delay: float | None = None, reply: "Reply | None" = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.kind = kind
+        self.delay = delay
+        self.reply = reply
+        self.is_overload = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply. Header names are in lower case; the body is the parsed JSON, or the text where it is none."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReply:
+    """A reply whose body is still coming. `pieces` raises PassingFailure when the connection breaks."""
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: Iterator[bytes]
+
+    def read(self) -> Reply:
+        return Reply(self.status, self.headers, json_or_text(b"".join(self.pieces)))
+
+
+class Connection:
+    """Sends requests to one endpoint, one at a time. Close it at the end. Raises NotSetUpError."""
+
+    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str], timing: Timing) -> None:
+        import httpx
+
+        self.base_url = endpoint.base_url
+        self.host = endpoint.host
+        self.headers = dict(headers)
+        self.timing = timing
+        self._censor = endpoint.censor
+        self.deadline = float("inf")
+        """When the current call has to be over, on the clock of `timing`."""
+        self._socket: Any = None
+        is_local = is_this_machine(urlsplit(self.base_url).hostname or "")
+        context = _make_ssl_context(self.base_url)
+        try:  # what goes to this machine never takes a proxy: it may be plain http, and the key is in it
+            self._client = httpx.Client(headers=headers, verify=context, trust_env=not is_local)
+        except (ValueError, ImportError, httpx.InvalidURL):
+            raise NotSetUpError(
+                "the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: it must be "
+                "http://HOST:PORT, https://... or socks5://... (which needs the package 'socksio')"
+            ) from None
+
+    @property
+    def remaining(self) -> float:
+        """The seconds until the deadline."""
+        return self.deadline - self.timing.now()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None, silence: float) -> Reply:
+        """Send a request and read the whole reply. Raises PassingFailure and LLMError."""
+        with self.open(method, path, body, silence) as reply:
+            return reply.read()
+
+    @contextmanager
+    def open(self, method: str, path: str, body: Mapping[str, Any] | None, silence: float) -> Iterator[OpenReply]:
+        """Send a request and hand over the reply as it comes; `silence` is the longest pause of it, in seconds."""
+        body = RequestBody(body) if body is not None and not isinstance(body, RequestBody) else body
+        remaining = max(self.remaining, 0.001)
+        connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
+        request = self._client.build_request(
+            method,
+            self.base_url + path,
+            content=None if body is None else body.content,
+            timeout=(connect, min(silence, remaining), write, connect),
+            extensions={"trace": self._watch},
+        )
+        with self._shut_at_the_deadline(remaining):
+            with self._own_words():
+                response = self._client.send(request, stream=True)
+            try:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                if 300 <= response.status_code < 400:
+                    raise LLMError(
+                        f"{self.host} redirects to {shown(self._censor(headers.get('location', ''))[:200])} (status "
+                        f"{response.status_code}): a key is never sent after a redirect; name the right address with "
+                        "--base-url"
+                    )
+                yield OpenReply(response.status_code, headers, self._pieces(response.iter_bytes()))
+            finally:
+                response.close()
+
+    def _pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        size, most = 0, self.timing.largest_reply
+        with self._own_words():
+            for piece in pieces:
+                size += len(piece)
+                if size > most:
+                    raise LLMError(f"{self.host} sent more than {most >> 20} MB: no response is that long")
+                yield piece
+
+    @contextmanager
+    def _shut_at_the_deadline(self, remaining: float) -> Iterator[None]:
+        """Shut the socket when the deadline passes in the block, which ends every read and write.
+
+        httpx's timeouts are for one read each: a server that sends one byte a second never passes them. The timer goes
+        off a little later than they do, because they say what was waited for.
+        """
+        timer = threading.Timer(min(remaining + 0.1, threading.TIMEOUT_MAX), self._shut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _shut(self) -> None:
+        import socket
+
+        if self._socket is not None:
+            with suppress(OSError):  # not SSLSocket's shutdown: a write after it would be in plain text
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def _watch(self, event: str, details: Mapping[str, Any]) -> None:
+        """Remember the socket of a new connection, and let the kernel notice a peer that is gone."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._socket = details["return_value"].get_extra_info("socket")
+        if event.endswith("connect_tcp.complete") and self._socket is not None:
+            for level, option, value in _keep_alive_options():
+                self._socket.setsockopt(level, option, value)
+
+    @contextmanager
+    def _own_words(self) -> Iterator[None]:
+        """Turn httpx's exceptions into ours; theirs may quote what was sent, so they are not chained."""
+        import httpx
+
+        try:
+            yield
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            failure = explain_http_error(error, self.host)
+        else:
+            return
+        raise failure from None
+
+
+def explain_http_error(error: Exception, host: str) -> LLMError | PassingFailure:
+    """Return what a failed request amounts to, in words that quote nothing."""
+    import httpx
+
+    certificate = _certificate_problem(error)
+    if certificate:
+        return LLMError(
+            f"the certificate of {host} is not trusted ({certificate}): if a proxy of yours signs it, "
+            "name its authority with SSL_CERT_FILE"
+        )
+    if isinstance(error, httpx.ProxyError):
+        status = str(error)[:3]
+        if status in ("401", "403", "407"):
+            return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
+        return PassingFailure(f"the proxy does not reach {host}", "unsent")
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
+        return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
+    explained: tuple[tuple[type[Exception], str, FailureKind], ...] = (
+        (httpx.ConnectTimeout, f"no connection to {host} in time", "unsent"),
+        (httpx.PoolTimeout, f"no connection to {host} in time", "unsent"),
+        (httpx.ConnectError, f"no connection to {host}", "unsent"),
+        (httpx.WriteTimeout, f"{host} takes the prompt too slowly", "lost"),
+        (httpx.ReadTimeout, f"{host} is silent for too long", "lost"),
+        (httpx.RemoteProtocolError, f"{host} broke off, or what it sent is not HTTP", "lost"),
+        (httpx.DecodingError, f"what {host} sent cannot be decompressed", "garbage"),
+        (Exception, f"the connection to {host} broke ({type(error).__name__})", "lost"),
+    )
+    return next(PassingFailure(reason, kind) for kinds, reason, kind in explained if isinstance(error, kinds))
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host name can only mean this machine."""
+    if host.lower() == "localhost":
+        return True
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _make_ssl_context(base_url: str) -> Any:
+    """Return the context with the authorities of SSL_CERT_FILE and SSL_CERT_DIR, else the system's, else certifi's.
+
+    Reading a file of all authorities takes longer than `import ssl`: plain http gets a bare context, and the system's
+    folder of hashed names is read only as far as it is needed. Raises NotSetUpError.
+    """
+    import ssl
+
+    import httpx
+
+    if base_url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    hashed_folder = ssl.get_default_verify_paths().openssl_capath
+    try:
+        if file or folder:
+            return ssl.create_default_context(cafile=file or None, capath=folder or None)
+        if any(Path(hashed_folder).glob("*.0")):
+            return ssl.create_default_context(capath=hashed_folder)
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise NotSetUpError(
+            f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
+        ) from error
+
+
+def _certificate_problem(error: BaseException | None) -> str:
+    import ssl
+
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def _keep_alive_options() -> list[tuple[int, int, int]]:
+    import socket
+
+    idle = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))  # macOS has the second name
+    seconds = {idle: 60, getattr(socket, "TCP_KEEPINTVL", None): 60, getattr(socket, "TCP_KEEPCNT", None): 5}
+    options = [(socket.IPPROTO_TCP, option, value) for option, value in seconds.items() if option is not None]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *options]
+
+
+def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+    """Yield (event name, data) of each event. Comments and events without data are skipped.
+
+    An event that the stream ends in is yielded too: servers leave out the blank line after the last one, and
+    a half one is no JSON.
+    """
+    name = ""
+    data: list[str] = []
+    for line in read_lines(pieces):
+        if not line:
+            if data:
+                yield name, "\n".join(data)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+    if data:
+        yield name, "\n".join(data)
+
+
+def read_lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream, which end with CR LF, LF or CR, as soon as their end has come.
+
+    Bytes that are no UTF-8 come out as lone surrogates, so that whoever needs the line sees the damage.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
+    unfinished: list[str] = []
+    after_return = False
+    for piece in pieces:
+        text = decoder.decode(piece)
+        if after_return and text:
+            text = text.removeprefix("\n")
+            after_return = False
+        after_return = after_return or text.endswith("\r")
+        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        unfinished.append(lines[0])
+        if len(lines) > 1:
+            yield "".join(unfinished)
+            yield from lines[1:-1]
+            unfinished = [lines[-1]]
+    last = "".join(unfinished) + decoder.decode(b"", final=True)
+    if last:
+        yield last
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return the parsed JSON. Raises ValueError where it is none, or nested so deep that nobody means it."""
+    try:
+        value = json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if _is_deeper(value, _DEEPEST):
+        raise ValueError("nested too deep")
+    return value
+
+
+_DEEPEST = 100
+"""What walks through a reply later does so by recursion; no API nests a tenth of that."""
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
+
+
+def json_or_text(data: bytes) -> Any:
+    """Return the parsed JSON, or the text where it is none."""
+    try:
+        return parse_json(data)
+    except ValueError:
+        return data.decode("utf-8", "replace")
+
+
+def member(value: object, *names: str) -> Any:
+    """Return the member of parsed JSON that is reached by the names, None where there is none."""
+    for name in names:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def text_of(value: object, *names: str) -> str:
+    """Return the member when it is a text, else an empty one."""
+    found = member(value, *names)
+    return found if isinstance(found, str) else ""
+
+
+def list_of(value: object, *names: str) -> list[Any]:
+    """Return the member when it is a list, else an empty one."""
+    found = member(value, *names)
+    return found if isinstance(found, list) else []
+
+
+def members_of(value: object, *names: str) -> dict[str, Any]:
+    """Return the member when it is an object, else an empty one."""
+    found = member(value, *names)
+    return found if isinstance(found, dict) else {}
+
+
+def count_of(value: object, *names: str) -> int:
+    """Return the member when it is a number of things, else 0; no prompt has a million million tokens."""
+    found = member(value, *names)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= 10**12 else 0
+
+
+def whole_characters(value: Any) -> Any:
+    """Return JSON-like data in which halves of a UTF-16 pair that met in joining are one character.
+
+    A half that stays alone becomes U+FFFD: nothing that writes UTF-8 could take it.
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # an escape in JSON can make half of a pair
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+    if isinstance(value, dict):
+        return {whole_characters(name): whole_characters(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [whole_characters(inner) for inner in value]
+    return value

@@ -1,0 +1,127 @@
+"""What a vendor is: the one value in which each vendor's module says all that is particular to it.
+
+A further vendor is a module with its `VENDOR` and a line in `models.VENDOR_MODULES`.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from code_commit.exchange import Prompt, Response
+from code_commit.llm.call import Call
+from code_commit.llm.http import Endpoint, OpenReply, Reply
+from code_commit.settings import Price, Settings
+
+CHARACTERS_PER_TOKEN = 3.2
+"""Of source code, in the tokenizers of today; an estimate on the safe side."""
+
+_UNKNOWN_MAX_OUTPUT = 64_000
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """One API key. Its text appears in no repr; `source` says where it was found."""
+
+    provider: str
+    value: str = dataclasses.field(repr=False)
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Which LLM is asked: `name` is the vendor's model id, for `replay` the folder of recorded responses."""
+
+    provider: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceChange:
+    """Prices that take the place of the first ones: from a day on (UTC), or for prompts above so many tokens."""
+
+    price: Price
+    from_day: str = ""
+    above_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model. `context_window` is the most tokens of a prompt, `max_output` the most that it can generate."""
+
+    context_window: int
+    max_output: int
+    price: Price | None = None
+    changes: tuple[PriceChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class API:
+    """One way to ask an LLM over HTTP."""
+
+    path: str
+    """Where the request goes, below the base URL."""
+    request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
+    """Returns the request as the vendor's reference defines it."""
+    read: Callable[[Call, Reply], Response]
+    """Returns what the API answered. Raises LLMError, and PassingFailure where the request can be made again."""
+    assemble: Callable[[Call, OpenReply], dict[str, Any]] | None = None
+    """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
+    token_count: Callable[[str, Prompt], tuple[str, dict[str, Any]]] | None = None
+    """Returns path and body of the request that counts a prompt's tokens for a model, where there is one."""
+
+
+def bearer_header(key: str, _: Settings) -> dict[str, str]:
+    """Return the header with the key as most APIs take it; "" is no key."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """Everything that is particular to one vendor of LLMs, or to one kind of server."""
+
+    name: str
+    """What stands before the colon in `--model`. Its key is in agent-config/NAME-key.txt."""
+    key_variable: str = ""
+    """The environment variable of its key; "" where there is never one."""
+    needs_key: bool = True
+    headers: Callable[[str, Settings], dict[str, str]] = bearer_header
+    """Returns the headers of its own, from the key ("" for none) and the settings. Raises NotSetUpError."""
+
+    base_url: str = ""
+    """As the vendor's own SDK takes it, with the version; "" where the user has to name it."""
+    added_version: str = ""
+    """What the SDK appends to a base URL that has no version."""
+    adds_version_to_paths: bool = True
+    """Whether the SDK does so to a URL with a path too, not only to a bare host."""
+    api: API | None = None
+    """None for recorded responses."""
+
+    default_model: str = ""
+    bare_names: str = ""
+    """A regular expression for the models that are known without the vendor's name."""
+    models: Mapping[str, Model] = dataclasses.field(default_factory=dict)
+    """What is known of its models. One that is not here is asked all the same: it has no price."""
+
+    def find_model(self, name: str) -> Model | None:
+        """Return what is known of a model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""
+        return self.models.get(name) or self.models.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
+
+
+def max_output(model: Model | None, settings: Settings) -> int:
+    """Return the output limit for an API that demands one: the setting's, else the most that the model takes."""
+    return settings.max_output_tokens or (model.max_output if model else _UNKNOWN_MAX_OUTPUT)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return about how many tokens a text is, where no provider counted it."""
+    return round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def cut_off(limit: int | None) -> str:
+    """Say that the output limit was reached."""
+    return f"cut off at the output limit of {limit} tokens" if limit else "cut off at the output limit"
