@@ -54,8 +54,8 @@ def certificate(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def tls_server(certificate, answers=("over TLS",)):
-    server = FakeServer(answers)
+def tls_server(certificate, answers=("over TLS",), faults=()):
+    server = FakeServer(answers, faults)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
@@ -254,6 +254,23 @@ def test_the_deadline_holds_against_one_byte_at_a_time(name):
                 with pytest.raises(LLMError, match="llm-timeout"):
                     llm.complete(PROMPT, Listener())
         assert time.monotonic() - begin < 1.5
+
+
+@pytest.mark.parametrize("way_there", ["straight", "through a proxy"])
+@pytest.mark.parametrize("kind", ["dribble", "dribble_headers"])
+def test_the_deadline_holds_over_tls(certificate, monkeypatch, way_there, kind):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    begin = time.monotonic()
+    with tls_server(certificate, ["x" * 1000], [Fault(kind, times=99)]) as server, Proxy(server.port) as proxy:
+        url = f"https://127.0.0.1:{server.port}/v1"
+        if way_there == "through a proxy":
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+            url = "https://llm.test/v1"
+        with open_way(CHAT, url, Timing(), timeout=0.7) as llm:
+            with pytest.raises(LLMError, match="llm-timeout"):
+                llm.complete(PROMPT, Listener())
+        assert bool(proxy.asked) == (way_there == "through a proxy")
+    assert time.monotonic() - begin < 3
 
 
 def test_compressed_replies():
