@@ -108,7 +108,7 @@ def open_way(
     timeout: float = 600,
     **settings: Any,
 ) -> NetworkLLM:
-    """The LLM behind one way to ask."""
+    """The LLM that one way asks."""
     choice = ModelChoice(way.provider, way.model)
     all_settings = Settings(base_url=base_url, llm_timeout=timeout, **(way.settings | settings))
     api_key = ApiKey(way.provider, key, "agent-config/test-key.txt") if key else None

@@ -56,7 +56,7 @@ GOOD_STREAMS = {
     "whole JSON in parts": json.dumps(
         {"choices": [{"message": {"content": [{"type": "text", "text": "a"}, "b"]}, "finish_reason": "stop"}]}
     ).encode(),
-    "whole JSON behind blanks": b"\n\n  \n"
+    "whole JSON after blanks": b"\n\n  \n"
     + json.dumps({"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}]}).encode(),
 }
 
@@ -138,7 +138,7 @@ def test_usage_in_any_place(usage, counted):
     assert ask_chat(reply(apart))[0].usage == counted
 
 
-def test_a_connection_that_breaks_behind_the_finish_reason_has_lost_nothing():
+def test_a_connection_that_breaks_after_the_finish_reason_has_lost_nothing():
     response, listener = ask_chat(
         Fault("status", body=stream_of(piece("whole", "stop"), done=False) + b": ", headers={"content-length": "9999"})
     )

@@ -70,7 +70,7 @@ CALL_FAULTS = {
     "web pages for ever": Case((Fault("html", times=99),), "not this API's JSON.*--base-url"),
     "a web page of 502": Case((Fault("html", status=502),)),
     "content length too long, no end": Case((Fault("wrong_length"),), ways=JOBS),
-    "content length too long, behind the end": Case((Fault("wrong_length"),), retried=False, ways=STREAMS),
+    "content length too long, after the end": Case((Fault("wrong_length"),), retried=False, ways=STREAMS),
     "content length too short": Case((Fault("short_length"),)),
     "every byte a chunk": Case((Fault("split"),), retried=False),
     "200 with an empty body": Case((Fault("status", status=200, body=b""),)),

@@ -21,7 +21,7 @@ def ask_messages(events):
 DISORDER = {
     "a second start": [*EVENTS[:6], START, *EVENTS[6:]],
     "a block that begins twice": [*EVENTS[:7], TEXT_START, *EVENTS[7:]],
-    "a piece behind the end of its block": [*EVENTS[:-2], TEXT_DELTA, *EVENTS[-2:]],
+    "a piece after the end of its block": [*EVENTS[:-2], TEXT_DELTA, *EVENTS[-2:]],
     "a piece of a block that never began": [event for event in EVENTS if event is not TEXT_START],
     "a block without its end": [event for event in EVENTS if event is not TEXT_STOP],
     "no stop_reason": [*EVENTS[:-2], STOP],
