@@ -5,7 +5,7 @@ import os
 import threading
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from code_commit.apply import lock_tree, needs_recovery, recover, restore
@@ -78,15 +78,9 @@ def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
 
 
 def load_ahead(choice: ModelChoice) -> None:
-    """Load the modules of the later steps on a thread: half of a short run's time, while git and the sandbox answer."""
-    needed = ["httpx", "httpcore", "certifi"] if choice.provider != "replay" else []
-    threading.Thread(target=_load, args=(needed,)).start()
-
-
-def _load(names: list[str]) -> None:
-    with suppress(ImportError):  # who needs the module will say so
-        for name in names:
-            importlib.import_module(name)
+    """Load what asks the LLM on a thread, while git and the sandbox answer: 25 ms of the 305 of a short run."""
+    if choice.provider != "replay":
+        threading.Thread(target=lambda: [*map(importlib.import_module, ("httpx", "httpcore", "certifi"))]).start()
 
 
 def repair_interrupted_apply(project: Project, progress: Progress) -> None:
