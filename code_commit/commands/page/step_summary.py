@@ -13,6 +13,7 @@ from code_commit.commands.page.result import read_result
 from code_commit.commands.page.terminal import terminal_lines
 from code_commit.diff import diff_files
 from code_commit.run_record import Attempt, RunRecord
+from code_commit.summary import dollars, spent
 from code_commit.terminal import shown
 
 TAIL_LINES = 60
@@ -50,8 +51,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
 
 def _totals(record: RunRecord) -> str:
     totals = record.totals
-    cost = f", ${totals.cost_usd:.4f}" if totals.cost_usd is not None else ""
-    return f"{totals.seconds:.1f} s, {totals.usage.input:,} tokens in, {totals.usage.output:,} out{cost}"
+    return ", ".join(filter(None, [f"{totals.seconds:.1f} s", spent(totals.usage, totals.cost_usd)]))
 
 
 def _attempts(attempts: Sequence[Attempt]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _attempts(attempts: Sequence[Attempt]) -> Iterator[str]:
             _seconds(attempt.build.seconds if attempt.build else None),
             f"{usage.input:,}" if usage else "-",
             f"{usage.output:,}" if usage else "-",
-            f"${attempt.cost_usd:.4f}" if attempt.cost_usd is not None else "-",
+            dollars(attempt.cost_usd),
             summary_of(attempt),
         )
         yield f"| {' | '.join(cells)} |"
