@@ -15,11 +15,10 @@ from code_commit.build.command import build_command
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
-from code_commit.git import ask_git
 from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
 from code_commit.llm.models import check_base_url, choose_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_codebase, read_query
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, ask_git, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings, load_settings

@@ -1,12 +1,17 @@
-"""The local project: its root, its git work tree if it has one, and the files of agent-config."""
+"""The local project: its root, its git work tree if it has one, and the files of agent-config.
+
+Git is asked, never told: read-only questions with an environment that nothing outside can bend.
+"""
 
 import os
+import shutil
+import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.git import ask_git, require_git
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
@@ -87,6 +92,30 @@ def _find_repository(root: Path) -> GitRepository | None:
 
 
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
+
+
+def require_git() -> None:
+    """Raise NotSetUpError where there is no git."""
+    if shutil.which("git") is None:
+        raise NotSetUpError("git is not installed, or not on the PATH: code-commit cannot work without it")
+
+
+def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run one read-only git command in `cwd` and return it, whatever its exit code.
+
+    The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
+    repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    return subprocess.run(
+        ["git", "-c", "core.fsmonitor=false", *arguments],
+        cwd=cwd,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
 
 
 def read_text(path: Path, purpose: str) -> str:

@@ -3,8 +3,7 @@
 import os
 from pathlib import Path
 
-from code_commit.git import ask_git
-from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.project import BUILD_SCRIPT, Project, ask_git
 
 PROTECTED = (
     ".gitignore",

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular, replacing
-from code_commit.git import ask_git
 from code_commit.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, ask_git
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 

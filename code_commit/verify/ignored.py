@@ -15,8 +15,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from code_commit.errors import NotSetUpError
-from code_commit.git import ask_git
-from code_commit.project import Project
+from code_commit.project import Project, ask_git
 from code_commit.terminal import shown
 
 IgnoreFiles = dict[str, bytes | None]

@@ -13,9 +13,8 @@ from typing import Any
 from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
-from code_commit.git import ask_git, require_git
 from code_commit.progress import Progress
-from code_commit.project import AGENT_CONFIG, Project, find_project
+from code_commit.project import AGENT_CONFIG, Project, ask_git, find_project, require_git
 from code_commit.redaction import Redactor
 
 DESCRIPTION = """\
