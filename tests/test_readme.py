@@ -119,6 +119,14 @@ def test_links_lead_to_files_and_headings(document: Path):
             assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
+def test_the_specification_leads_to_code():
+    table = (ROOT / "docs/specification-and-code.md").read_text("utf-8")
+    named = [name for row in re.findall(r"\|([^|]*)\|$", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) > len(set(named)) > 10
+    for name in named:
+        assert (ROOT / "code_commit" / name).exists() or (ROOT / name).exists(), name
+
+
 def test_the_readme_leads_to_every_document():
     linked = re.findall(r"\]\((docs/[^)#]+\.md)", (ROOT / "README.md").read_text("utf-8"))
     assert set(linked) == {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
