@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -20,7 +22,8 @@ from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
 from code_commit.files import ending_signals_held
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
-CHUNK = 1 << 18  # fits into a processor's cache, where the Redactor reads it several times
+CHUNK = 1 << 20
+MOST_UNWRITTEN = 4  # chunks that are read ahead of `write`
 HEAD_BYTES = 4096
 TICK = 0.05  # seconds between two looks at what no signal tells
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
@@ -161,9 +164,10 @@ def supervise(
     """
     started = ORPHANS.start(start)
     try:
-        supervision = Supervision(started, write, signals)
-        supervision.watch(timeout)
-        supervision.finish()
+        with ThreadPoolExecutor(1) as writer:  # the next chunk is read while this one is redacted and written
+            supervision = Supervision(started, lambda piece: writer.submit(write, piece), signals)
+            supervision.watch(timeout)
+            supervision.finish()
         return supervision.ending
     finally:
         ORPHANS.release(started.pid)
@@ -173,12 +177,13 @@ def supervise(
 class Supervision:
     """A running build: what has come of it, and how far its ending has come."""
 
-    def __init__(self, started: Started, write: Callable[[bytes], object], signals: DeferredSignals) -> None:
+    def __init__(self, started: Started, write: Callable[[bytes], Future[object]], signals: DeferredSignals) -> None:
         assert started.process.stdout is not None  # noqa: S101 - it is a pipe
         self.ending = Ending()
         self._started = started
         self._signals = signals
-        self._write: Callable[[bytes], object] | None = write
+        self._write: Callable[[bytes], Future[object]] | None = write
+        self._unwritten: deque[Future[object]] = deque()
         self._begun = self._looked = time.monotonic()
         self._kill_at: float | None = None
         self._error: BaseException | None = None
@@ -207,6 +212,7 @@ class Supervision:
             pause = max(0, until - time.monotonic())
             if not self._attend(pause) and not pause:
                 break
+        self._await_written(0)
         if self._kill_at is None and self.ending.was_executed and self._started.group is not None:
             self._hang_up(self._started.group)
         elif self._kill_at is None:
@@ -238,6 +244,7 @@ class Supervision:
             ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
             if self._output in ready:
                 self._copy()
+            self._await_written(MOST_UNWRITTEN)
             if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
                 self._looked = time.monotonic()
                 ORPHANS.reap()
@@ -258,7 +265,13 @@ class Supervision:
         if len(self.ending.head) < HEAD_BYTES:
             self.ending.head += piece[: HEAD_BYTES - len(self.ending.head)]
         if self._write is not None:
-            self._write(piece)
+            self._unwritten.append(self._write(piece))
+
+    def _await_written(self, most: int) -> None:
+        """Wait until at most so many chunks are unwritten."""
+        while self._unwritten and (len(self._unwritten) > most or self._unwritten[0].done()):
+            if error := self._unwritten.popleft().exception():
+                self._note(error)
 
     def _note(self, error: BaseException) -> None:
         """Remember what was raised and end the build for it: the first time with patience, the second without."""
@@ -266,6 +279,7 @@ class Supervision:
         self._error = self._error or error
         if not isinstance(error, KeyboardInterrupt):
             self._write = None  # the sink is broken; the pipe is emptied all the same, or the build could not end
+            self._unwritten.clear()
 
     def _end(self, grace: float) -> None:
         """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends when what is in it has."""
