@@ -12,10 +12,16 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 Span = tuple[int, int, bytes]
 """Where a key begins and ends, and what stands there instead."""
+
+_LARGE = 1 << 15
+"""Bytes of data for which it is worth while to import pydantic's regular expressions."""
 
 SHORTEST_PIECE = 8
 """So many characters of a key are censored where a text was cut in the middle of it."""
@@ -89,8 +95,31 @@ class Redactor:
 
     def spans(self, data: bytes) -> list[Span]:
         """Return where keys stand, in order; of those that begin together the longest comes first."""
+        if not self._secrets or (len(data) >= _LARGE and self._has_no_needle(data)):
+            return []
         spans = [span for secret in self._secrets for span in secret.spans(data)]
         return sorted(spans, key=lambda span: (span[0], -span[1]))
+
+    def _has_no_needle(self, data: bytes) -> bool:
+        """Tell whether the data are UTF-8 without any of the needles, ten times as fast as `find` for each of them.
+
+        Rust's regular expressions, which pydantic brings along, look for all needles in one pass.
+        """
+        from pydantic_core import ValidationError
+
+        try:
+            self._any_needle.validate_python(data)
+        except ValidationError as error:
+            return error.errors(include_input=False, include_context=False)[0]["type"] == "string_pattern_mismatch"
+        return False
+
+    @cached_property
+    def _any_needle(self) -> "SchemaValidator":
+        from pydantic_core import SchemaValidator, core_schema
+
+        needles = [needle.decode("utf-8", "ignore") for secret in self._secrets for needle in secret.needles]
+        pattern = "|".join(map(re.escape, needles))
+        return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
 
     def unfinished(self, data: bytes) -> int:
         """Return where the beginning of a key stands that more data may complete; the data's length where none does."""
@@ -149,6 +178,11 @@ class _Secret:
         self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
         self._escaped_runs = list(dict.fromkeys(b"".join(escape % code for code in self._run) for escape in _ESCAPES))
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
+
+    @property
+    def needles(self) -> list[bytes]:
+        """Return the pieces of which one stands wherever the key does."""
+        return [self._key[-3:], self._run, *self._escaped_runs, *self._encoded]
 
     def spans(self, data: bytes) -> Iterator[Span]:
         """Yield each place where the key stands in the data."""

@@ -93,6 +93,18 @@ def test_every_form_is_censored_wherever_it_is_cut(form):
     assert in_pieces(redactor, cut_at(data, range(len(data)))) == whole
 
 
+@each_form
+@pytest.mark.parametrize(
+    "line", [b"   Compiling sk-zlib v0.4 (100%) \\u00e9 &amp; ... ok\n", "✓ été\n".encode(), b"\xff\0\n"]
+)
+def test_every_form_is_censored_in_much_output(form, line):
+    redactor = Redactor(["another-key", "clé", KEY])
+    written = f"{form(KEY)} after\n".encode()
+    before, after = line * 10_000, line * 2_000
+    assert redactor.redact(before + written + after) == before + redactor.redact(written) + after
+    assert redactor.redact(before) is before
+
+
 @pytest.mark.parametrize("dots", ["****", "...", "…", "xxxx", "*" * 40])
 @pytest.mark.parametrize("shown", [(2, 3), (7, 4), (20, 6)])
 def test_a_vendor_s_quotation_shows_no_more_than_ours(dots, shown):
