@@ -23,7 +23,7 @@ def run(
     """Run the main job in a project's folder and return its record, whatever its end; `exit_code` says which.
 
     `settings` are those of config.toml (`model="openai"`, `max_repairs=1`); they go before the environment and the
-    file. `on_step` is called behind each step, when run.json has it. Nothing is printed.
+    file. `on_step` is called after each step, when run.json has it. Nothing is printed.
 
     Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
     """

@@ -111,7 +111,7 @@ def inspect_project(
     choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
     key, base_url, sandbox, task = None, None, None, None
     if settings and choice:
-        key = _ask_for_key(findings, choice, keys, environment)
+        key = findings.ask("key", lambda: require_key(choice.provider, keys, environment), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
         _check_replay(findings, choice, project)
         if not settings.model:
@@ -226,14 +226,8 @@ def _name_keys(keys: Mapping[str, ApiKey]) -> str:
     return ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
 
 
-def _ask_for_key(
-    findings: Findings, choice: ModelChoice, keys: Mapping[str, ApiKey], environment: Mapping[str, str]
-) -> ApiKey | None:
-    return findings.ask(
-        "key",
-        lambda: require_key(choice.provider, keys, environment),
-        lambda key: key.source if key else "none needed",
-    )
+def _source(key: ApiKey | None) -> str:
+    return key.source if key else "none needed"
 
 
 def _check_replay(findings: Findings, choice: ModelChoice, project: Project) -> None:
@@ -251,29 +245,24 @@ def _choose_sandbox(findings: Findings, settings: Settings, project: Project) ->
 
 
 def _check_clean(findings: Findings, settings: Settings, project: Project) -> None:
-    doubt, mend, harm = _doubt_clean(project)
+    doubt = _doubt_clean(project)
     if doubt and settings.require_clean:
-        findings.checks.append(Check("clean tree", f"{doubt}: {mend} (--require-clean)"))
+        findings.checks.append(
+            Check("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
+        )
     elif doubt:
-        findings.warnings.append(f"{doubt}: {harm}")
+        findings.warnings.append(doubt)
 
 
-def _doubt_clean(project: Project) -> tuple[str, str, str]:
-    """Return why the tree does not count as clean, what to do about it, and the harm to the review; "" for a clean one.
-
-    A question that git does not answer leaves a doubt too.
-    """
+def _doubt_clean(project: Project) -> str:
+    """Return why the tree does not count as clean, "" for a clean one; a question without an answer is a doubt too."""
     if project.git is None:
-        harm = "no git diff to review; the log has each attempt's changes as a diff"
-        return "this is no git repository", "only git can tell whether the tree is clean", harm
+        return "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
     status = ask_git(["status", "--porcelain", "-z", "--", "."], project.root)
     if status.returncode != 0:
         complaint = shown(" ".join(status.stderr.decode("utf-8", "replace").split()))
-        mend = "put right what git complains of"
-        return f"git status failed ({complaint})", mend, f"{mend}, or there may be no diff to review"
-    if status.stdout:
-        return "git status is not clean", "commit or stash first", "the diff will mix your changes with the LLM's"
-    return "", "", ""
+        return f"git status failed ({complaint}): put that right, or there may be no diff to review"
+    return "git status is not clean: the diff will mix your changes with the LLM's" if status.stdout else ""
 
 
 def _check_prompt(findings: Findings, prompt: Prompt, choice: ModelChoice | None, settings: Settings) -> None:

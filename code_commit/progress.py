@@ -79,7 +79,7 @@ class Progress:
 
     def _print(self, text: str) -> None:
         printed = self._clean(text)
-        with suppress(OSError, ValueError):  # nobody reads it any more: what the run does stays the same
+        with suppress(OSError, ValueError):  # its reader may be gone: what the run does stays the same
             if self._region:
                 self._region.print_above(printed)
             else:

@@ -28,11 +28,7 @@ DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
 agent-config/query.txt describes, verifies the whole answer, applies all of it
 or nothing, and runs build.sh. While the build fails it asks for a repair, three
-times at most. Nothing is committed.
-
-Exit codes: 0 the build passes, 1 it still fails, 2 not set up, 3 the LLM could
-not be asked, 4 no usable response, 5 build.sh could not be run or the files
-could not be written, 130 and 143 interrupted."""
+times at most. Nothing is committed."""
 
 EXAMPLES = """\
 code-commit
