@@ -1,7 +1,8 @@
-"""How the tests call the command, and git beside it."""
+"""How the tests call the command, and git beside it; what they look at afterwards."""
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,3 +15,36 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def git(folder: Path, *arguments: str) -> str:
     """Run git in the folder and return its output; a failure fails the test."""
     return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def recorded(root: Path, *answers: str) -> list[str]:
+    """Record an LLM's answers in the project; return the options that ask it."""
+    folder = root / "agent-config" / "recorded"
+    folder.mkdir(exist_ok=True)
+    for number, answer in enumerate(answers, start=1):
+        (folder / f"{number}-response.txt").write_text(answer)
+    return ["--model", "replay:agent-config/recorded"]
+
+
+def the_log(root: Path) -> Path:
+    """Return the log folder of the one run."""
+    (log,) = (root / "agent-config" / "logs").iterdir()
+    return log
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of all that is in a project, but for git's and our own folder."""
+    files = (path for path in root.rglob("*") if not {".git", "agent-config"} & set(path.relative_to(root).parts))
+    return {
+        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in files
+    }
+
+
+def wait_for(question: Callable[[], object], seconds: float = 20) -> object:
+    """Return the answer as soon as there is one."""
+    end = time.monotonic() + seconds
+    while not (answer := question()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+    return answer

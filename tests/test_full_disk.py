@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT
+from command import CODE_COMMIT, recorded
 
 CAN_MOUNT = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
 ON_A_SMALL_DISK = """
@@ -24,8 +24,7 @@ cat agent-config/logs/*/run.json
 )
 def test_a_build_that_fills_the_disk_is_told_in_the_log_and_in_the_record(project_folder: Path):
     (project_folder / "build.sh").write_text("#!/bin/sh\nyes 'a line of output' | head -c 3000000\n")
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")
     command = ["unshare", "-m", "sh", "-c", ON_A_SMALL_DISK, "sh", *CODE_COMMIT]
     done = subprocess.run(
         [*command, "--model", "replay:agent-config/recorded"],

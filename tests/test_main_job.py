@@ -6,11 +6,10 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 from code_commit.run_record import load_run_record
@@ -28,11 +27,6 @@ WRONG, RIGHT = "Try:\n^^^ok.txt\nwrong\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 def give_key(root: Path, name: str) -> None:
     (root / "agent-config" / name).write_text(KEY + "\n")
     (root / "agent-config" / name).chmod(0o600)
-
-
-def the_log(root: Path) -> Path:
-    (log,) = (root / "agent-config" / "logs").iterdir()
-    return log
 
 
 def without_key(root: Path, *texts: str) -> None:
@@ -89,17 +83,14 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
 
 
 def test_logs_are_for_their_owner_alone(project_folder: Path, run_code_commit: Run):
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
-    run_code_commit(project_folder, "--model", "replay:agent-config/recorded")
+    run_code_commit(project_folder, *recorded(project_folder, RIGHT))
     log = the_log(project_folder)
     for path in [log.parent, log, *log.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
 def test_two_runs_in_one_second_have_logs_of_their_own(project_folder: Path, run_code_commit: Run):
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    recorded(project_folder, RIGHT)
     for _ in range(4):
         assert run_code_commit(project_folder, "--model", "replay:agent-config/recorded").returncode == 0
     logs = list((project_folder / "agent-config" / "logs").iterdir())
@@ -176,8 +167,7 @@ def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path):
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    recorded(project_folder, RIGHT)
     (project_folder / "build.sh").write_text("#!/bin/sh\necho started\nsleep 61 & sleep 62\n")
     command = [*CODE_COMMIT, "--model", "replay:agent-config/recorded"]
     process = subprocess.Popen(command, cwd=project_folder, stderr=subprocess.PIPE, text=True)
@@ -193,20 +183,9 @@ def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path)
     assert (project_folder / "ok.txt").read_text() == "ok\n"  # whole: the response was applied before the build
 
 
-def wait_for(question, seconds: float = 20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        answer = question()
-        if answer:
-            return answer
-        time.sleep(0.02)
-    pytest.fail("waited in vain")
-
-
 def test_a_bug_ends_with_70_and_a_traceback_in_the_log(project_folder: Path):
     """The bug is made by an LLM that answers with something that is no text."""
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
+    recorded(project_folder, RIGHT)
     program = (
         "import sys; from code_commit.llm import replay; from code_commit.cli import main\n"
         "replay.ReplayLLM.complete = lambda *arguments: 1 / 0\n"
@@ -232,9 +211,7 @@ def test_json_of_a_run_that_did_not_begin_has_the_same_shape(project_folder: Pat
 
 
 def test_quiet_prints_nothing_but_errors(project_folder: Path, run_code_commit: Run):
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RIGHT)
-    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded", "--quiet")
+    done = run_code_commit(project_folder, *recorded(project_folder, RIGHT), "--quiet")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = run_code_commit(project_folder, "--model", "replay:agent-config/gone", env={"CODE_COMMIT_QUIET": "1"})
     assert done.returncode == 2
@@ -242,9 +219,9 @@ def test_quiet_prints_nothing_but_errors(project_folder: Path, run_code_commit: 
 
 
 def test_names_with_orders_for_the_terminal_are_printed_escaped(project_folder: Path, run_code_commit: Run):
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text("^^^a\x1b]0;title\x07b\nx\n^^^end\n")
-    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded", "--on-rejected", "stop")
+    done = run_code_commit(
+        project_folder, *recorded(project_folder, "^^^a\x1b]0;title\x07b\nx\n^^^end\n"), "--on-rejected", "stop"
+    )
     assert done.returncode == 4
     assert "\x1b" not in done.stderr
     assert "a\\x1b]0;title\\x07b" in done.stderr

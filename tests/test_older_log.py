@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Run, git
+from command import Run, git, tree
 
 DATA = Path(__file__).parent / "older_log"
 RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
 REPAIRED, APPLIED, UNDONE, KILLED_BEFORE_APPLYING, KILLED_IN_BUILD = RUNS
 EXECUTABLE = {"build.sh", "bin/slug"}
 GROUP_READABLE = {"notes.txt"}
-Tree = dict[str, tuple[int, bytes]]
 
 
 def lay_out(source: Path, root: Path) -> None:
@@ -28,14 +27,6 @@ def lay_out(source: Path, root: Path) -> None:
             (root / name).write_bytes(path.read_bytes())
             mode = 0o755 if name in EXECUTABLE else 0o640 if name in GROUP_READABLE else 0o644
             (root / name).chmod(0o600 if private else mode)
-
-
-def tree(root: Path) -> Tree:
-    files = (path for path in root.rglob("*") if not {".git", "agent-config"} & set(path.relative_to(root).parts))
-    return {
-        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
-        for path in files
-    }
 
 
 @pytest.fixture
@@ -55,7 +46,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def before(tmp_path: Path) -> Tree:
+def before(tmp_path: Path) -> dict:
     lay_out(DATA / "before", tmp_path / "before")
     return tree(tmp_path / "before")
 
@@ -101,7 +92,7 @@ def test_a_run_is_shown_as_a_page_and_as_a_summary(run, parts, root: Path, run_c
     assert all(part in page and part in summary for part in parts)
 
 
-def test_a_run_is_undone_byte_for_byte(root: Path, before: Tree, run_code_commit: Run):
+def test_a_run_is_undone_byte_for_byte(root: Path, before: dict, run_code_commit: Run):
     after = tree(root)
     done = run_code_commit(root, "undo", REPAIRED)
     assert done.returncode == 0, done.stderr
@@ -117,7 +108,7 @@ def test_an_undo_is_undone(root: Path, run_code_commit: Run):
     assert (root / "more.txt").read_text() == "more\n"
 
 
-def test_what_was_killed_in_the_build_is_resumed_and_undone(root: Path, before: Tree, run_code_commit: Run):
+def test_what_was_killed_in_the_build_is_resumed_and_undone(root: Path, before: dict, run_code_commit: Run):
     done = run_code_commit(root, "resume")
     assert done.returncode == 0, done.stderr
     resumed = record(root, KILLED_IN_BUILD)

@@ -6,15 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT
+from command import CODE_COMMIT, recorded
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n"
 
 
 @pytest.fixture
 def root(project_folder: Path) -> Path:
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text(RESPONSE)
+    recorded(project_folder, RESPONSE)
     return project_folder
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git, recorded, tree
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
@@ -19,22 +19,6 @@ def root(project_folder: Path) -> Path:
     git(project_folder, "add", "-A")
     git(project_folder, "commit", "-qm", "more")
     return project_folder
-
-
-def tree(root: Path) -> dict[str, tuple[int, bytes]]:
-    files = (path for path in root.rglob("*") if not {".git", "agent-config"} & set(path.relative_to(root).parts))
-    return {
-        str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes() if path.is_file() else b"")
-        for path in files
-    }
-
-
-def recorded(root: Path, *answers: str) -> list[str]:
-    folder = root / "agent-config" / "recorded"
-    folder.mkdir()
-    for number, answer in enumerate(answers, start=1):
-        (folder / f"{number}-response.txt").write_text(answer)
-    return ["--model", "replay:agent-config/recorded"]
 
 
 def latest(root: Path) -> dict:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git
+from command import CODE_COMMIT, Run, git, recorded
 
 from code_commit.apply import lock_tree
 from code_commit.project import Project
@@ -23,8 +23,7 @@ Spoil = Callable[[Path], object]
 
 @pytest.fixture
 def root(project_folder: Path) -> Iterator[Path]:
-    (project_folder / "agent-config" / "recorded").mkdir()
-    (project_folder / "agent-config" / "recorded" / "1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")
     yield project_folder
     os.chown(project_folder, os.geteuid(), -1)
 

@@ -3,12 +3,10 @@
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run
+from command import CODE_COMMIT, Run, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
@@ -27,15 +25,7 @@ def root(project_folder: Path) -> Path:
 
 
 def record(root: Path) -> dict:
-    (log,) = (root / "agent-config" / "logs").iterdir()
-    return json.loads((log / "run.json").read_text())
-
-
-def wait_for(question: Callable[[], object], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not question():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
+    return json.loads((the_log(root) / "run.json").read_text())
 
 
 def start(root: Path, server: FakeServer) -> subprocess.Popen:
@@ -111,11 +101,7 @@ STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_right_behind_each_step(step, root: Path, run_code_commit: Run):
     """A listener of the run's log kills the process as soon as run.json has the step."""
-    recorded = root / "agent-config" / "recorded"
-    recorded.mkdir()
-    first = "no block\n" if step == "rejected" else WRONG
-    for number, answer in enumerate([first, RIGHT], start=1):
-        (recorded / f"{number}-response.txt").write_text(answer)
+    recorded(root, "no block\n" if step == "rejected" else WRONG, RIGHT)
     program = (
         "import os, sys; from code_commit.progress import Progress; from code_commit.cli import main\n"
         "def step(self, record, event):\n"
@@ -144,10 +130,7 @@ def test_killed_right_behind_each_step(step, root: Path, run_code_commit: Run):
 
 
 def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_commit: Run):
-    recorded = root / "agent-config" / "recorded"
-    recorded.mkdir()
-    for number, answer in enumerate([WRONG, RIGHT], start=1):
-        (recorded / f"{number}-response.txt").write_text(answer)
+    recorded(root, WRONG, RIGHT)
     program = (
         "import os, sys; from code_commit import run_log; from code_commit.cli import main\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
@@ -162,22 +145,16 @@ def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_c
 
 
 def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commit: Run):
-    recorded = root / "agent-config" / "recorded"
-    recorded.mkdir()
-    (recorded / "1-response.txt").write_text("^^^ok.txt\nwrong\n^^^end\n")
-    arguments = ["--model", "replay:agent-config/recorded", "--strict"]
-    assert run_code_commit(root, *arguments).returncode == 3  # there is no second response yet
-    (recorded / "2-response.txt").write_text(RIGHT)
+    wrong = "^^^ok.txt\nwrong\n^^^end\n"
+    assert run_code_commit(root, *recorded(root, wrong), "--strict").returncode == 3  # there is no second response yet
+    recorded(root, wrong, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 0, done.stderr
     assert len(record(root)["attempts"]) == 2
 
 
 def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
-    recorded = root / "agent-config" / "recorded"
-    recorded.mkdir()
-    (recorded / "1-response.txt").write_text(RIGHT)
-    assert run_code_commit(root, "--model", "replay:agent-config/recorded").returncode == 0
+    assert run_code_commit(root, *recorded(root, RIGHT)).returncode == 0
     done = resume(root, run_code_commit)
     assert done.returncode == 2
     assert "nothing to resume" in done.stderr
@@ -224,10 +201,7 @@ def test_what_was_undone_is_not_built_on(root: Path, run_code_commit: Run):
 
 
 def test_a_run_that_was_rolled_back_is_not_resumed(root: Path, run_code_commit: Run):
-    recorded = root / "agent-config" / "recorded"
-    recorded.mkdir()
-    (recorded / "1-response.txt").write_text(WRONG)
-    assert run_code_commit(root, "--model", "replay:agent-config/recorded", "--rollback").returncode == 3
+    assert run_code_commit(root, *recorded(root, WRONG), "--rollback").returncode == 3
     done = resume(root, run_code_commit)
     assert done.returncode == 2
     assert "was rolled back" in done.stderr

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, git
+from command import CODE_COMMIT, git, recorded
 from fake_server import FakeServer, Fault
 from terminal import Terminal
 
@@ -39,12 +39,8 @@ def open_gate(root: Path, name: str = "built") -> None:
     (root.parent / "gates" / name).touch()
 
 
-def recorded(root: Path, *answers: str) -> list[str]:
-    folder = root / "agent-config" / "recorded"
-    folder.mkdir()
-    for number, answer in enumerate(answers, start=1):
-        (folder / f"{number}-response.txt").write_text(answer)
-    return ["--model", "replay:agent-config/recorded", "--sandbox", "off"]
+def recorded_bare(root: Path, *answers: str) -> list[str]:
+    return [*recorded(root, *answers), "--sandbox", "off"]
 
 
 def terminal(
@@ -125,7 +121,7 @@ PLAIN = {
 
 @pytest.mark.parametrize(("env", "behind"), PLAIN.values(), ids=PLAIN)
 def test_where_nothing_can_be_redrawn_there_are_lines_only(env, behind, root: Path):
-    with terminal(root, *recorded(root, RIGHT), env=env, behind=behind) as pane:
+    with terminal(root, *recorded_bare(root, RIGHT), env=env, behind=behind) as pane:
         pane.wait_for("^attempt 1 of 4: 1 file changed")
         open_gate(root)
         assert pane.end() == 0
@@ -136,7 +132,7 @@ def test_where_nothing_can_be_redrawn_there_are_lines_only(env, behind, root: Pa
 
 
 def test_no_color_is_heeded_the_region_stays(root: Path):
-    with terminal(root, *recorded(root, RIGHT), env={"NO_COLOR": "1"}) as pane:
+    with terminal(root, *recorded_bare(root, RIGHT), env={"NO_COLOR": "1"}) as pane:
         pane.wait_for("running build.sh")
         open_gate(root)
         assert pane.end() == 0
@@ -145,7 +141,7 @@ def test_no_color_is_heeded_the_region_stays(root: Path):
 
 def test_quiet_prints_nothing_but_errors(root: Path):
     open_gate(root)
-    answered = recorded(root, RIGHT)
+    answered = recorded_bare(root, RIGHT)
     with terminal(root, "--quiet", *answered) as pane:
         assert pane.end() == 0
         assert pane.lines() == ["[exit code 0]"]
@@ -176,7 +172,7 @@ def test_no_line_of_a_build_breaks_the_region(size, root: Path):
     for number, (line, _) in enumerate(HOSTILE.values()):
         script += [f"printf 'line {number}: {line}'", GATE.format(name=number), "echo"]
     lay_build(root, "\n".join([*script, ""]))
-    with terminal(root, *recorded(root, RIGHT), size=size) as pane:
+    with terminal(root, *recorded_bare(root, RIGHT), size=size) as pane:
         for number, (_, visible) in enumerate(HOSTILE.values()):
             rows = pane.wait_for(rf"^  (line {number}: .*)?.*({visible})")
             assert sum("running build.sh" in row for row in rows) == 1
@@ -196,7 +192,7 @@ def test_no_line_of_a_build_breaks_the_region(size, root: Path):
 
 
 def test_an_interrupt_leaves_a_whole_terminal(root: Path):
-    with terminal(root, *recorded(root, RIGHT)) as pane:
+    with terminal(root, *recorded_bare(root, RIGHT)) as pane:
         pane.wait_for("^  step 1$")
         assert not pane.shows_cursor
         pane.press("C-c")
@@ -208,7 +204,7 @@ def test_an_interrupt_leaves_a_whole_terminal(root: Path):
 
 @pytest.mark.parametrize("size", [(100, 24), (60, 12)])
 def test_a_terminal_that_changes_its_width(size, root: Path):
-    with terminal(root, *recorded(root, RIGHT)) as pane:
+    with terminal(root, *recorded_bare(root, RIGHT)) as pane:
         pane.wait_for("^  step 1$")
         pane.resize(*size)
         open_gate(root)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from command import Run, git
+from command import Run, git, recorded
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'
@@ -49,11 +49,7 @@ def hostile_run(root: Path, run_code_commit: Run) -> Path:
 
 def recorded_run(root: Path, run_code_commit: Run, answers: list[str], *arguments: str) -> Path:
     """Run the main job with recorded answers. Return the log folder."""
-    recorded = root / "agent-config/recorded"
-    recorded.mkdir(exist_ok=True)
-    for number, answer in enumerate(answers, start=1):
-        (recorded / f"{number}-response.txt").write_text(answer)
-    done = run_code_commit(root, "--model", "replay:agent-config/recorded", "--sandbox", "off", *arguments)
+    done = run_code_commit(root, *recorded(root, *answers), "--sandbox", "off", *arguments)
     assert done.returncode in (0, 1, 4), done.stderr
     return max((root / "agent-config/logs").iterdir())
 
