@@ -9,10 +9,10 @@ import os
 import resource
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from code_commit.build.descendants import prctl
 from code_commit.errors import BuildError
 from code_commit.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
 from code_commit.project import BUILD_SCRIPT, Project
@@ -138,4 +138,7 @@ def harden_process() -> None:
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    prctl(SET_DUMPABLE, 0)
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SET_DUMPABLE, 0, 0, 0, 0)

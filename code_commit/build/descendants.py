@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>
+SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>, and the question
+GET_CHILD_SUBREAPER = 37
 HOLDING_ROUNDS = 100
 
 
@@ -44,7 +45,8 @@ class Orphans:
     """The orphans that this process adopts while builds run, told apart from the children that it started itself.
 
     The kernel makes them children of the main thread. Never taken for one: what was a child before, what is of our own
-    session (an orphan of a build cannot be), and a build itself. Several builds may run at once, in threads.
+    session (an orphan of a build cannot be), a build itself, and what another thread started and still waits for.
+    Several builds may run at once, in threads.
     """
 
     def __init__(self) -> None:
@@ -52,6 +54,7 @@ class Orphans:
         self._builds: set[int] = set()
         self._strangers: set[int] = set()
         self._left: set[int] = set()
+        self._adopted_before = False
 
     def start(self, start: Callable[[], T]) -> T:
         """Start a build, and adopt orphans from now on until `release`."""
@@ -60,13 +63,13 @@ class Orphans:
                 children = _children()
                 self._left &= children
                 self._strangers = children - self._left
-                _adopt_orphans(True)
+                self._adopted_before = _adopt_orphans(True)
             try:
                 build = start()
                 self._builds.add(build.pid)
             finally:
                 if not self._builds:
-                    _adopt_orphans(False)
+                    _adopt_orphans(self._adopted_before)
             return build
 
     def release(self, build: int) -> None:
@@ -76,7 +79,7 @@ class Orphans:
             self._left |= self._adopted()
             self._builds.discard(build)
             if not self._builds:
-                _adopt_orphans(False)
+                _adopt_orphans(self._adopted_before)
 
     def reap(self) -> None:
         """Take the exit status of the adopted processes that have ended, and of no other child."""
@@ -113,16 +116,17 @@ ORPHANS = Orphans()
 """Of this process: the kernel keeps one list of children, and so do we."""
 
 
-def prctl(option: int, value: int) -> None:
-    """Set an attribute of this process (prctl(2)). Linux only; elsewhere nothing happens."""
-    if sys.platform == "linux":
-        import ctypes
+def _adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that is set
+    """Make this process the parent of its orphaned descendants, or stop that; return how it was before."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
 
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _adopt_orphans(wanted: bool) -> None:  # noqa: FBT001 - it is the value that is set
-    prctl(SET_CHILD_SUBREAPER, int(wanted))
+    prctl = ctypes.CDLL(None).prctl
+    before = ctypes.c_int(0)
+    prctl(GET_CHILD_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    prctl(SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+    return bool(before.value)
 
 
 def _children() -> set[int]:

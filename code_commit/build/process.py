@@ -223,7 +223,7 @@ class Supervision:
             raise self._error
 
     def _is_over(self) -> bool:
-        """Tell whether build.sh has ended; one that is told to end is over when nothing of it is left, or killable."""
+        """Tell whether build.sh has ended; or, told to end, that nothing of it is left to kill."""
         has_ended = self._started.process.poll() is not None
         if self._kill_at is None:
             return has_ended

@@ -84,11 +84,12 @@ class Sandbox:
         status, status_end = _pipe()
         gate, opener = _pipe()
         with status_end, gate, opener, open(os.devnull, "wb") as info:  # noqa: PTH123 - a descriptor is wanted
-            words = [self.program, "--json-status-fd", str(status_end.fileno()), "--block-fd", str(gate.fileno())]
+            passed = [status_end.fileno(), gate.fileno()]
+            words = [self.program, "--json-status-fd", str(passed[0]), "--block-fd", str(passed[1])]
             if os.geteuid() == 0:
-                words += ["--unshare-user", "--userns-block-fd", str(gate.fileno()), "--info-fd", str(info.fileno())]
+                passed.append(info.fileno())  # --userns-block-fd asks for it
+                words += ["--unshare-user", "--userns-block-fd", str(passed[1]), "--info-fd", str(passed[2])]
             words += [*self.options(project, protected, environment), "--", *argv]
-            passed = [file.fileno() for file in (status_end, gate, info)]
             try:
                 started = Started(start_process(words, environment, project.root, passed), status=status)
             except OSError:
@@ -161,11 +162,9 @@ def _start_guardian(pid: int) -> subprocess.Popen[bytes]:
     Bubblewrap's --die-with-parent would end all in a process namespace as soon as build.sh ends, the `tee` included
     that has its last output.
     """
-    script = f"read -r _; kill -KILL {pid} -{pid}"
+    words = ["/bin/sh", "-c", f"read -r _; kill -KILL {pid} -{pid}"]
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(
-        ["/bin/sh", "-c", script], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, process_group=0
-    )
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env={}, process_group=0)
 
 
 _KERNEL_SETTINGS = tuple(

@@ -83,6 +83,7 @@ PROBES = {
     "open the memory of the tool": ("exec 3< /proc/$TOOL/mem", "os ss ss"),
     "trace the tool": (PTRACE_SEIZE.format("TOOL"), "os ss ss"),
     "trace another process": (PTRACE_SEIZE.format("VICTIM"), "oo ss ss"),
+    "inherit a descriptor": ("[ $(ls /proc/self/fd | wc -l) -gt 4 ]", "ss ss ss"),  # the fourth is the folder's own
     "find the key in the environment": ("env | grep -q 'sk-tes[t]'", "ss ss ss"),
     # the mounts
     "umount .gitignore": ("umount .gitignore", "-- ss ss"),
