@@ -107,6 +107,7 @@ class Fingerprints:
         self._shells = frozenset(shells)
         self._never_removed = [path for path in never_removed if os.path.lexists(path)]
         for path in paths:
+            self._parents[path.parent] = os.path.realpath(path.parent)
             self._remember(path)
 
     def put_back(self, saved: "Saved") -> dict[Path, str]:
@@ -133,17 +134,17 @@ class Fingerprints:
     def _remember(self, path: Path) -> None:
         if path in self._entries:
             return
-        self._parents[path.parent] = os.path.realpath(path.parent)
         status = _status(path)
         entry = self._entries[path] = Entry(status, _content(path, status)) if status else None
         if entry and entry.is_folder and path not in self._shells and len(self._entries) < MOST_ENTRIES:
             self._listed.add(path)
+            self._parents[path] = os.path.realpath(path)
             for name in _names(path):
                 self._remember(path / name)
 
     def _check_parent(self, folder: Path) -> None:
         """Raise OSError when the path of a folder leads elsewhere than before: nothing there is ours to change."""
-        if os.path.realpath(folder) != self._parents.get(folder, os.path.realpath(folder)):
+        if os.path.realpath(folder) != self._parents[folder]:
             raise OSError(errno.ELOOP, f"{folder} leads elsewhere now")
 
     def _lost(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, str]]:
