@@ -24,7 +24,8 @@ CHUNK = 1 << 20
 _OLD_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
-_MANY_FILES = 64  # from here on one `syncfs` costs less than an fsync each, also beside other writers
+_MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
+_MOST_OPEN = 64  # files that wait for their fsync: a process may have 256 files open on macOS
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
 _ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -202,14 +203,19 @@ class NewFiles:
                 os.close(self._open[device])  # one file of each file system is enough
             self._open[device] = file
             return
-        if len(self._open) == _MANY_FILES:
+        if len(self._open) == _MOST_OPEN:
             self.sync()
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # begin to write the bytes, and do not wait
         self._open[file] = file
 
+    @property
+    def names_are_synced(self) -> bool:
+        """Whether `sync` makes their names durable too, and those of the folders around; else `sync_folder` does."""
+        return self._sync_all is not None
+
     def sync(self) -> None:
-        """Make the bytes of all of them durable. Their names need `sync_folder`."""
+        """Make the bytes of all of them durable."""
         for file in self._open.values():
             (self._sync_all or os.fsync)(file)
         self._close()

@@ -160,8 +160,9 @@ class Transaction:
         self._keep_in_snapshot()
         self._new_files.write(self._staging.folder, f"{JOURNAL}.new", encode(self._journal))
         self._new_files.sync()
-        sync_snapshot(self._snapshot)
-        self._staging.sync()
+        if not self._new_files.names_are_synced:
+            sync_snapshot(self._snapshot)
+            self._staging.sync()
 
     def _stage_file(self, position: int, write: Write) -> FileStep:
         self.at = write.path

@@ -67,6 +67,8 @@ NEW_FILES: Mapping[str, bytes | None] = {
     "apart/w": b"w\n",
 }
 
+FEW_FILES = {path: NEW_FILES[path] for path in ("README.md", "gone/one.txt", "made/x.txt", "src/a.py")}
+
 MANY_FILES: Mapping[str, bytes | None] = {f"many/{number % 7}/{number}": b"%d\n" % number for number in range(90)}
 
 
@@ -141,6 +143,8 @@ def act(what: str, root: Path) -> None:
     project = Project(root)
     if what == "apply":
         apply_changes(verified(root, NEW_FILES), project, root / SNAPSHOT)
+    elif what == "apply few":
+        apply_changes(verified(root, FEW_FILES), project, root / SNAPSHOT)
     elif what == "apply many":
         apply_changes(verified(root, MANY_FILES), project, root / SNAPSHOT)
     elif what == "recover":

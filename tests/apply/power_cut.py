@@ -1,6 +1,6 @@
 """Cut the power at calls of an apply, on a real ext4 in a file, and repair what the disk held. Needs root.
 
-    unshare -m python power_cut.py FOLDER POINTS     POINTS: how many of the calls, 0 for all
+    unshare -m python power_cut.py FOLDER WHAT POINTS     WHAT: as the driver's; POINTS: how many calls, 0 for all
 
 ext4 is mounted so that it writes as late as it may. At each point the driver is killed, then another file is synced,
 which makes ext4 commit all names but not all bytes; a copy of the backing file is what a power cut leaves. It is
@@ -43,7 +43,7 @@ class Disk:
 
 
 def main() -> None:
-    folder, points = Path(sys.argv[1]), int(sys.argv[2])
+    folder, what, points = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     fresh = Disk(folder / "fresh.img", folder / "fresh")
     fresh.format()
     fresh.mount()
@@ -55,14 +55,14 @@ def main() -> None:
     after = Disk(folder / "after.img", folder / "after")
     shutil.copyfile(fresh.image, work.image)
     work.mount()
-    calls = changing(driver.trace(folder / "trace", "apply", work.mounted / "tree"))
+    calls = changing(driver.trace(folder / "trace", what, work.mounted / "tree"))
     new = read_tree(work.mounted / "tree")
     work.unmount()
     outcomes: Counter[str] = Counter()
     for call in sample(calls, points or len(calls), whole=not points):
         shutil.copyfile(fresh.image, work.image)
         work.mount()
-        driver.inject(call, "signal=SIGKILL", "apply", work.mounted / "tree")
+        driver.inject(call, "signal=SIGKILL", what, work.mounted / "tree")
         other = work.mounted / "other"
         other.write_bytes(b"x")
         subprocess.run(["sync", other], check=True)

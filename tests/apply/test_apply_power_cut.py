@@ -71,13 +71,14 @@ def path_of(folder: str, name: str) -> str:
     return name if name.startswith("/") else f"{folder}/{name}"
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["fsync of each", "syncfs"])
-def test_everything_is_synced_before_the_next_step_builds_on_it(many, tmp_path: Path, driver: Driver, say) -> None:
+@pytest.mark.parametrize(("what", "moved"), [("apply few", 3), ("apply", 17), ("apply many", len(MANY_FILES))])
+def test_everything_is_synced_before_the_next_step_builds_on_it(
+    what: str, moved: int, tmp_path: Path, driver: Driver, say
+) -> None:
     root = tmp_path / "tree"
     make_tree(root)
-    what = "apply many" if many else "apply"
     calls = changing(driver.trace(tmp_path / "trace", what, root))
-    assert any(call.name == "syncfs" for call in calls) == many
+    assert any(call.name == "syncfs" for call in calls) == (what != "apply few")
     disk = Disk()
     checked = 0
     for call in calls:
@@ -92,7 +93,7 @@ def test_everything_is_synced_before_the_next_step_builds_on_it(many, tmp_path: 
             assert not waiting, waiting
             checked += 1
         disk.see(call)
-    assert checked == (len(MANY_FILES) if many else 17) + 1
+    assert checked == moved + 1
     outside = {path for path in disk.touched if not path.startswith(f"{root}/")}
     assert not outside
     say(
@@ -113,10 +114,11 @@ def can_use_loop_devices() -> bool:
 
 
 @pytest.mark.skipif(not can_use_loop_devices(), reason="an ext4 in a file cannot be mounted here")
-def test_power_cuts_on_a_real_file_system(tmp_path: Path, whole, say) -> None:
+@pytest.mark.parametrize("what", ["apply few", "apply"])
+def test_power_cuts_on_a_real_file_system(what: str, tmp_path: Path, whole, say) -> None:
     script = Path(__file__).with_name("power_cut.py")
-    command = ["unshare", "-m", sys.executable, "-B", str(script), str(tmp_path), "0" if whole else "8"]
+    command = ["unshare", "-m", sys.executable, "-B", str(script), str(tmp_path), what, "0" if whole else "8"]
     done = subprocess.run(command, env=driver_environment(), stdout=subprocess.PIPE, check=True)
     result = json.loads(done.stdout)
     assert set(result["outcomes"]) == {"old", "new"}, result
-    say(f"power cut at {sum(result['outcomes'].values())} of {result['calls']} calls of an apply: {result['outcomes']}")
+    say(f"power cut at {sum(result['outcomes'].values())} of {result['calls']} calls ({what}): {result['outcomes']}")
