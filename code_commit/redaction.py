@@ -9,6 +9,7 @@ looked for: the build gets no key that it could disguise.
 import base64
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -23,7 +24,7 @@ Span = tuple[int, int, bytes]
 _LARGE = 1 << 15
 """Bytes of data for which it is worth while to import pydantic's regular expressions."""
 
-SHORTEST_PIECE = 8
+_SHORTEST_PIECE = 8
 """So many characters of a key are censored where a text was cut in the middle of it."""
 
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
@@ -36,11 +37,7 @@ _READINGS = (
 """What JSON, a URL and XML write for a character: its hexadecimal number, or something that `_NAMES` has."""
 
 _NAMES = {
-    b"amp": b"&",
-    b"lt": b"<",
-    b"gt": b">",
-    b"quot": b'"',
-    b"apos": b"'",
+    **dict(zip((b"amp", b"lt", b"gt", b"quot", b"apos"), (b"&", b"<", b">", b'"', b"'"), strict=True)),
     **{bytes([code]): bytes([code]) for code in b'"/\\'},
     **{number % code: bytes([code]) for code in range(0x21, 0x7F) for number in (b"#%d", b"#0%d")},
 }
@@ -55,7 +52,7 @@ class Redactor:
     """Censors a set of API keys. Immutable, so every sink of a run can share it."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = [_Secret(secret.encode()) for secret in {*secrets} if secret]
+        self._secrets = [_Secret(os.fsencode(secret)) for secret in {*secrets} if secret]
 
     def redact(self, data: bytes) -> bytes:
         """Return the data with every key censored."""
@@ -257,8 +254,8 @@ class _Secret:
 
     def without_pieces(self, text: str) -> str:
         """Return the text with the key's end at its beginning, and the key's beginning at its end, censored."""
-        key, mask = self._key.decode(), self._mask.decode()
-        for size in range(len(key) - 1, SHORTEST_PIECE - 1, -1):
+        key, mask = os.fsdecode(self._key), os.fsdecode(self._mask)
+        for size in range(len(key) - 1, _SHORTEST_PIECE - 1, -1):
             if text.startswith(key[-size:]):
                 text = mask[-size:] + text[size:]
             if text.endswith(key[:size]):

@@ -162,6 +162,11 @@ def test_what_a_cut_left_of_a_key_is_censored(text, censored):
     assert Redactor([KEY]).redact_cut(text) == censored
 
 
+def test_a_key_that_is_no_text_is_censored():
+    assert Redactor(["not-\udcff-text"]).redact(b"a not-\xff-text b") == b"a ********xt b"
+    assert Redactor(["not-\udcff-text"]).redact_cut("a not-\udcff-te") == "a ********"
+
+
 def test_json_stays_json_where_the_key_ends_in_a_quote():
     redactor = Redactor(['0123456789abcd\\"'])
     document = redactor.redact_json({'0123456789abcd\\"': ['x 0123456789abcd\\"', 1, None]})
