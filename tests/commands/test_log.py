@@ -56,26 +56,18 @@ def test_no_run(project_folder: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
 
 
-@pytest.mark.parametrize(
-    ("columns", "head"),
-    [
-        (120, "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL"),
-        (80, "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL"),
-        (60, "RUN (UTC)            STATUS   TRIES   COST  MODEL"),
-        (40, "RUN (UTC)            STATUS   MODEL"),
-        (20, "RUN (UTC)"),
-    ],
-)
+@pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
-def test_the_table_fits_the_terminal(columns, head, paid: Path):
+def test_the_table_is_cut_at_the_terminals_width(columns, paid: Path):
     command = " ".join([*CODE_COMMIT, "log"])
     with Terminal(paid.parents[2], command, columns, 10, {}) as pane:
         assert pane.end() == 0
-        rows = pane.screen()
-    assert rows[0] == head
-    assert len(rows) == 3, "no row is wrapped"
-    if columns >= 40:
-        assert re.search(r" anthrop.*(…|5)$", rows[1])
+        head, row, *rest = pane.screen()
+    assert "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL".startswith(
+        head.removesuffix("…")
+    )
+    assert row.endswith("…")
+    assert rest == ["[exit code 0]"], "no row is wrapped"
 
 
 def test_many_runs(paid: Path):
