@@ -81,27 +81,16 @@ class Findings:
         return answer
 
 
-def check_project(
-    project: Project,
-    options: Mapping[str, Any],
-    environment: Mapping[str, str] = os.environ,
-    chosen: Callable[[ModelChoice], object] = lambda _: None,
-) -> Ready:
+def check_project(project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Ready:
     """Return all that a run needs. Raises NotSetUpError with every problem."""
-    findings, ready = inspect_project(project, options, environment, chosen)
+    findings, ready = inspect_project(project, options, environment)
     return _required(ready, findings, project)
 
 
 def inspect_project(
-    project: Project,
-    options: Mapping[str, Any],
-    environment: Mapping[str, str] = os.environ,
-    chosen: Callable[[ModelChoice], object] = lambda _: None,
+    project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> tuple[Findings, Ready | None]:
-    """Make every check of the preflight; None stands where one of them found a problem.
-
-    `chosen` is told the LLM as soon as it is known: what asking it needs can be loaded while git answers.
-    """
+    """Make every check of the preflight; None stands where one of them found a problem."""
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: read_query(project), _size)
     codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
@@ -116,7 +105,6 @@ def inspect_project(
         _check_replay(findings, choice, project)
         if not settings.model:
             findings.warnings.append(f"no model named: {choice}, the first that has a key")
-        chosen(choice)
     if settings:
         sandbox = _choose_sandbox(findings, settings, project)
         _check_clean(findings, settings, project)

@@ -11,7 +11,7 @@ from typing import Any
 
 from code_commit.apply import changed_since
 from code_commit.commands.output import recording
-from code_commit.commands.run import begun, job_of, load_ahead, repair_interrupted_apply, rolled_back
+from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, Earlier, open_llm
@@ -61,7 +61,7 @@ def resume_run(project: Project, name: str, options: Mapping[str, Any], progress
     repair_interrupted_apply(project, progress)
     folder, record = _find_resumable(project, name)
     _check_tree(folder, record, project)
-    ready = check_project(project, _options_of(record) | dict(options), chosen=load_ahead)
+    ready = check_project(project, _options_of(record) | dict(options))
     with (
         begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
         open_llm(ready.choice, ready.key, ready.settings, project, _earlier(record)) as llm,

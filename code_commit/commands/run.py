@@ -1,8 +1,6 @@
 """`code-commit run`: the main job, from the preflight to the end of the workflow."""
 
-import importlib
 import os
-import threading
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -14,7 +12,6 @@ from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError
 from code_commit.files import ending_signals_held
 from code_commit.llm import open_llm
-from code_commit.llm.vendor import ModelChoice
 from code_commit.preflight import Ready, ReadyTree, check_project
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -56,7 +53,7 @@ def run_main_job(
     every run that began.
     """
     repair_interrupted_apply(project, progress)
-    ready = check_project(project, options, environment, load_ahead)
+    ready = check_project(project, options, environment)
     with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
         log.add_warnings(ready.warnings)
         job = job_of(project, ready, ready.task.codebase, environment)
@@ -71,12 +68,6 @@ def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
     log = open_run_log(project, "run", ready.settings, ready.redactor, progress)
     log.record.model, log.record.base_url = str(ready.choice), ready.base_url
     return log
-
-
-def load_ahead(choice: ModelChoice) -> None:
-    """Load what asks the LLM on a thread, while git and the sandbox answer: 25 ms of the 305 of a short run."""
-    if choice.provider != "replay":
-        threading.Thread(target=lambda: [*map(importlib.import_module, ("httpx", "httpcore", "certifi"))]).start()
 
 
 def repair_interrupted_apply(project: Project, progress: Progress) -> None:
