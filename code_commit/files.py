@@ -199,9 +199,8 @@ class NewFiles:
 
     def _hold(self, file: int, device: int) -> None:
         if self._sync_all is not None:
-            if device in self._open:
-                os.close(self._open[device])  # one file of each file system is enough
-            self._open[device] = file
+            if self._open.setdefault(device, file) != file:
+                os.close(file)  # the first file of each file system is enough: failures since then are reported
             return
         if len(self._open) == _MOST_OPEN:
             self.sync()
