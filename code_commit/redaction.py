@@ -114,8 +114,7 @@ class Redactor:
     def _any_needle(self) -> "SchemaValidator":
         from pydantic_core import SchemaValidator, core_schema
 
-        needles = [needle.decode("utf-8", "ignore") for secret in self._secrets for needle in secret.needles]
-        pattern = "|".join(map(re.escape, needles))
+        pattern = b"|".join(secret.any_needle for secret in self._secrets).decode("utf-8", "ignore")
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
 
     def unfinished(self, data: bytes) -> int:
@@ -177,9 +176,10 @@ class _Secret:
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
 
     @property
-    def needles(self) -> list[bytes]:
-        """Return the pieces of which one stands wherever the key does."""
-        return [self._key[-3:], self._run, *self._escaped_runs, *self._encoded]
+    def any_needle(self) -> bytes:
+        """Return a pattern for the pieces of which one stands wherever the key does."""
+        needles = map(re.escape, (self._run, *self._escaped_runs, *self._encoded))
+        return b"|".join([*needles, "[*.x…]".encode() + self._ends])
 
     def spans(self, data: bytes) -> Iterator[Span]:
         """Yield each place where the key stands in the data."""
@@ -222,8 +222,7 @@ class _Secret:
     @cached_property
     def _quotation(self) -> re.Pattern[bytes]:
         """Matches the key as a vendor shows it: its beginning, dots, and more of its end than two characters."""
-        ends = b"|".join(re.escape(self._key[-length:]) for length in range(min(12, len(self._key) - 1), 2, -1))
-        return re.compile(self._beginnings + _DOTS + b"(?:" + ends + rb")\Z")
+        return re.compile(self._beginnings + _DOTS + self._ends + rb"\Z")
 
     @cached_property
     def _half_quotation(self) -> re.Pattern[bytes]:
@@ -233,6 +232,11 @@ class _Secret:
     def _beginnings(self) -> bytes:
         lengths = range(min(24, len(self._key) - 1), 1, -1)
         return b"(?:" + b"|".join(re.escape(self._key[:length]) for length in lengths) + b")"
+
+    @property
+    def _ends(self) -> bytes:
+        lengths = range(min(12, len(self._key) - 1), 2, -1)
+        return b"(?:" + b"|".join(re.escape(self._key[-length:]) for length in lengths) + b")"
 
     def unfinished(self, data: bytes) -> int:
         """Return where the beginning of the key stands that more data may complete; the data's length if none does.

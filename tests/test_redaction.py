@@ -105,6 +105,12 @@ def test_every_form_is_censored_in_much_output(form, line):
     assert redactor.redact(before) is before
 
 
+@pytest.mark.parametrize("dots", ["***", "....", "…", "xxxx"])
+def test_a_vendor_s_quotation_is_censored_in_much_output(dots):
+    text = "   Compiling sk-zlib v0.4 (100%)\n" * 2_000
+    assert Redactor([KEY]).redact_text(f"{text}{KEY[:7]}{dots}{KEY[-4:]}\n{text}") == f"{text}{CENSORED}\n{text}"
+
+
 @pytest.mark.parametrize("dots", ["****", "...", "…", "xxxx", "*" * 40])
 @pytest.mark.parametrize("shown", [(2, 3), (7, 4), (20, 6)])
 def test_a_vendor_s_quotation_shows_no_more_than_ours(dots, shown):
