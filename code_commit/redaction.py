@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Span = tuple[int, int, bytes]
 """Where a key begins and ends, and what stands there instead."""
 
-_LARGE = 1 << 15
+_LARGE = 1 << 18
 """Bytes of data for which it is worth while to import pydantic's regular expressions."""
 
 _SHORTEST_PIECE = 8
