@@ -6,13 +6,12 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.llm.call import Call
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of, whole_characters
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, whole_characters
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.models import VENDORS, Budget, check_base_url, cost_of
 from code_commit.llm.replay import ReplayLLM
@@ -70,9 +69,7 @@ class NetworkLLM:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
@@ -94,7 +91,7 @@ class NetworkLLM:
         raise LLMError(message)
 
     def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        self.budget.check(prompt, self._count_tokens(prompt, listener) if self.budget.has_limit else None)
+        self.budget.check(prompt)
         body = RequestBody(self._api.request_body(self._endpoint, prompt))
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, self._endpoint, listener, body)
@@ -114,19 +111,6 @@ class NetworkLLM:
             return self._finished(call, reply, self._api.read(call, reply))
         except PassingFailure as failure:
             raise LLMError(failure.reason) from None
-
-    def _count_tokens(self, prompt: Prompt, listener: ExchangeListener) -> int | None:
-        """Return the provider's own count of the prompt, None where there is none. Asking costs nothing."""
-        if self._api.token_count is None:
-            return None
-        path, body = self._api.token_count(self._choice.name, prompt)
-        call = Call(self._connection, self._endpoint, listener, body)
-        try:
-            reply = self._connection.send("POST", path, body, call.timing.read)
-        except (LLMError, PassingFailure):
-            return None
-        count = count_of(reply.body, "input_tokens") or count_of(reply.body, "totalTokens")
-        return count if reply.is_success and count else None
 
     def _finished(self, call: Call, reply: Reply, response: Response) -> Response:
         call.replied(reply)

@@ -35,12 +35,6 @@ def _max_tokens(endpoint: Endpoint) -> int:
     return max_output(VENDOR.find_model(endpoint.model), endpoint.settings)
 
 
-def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body of the request that counts a prompt's tokens."""
-    user = {"role": "user", "content": prompt.user}
-    return "/messages/count_tokens", {"model": model, "system": prompt.system, "messages": [user]}
-
-
 def headers(key: str, settings: Settings) -> dict[str, str]:
     """Return the key's header, and the version of the API that is spoken."""
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", settings.anthropic_version):
@@ -175,7 +169,7 @@ VENDOR = Vendor(
     headers=headers,
     base_url="https://api.anthropic.com/v1",
     added_version="/v1",
-    api=API("/messages", request_body, read, assemble, token_count),
+    api=API("/messages", request_body, read, assemble),
     default_model="claude-opus-5-5",
     bare_names=r"claude-.*",
     models={  # a cache write is that of the hour which we ask for

@@ -4,7 +4,6 @@ POST /interactions with `background`, then GET /interactions/ID. Facts and price
 """
 
 from typing import Any
-from urllib.parse import quote
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
@@ -34,12 +33,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if endpoint.settings.reasoning_effort:
         generation["thinking_level"] = endpoint.settings.reasoning_effort
     return body | ({"generation_config": generation} if generation else {})
-
-
-def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body of the request that counts a prompt's tokens."""
-    contents = [{"role": "user", "parts": [{"text": prompt.text}]}]
-    return f"/models/{quote(model, safe='')}:countTokens", {"contents": contents}
 
 
 def key_header(key: str, _: Settings) -> dict[str, str]:
@@ -126,7 +119,7 @@ VENDOR = Vendor(
     headers=key_header,
     base_url="https://generativelanguage.googleapis.com/v1beta",
     added_version="/v1beta",
-    api=API("/interactions", request_body, read, token_count=token_count),
+    api=API("/interactions", request_body, read),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",
     models={

@@ -8,7 +8,7 @@ from importlib import import_module
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
-from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output
+from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
 from code_commit.settings import Price, Settings
 from code_commit.terminal import shown
@@ -174,15 +174,11 @@ class Budget:
         self._settings = settings
         self._spent = 0.0
 
-    @property
-    def has_limit(self) -> bool:
-        return self._settings.max_cost is not None
-
-    def check(self, prompt: Prompt, counted: int | None = None) -> None:
+    def check(self, prompt: Prompt) -> None:
         """Raise LLMError when a call with the prompt does not fit the model, or could cost more than is left.
 
         The most that a call can cost is its whole prompt, written to a cache where that costs more, and the longest
-        output that was allowed. `counted` is the provider's own count of the prompt's tokens, where there is one.
+        output that was allowed.
         """
         misfit = explain_misfit(self._choice, self._settings, prompt)
         if misfit:
@@ -190,17 +186,16 @@ class Budget:
         limit = self._settings.max_cost
         if limit is None:
             return
-        tokens, output = counted or estimate_tokens(prompt.text), max_output(find_model(self._choice), self._settings)
+        tokens, output = most_tokens(prompt.text), max_output(find_model(self._choice), self._settings)
         price = price_of(self._choice, self._settings, tokens)
         if price is None:
             raise LLMError(f"--max-cost needs a price for {self._choice.name}: write [prices] into config.toml")
         reading = tokens * max(price.input, price.cache_write or 0.0) / _MILLION
         writing = output * price.output / _MILLION
         if self._spent + reading + writing > limit:
-            length = f"{tokens:,} tokens" if counted else f"about {tokens:,} tokens (estimated)"
             raise LLMError(
-                f"the next call could pass --max-cost {limit:g}: ${self._spent:.4f} are spent, the prompt of {length} "
-                f"costs up to ${reading:.4f}, {output:,} tokens of output up to ${writing:.4f} "
+                f"the next call could pass --max-cost {limit:g}: ${self._spent:.4f} are spent, the prompt of up to "
+                f"{tokens:,} tokens costs up to ${reading:.4f}, {output:,} tokens of output up to ${writing:.4f} "
                 "(see --max-output-tokens)"
             )
 

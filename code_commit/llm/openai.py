@@ -58,12 +58,6 @@ def _cache_key(endpoint: Endpoint) -> str:
     return hashlib.sha256(f"{endpoint.root}\0{endpoint.model}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def token_count(model: str, prompt: Prompt) -> tuple[str, dict[str, Any]]:
-    """Return the path and the body of the request that counts a prompt's tokens."""
-    user = {"role": "user", "content": prompt.user}
-    return "/responses/input_tokens", {"model": model, "instructions": prompt.system, "input": [user]}
-
-
 def read(call: Call, reply: Reply) -> Response:
     """Return what a job that is final answered."""
     final = reply.body
@@ -141,7 +135,7 @@ VENDOR = Vendor(
     base_url="https://api.openai.com/v1",
     added_version="/v1",
     adds_version_to_paths=False,
-    api=API("/responses", request_body, read, token_count=token_count),
+    api=API("/responses", request_body, read),
     default_model="gpt-6.2-sol",
     bare_names=r"(gpt-|chatgpt-|o\d).*",
     models={

@@ -71,8 +71,6 @@ class API:
     """Returns what the API answered. Raises LLMError, and PassingFailure where the request can be made again."""
     assemble: Callable[[Call, OpenReply], dict[str, Any]] | None = None
     """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
-    token_count: Callable[[str, Prompt], tuple[str, dict[str, Any]]] | None = None
-    """Returns path and body of the request that counts a prompt's tokens for a model, where there is one."""
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
@@ -118,8 +116,13 @@ def max_output(model: Model | None, settings: Settings) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text is, where no provider counted it."""
+    """Return about how many tokens a text is."""
     return round(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def most_tokens(text: str) -> int:
+    """Return how many tokens a text hardly passes: two bytes each, in every tokenizer and human language."""
+    return len(text.encode("utf-8", "replace")) // 2
 
 
 def cut_off(limit: int | None) -> str:

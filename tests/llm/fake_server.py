@@ -76,8 +76,6 @@ class FakeServer:
     ) -> None:
         self.answers = [Answer(answer) if isinstance(answer, str) else answer for answer in answers]
         self.faults = list(faults)
-        self.counted: int | None = None
-        """What the endpoints that count tokens answer; without it there are none."""
         self.requests: list[Request] = []
         self.jobs: dict[str, Job] = {}
         self.cancelled: list[str] = []
@@ -148,9 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, body: Any) -> None:
         fake = self.server.fake
         fake.requests.append(Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-        counting = re.search(r"(input_|count_|:countT)okens$", self.path)
         stage = "cancel" if self.path.endswith("/cancel") else "poll" if self.command == "GET" else "call"
-        stage = "count" if counting else stage
         fault = fake.next_fault(stage)
         if fault is not None and self._fails_at_once(fault):
             return
@@ -180,13 +176,6 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             return False
         return True
-
-    def _count_tokens(self, _: Any, fault: Fault | None) -> None:
-        counted = self.server.fake.counted
-        if counted is None:
-            self._send_json(404, {"error": {"message": "no such endpoint"}})
-        else:
-            self._send_json(200, {"totalTokens" if self.path.endswith(":countTokens") else "input_tokens": counted})
 
     def _create_job(self, body: Any, fault: Fault | None) -> None:
         fake = self.server.fake
@@ -355,7 +344,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 ROUTES = (
-    (r".*/responses/input_tokens|.*/messages/count_tokens|.*:countTokens", _Handler._count_tokens),
     (r".*/(responses|interactions)", _Handler._create_job),
     (r".*/(responses|interactions)/[^/]+", _Handler._poll_job),
     (r".*/(responses|interactions)/[^/]+/cancel", _Handler._cancel_job),
