@@ -86,77 +86,36 @@ def _usage(message: Any) -> Usage:
 
 
 def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
-    """Put the message together from its events. Raises PassingFailure unless `message_stop` ends it."""
-    message = _Message(call)
+    """Put the message together from its events. Raises PassingFailure unless `message_stop` ends it.
+
+    A `text_delta` continues its block's `text`, a `thinking_delta` its `thinking`; events that nobody knows yet are
+    passed over.
+    """
+    message: dict[str, Any] = {}
+    blocks: dict[int, dict[str, Any]] = {}
+    pieces: dict[tuple[int, str], list[str]] = {}
     for kind, event in call.events(reply):
-        if message.take(kind, event):
-            return message.finished()
-    raise call.broken("no message_stop")
-
-
-_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-
-
-class _Message:
-    """The message as far as it has come."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._parts: dict[tuple[int, str], list[str]] = {}
-        self._closed: set[int] = set()
-
-    def take(self, kind: str, event: Any) -> bool:
-        """Add one event; return whether it is the last one. Kinds that nobody knows yet are passed over."""
+        index = count_of(event, "index")
         if kind == "message_start":
-            self._start(members_of(event, "message"))
+            if blocks:
+                raise call.broken("a second message_start")
+            message = dict(members_of(event, "message"))
         elif kind == "content_block_start":
-            self._open_block(event)
+            blocks[index] = dict(members_of(event, "content_block"))
         elif kind == "content_block_delta":
-            self._add(event)
-        elif kind == "content_block_stop":
-            self._closed.add(_index(event))
+            if index not in blocks:
+                raise call.broken("a piece of a block that never began")
+            name = text_of(event, "delta", "type").removesuffix("_delta")
+            pieces.setdefault((index, name), []).append(text_of(event, "delta", name))
         elif kind == "message_delta":
-            self._message |= {name: value for name, value in members_of(event, "delta").items() if value is not None}
+            message |= members_of(event, "delta")
             counted = {name: value for name, value in members_of(event, "usage").items() if value is not None}
-            self._message["usage"] = members_of(self._message, "usage") | counted
-        return kind == "message_stop"
-
-    def _start(self, message: dict[str, Any]) -> None:
-        if self._blocks:
-            raise self._call.broken("a second message_start")
-        self._message = message | {"stop_reason": None}
-
-    def _open_block(self, event: Any) -> None:
-        index = _index(event)
-        if index in self._closed or any(self._parts.get((index, name)) for name in _DELTAS.values()):
-            raise self._call.broken("a block that begins twice")
-        block = dict(members_of(event, "content_block"))
-        self._blocks[index] = block
-        for name in _DELTAS.values():
-            if text_of(block, name):
-                self._parts[index, name] = [block[name]]
-
-    def _add(self, event: Any) -> None:
-        index = _index(event)
-        if index not in self._blocks or index in self._closed:
-            raise self._call.broken("a piece of a block that is not open")
-        name = _DELTAS.get(text_of(event, "delta", "type"))
-        if name is not None:
-            self._parts.setdefault((index, name), []).append(text_of(event, "delta", name))
-
-    def finished(self) -> dict[str, Any]:
-        if self._closed != set(self._blocks):
-            raise self._call.broken("a block without its end")
-        for (index, name), parts in self._parts.items():
-            self._blocks[index][name] = "".join(parts)
-        return self._message | {"content": [self._blocks[index] for index in sorted(self._blocks)]}
-
-
-def _index(event: Any) -> int:
-    index = member(event, "index")
-    return index if isinstance(index, int) else 0
+            message["usage"] = members_of(message, "usage") | counted
+        elif kind == "message_stop":
+            for (index, name), parts in pieces.items():
+                blocks[index][name] = text_of(blocks[index], name) + "".join(parts)
+            return message | {"content": [blocks[index] for index in sorted(blocks)]}
+    raise call.broken("no message_stop")
 
 
 def _model(price: Price, *changes: PriceChange, window: int = 1_000_000, most: int = 128_000) -> Model:
