@@ -134,31 +134,17 @@ def _usage(completion: Any) -> Usage:
 _SMALLEST_WINDOW = 256
 """Fewer prompt tokens than any server's window holds are no count: some send a constant."""
 
-_LONGEST_TOKEN = 4
-"""So many times longer than the estimate's tokens no tokenizer's are, on the average of a text."""
-
-
-_WORDS_AND_BLANKS = bytes(
-    ord("a" if code > 0x7F or chr(code).isalnum() or code == ord("_") else " ") for code in range(256)
-)
-
-
-def _count_words(text: str) -> int:
-    """Count runs of letters, digits and underscores, a hundred times as fast as a regular expression does."""
-    return (b" " + text.encode("utf-8", "replace").translate(_WORDS_AND_BLANKS)).count(b" a")
+_MOST_OVERESTIMATED = 2.5
+"""The estimate is never so many times too high: no codebase has eight characters a token."""
 
 
 def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
     """Raise LLMError when the server counted far fewer tokens than the prompt has.
 
     Ollama drops what does not fit into its window (4096 tokens unless told) and answers as if nothing were missing.
-    No tokenizer in use makes fewer tokens than there are words.
     """
-    if counted < _SMALLEST_WINDOW:
-        return
-    prompt = "".join(message["content"] for message in call.body["messages"])
-    estimate = estimate_tokens(prompt)
-    if counted * _LONGEST_TOKEN >= estimate and counted >= _count_words(prompt):
+    estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
+    if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:
         return
     call.replied(reply)
     raise LLMError(
