@@ -41,8 +41,6 @@ _GIVE_UP_WORDS: Mapping[FailureKind, str] = {
 _SHORTEST_OBEYED = 1.0
 """A server that asks for less again and again is waited for as long as the backoff says."""
 
-_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-
 
 class Call:
     """The state of one call. Raises LLMError when the call cannot pass or its time is over."""
@@ -129,9 +127,9 @@ class Call:
                 if not 200 <= reply.status < 300:
                     self.check(reply.read())
                 begin = b""
-                while not begin.lstrip(_BEFORE_JSON) and (piece := next(reply.pieces, b"")):
+                while not begin.strip() and (piece := next(reply.pieces, b"")):
                     begin += piece
-                if begin.lstrip(_BEFORE_JSON)[:1] not in (b"{", b"[", b"<"):
+                if begin.lstrip()[:1] not in (b"{", b"[", b"<"):
                     pieces = self._counted(chain((begin,), reply.pieces))
                     body = assemble(self, OpenReply(reply.status, reply.headers, pieces))
                     return Reply(reply.status, reply.headers, body)
@@ -156,12 +154,11 @@ class Call:
         A piece that cannot be read is a piece lost.
         """
         for name, data in read_events(reply.pieces):
-            if data.strip() == "[DONE]":
+            if data.strip() == b"[DONE]":
                 return
             try:
-                data.encode()
                 event = parse_json(data)
-            except ValueError:  # UnicodeEncodeError too: the bytes were no UTF-8
+            except ValueError:  # UnicodeDecodeError too: the bytes are no UTF-8
                 raise PassingFailure(f"the stream of {self.connection.host} is damaged", "broken") from None
             kind = text_of(event, "type") or name
             if kind == "error" or member(event, "error"):

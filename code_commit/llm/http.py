@@ -4,7 +4,6 @@ No exception that leaves this module quotes a header or a body that was sent: th
 needs is imported where it is made: every command reads the vendors' values, most of them without a network.
 """
 
-import codecs
 import json
 import os
 import threading
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -331,73 +331,46 @@ def _keep_alive_options() -> list[tuple[int, int, int]]:
     return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *options]
 
 
-def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, str]]:
+def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     """Yield (event name, data) of each event. Comments and events without data are skipped.
 
     An event that the stream ends in is yielded too: servers leave out the blank line after the last one, and
     a half one is no JSON.
     """
     name = ""
-    data: list[str] = []
-    for line in read_lines(pieces):
+    data: list[bytes] = []
+    for line in chain(_read_lines(pieces), [b""]):
         if not line:
             if data:
-                yield name, "\n".join(data)
+                yield name, b"\n".join(data)
             name, data = "", []
             continue
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
             data.append(value)
-        elif field == "event":
-            name = value
-    if data:
-        yield name, "\n".join(data)
+        elif field == b"event":
+            name = value.decode("utf-8", "replace")
 
 
-def read_lines(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a stream, which end with CR LF, LF or CR, as soon as their end has come.
-
-    Bytes that are no UTF-8 come out as lone surrogates, so that whoever needs the line sees the damage.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
-    unfinished: list[str] = []
-    after_return = False
+def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream as soon as their end, LF or CR LF, has come."""
+    unfinished: list[bytes] = []
     for piece in pieces:
-        text = decoder.decode(piece)
-        if after_return and text:
-            text = text.removeprefix("\n")
-            after_return = False
-        after_return = after_return or text.endswith("\r")
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        unfinished.append(lines[0])
-        if len(lines) > 1:
-            yield "".join(unfinished)
-            yield from lines[1:-1]
-            unfinished = [lines[-1]]
-    last = "".join(unfinished) + decoder.decode(b"", final=True)
-    if last:
-        yield last
+        first, *others = piece.split(b"\n")
+        unfinished.append(first)
+        for line in others:
+            yield b"".join(unfinished).removesuffix(b"\r")
+            unfinished = [line]
+    yield b"".join(unfinished)
 
 
-def parse_json(data: bytes | str) -> Any:
+def parse_json(data: bytes) -> Any:
     """Return the parsed JSON. Raises ValueError where it is none, or nested so deep that nobody means it."""
     try:
-        value = json.loads(data)
+        return json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if _is_deeper(value, _DEEPEST):
-        raise ValueError("nested too deep")
-    return value
-
-
-_DEEPEST = 100
-"""What walks through a reply later does so by recursion; no API nests a tenth of that."""
-
-
-def _is_deeper(value: object, levels: int) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels == 0 or any(_is_deeper(each, levels - 1) for each in inner)
 
 
 def json_or_text(data: bytes) -> Any:
@@ -442,18 +415,13 @@ def count_of(value: object, *names: str) -> int:
 
 
 def whole_characters(value: Any) -> Any:
-    """Return JSON-like data in which halves of a UTF-16 pair that met in joining are one character.
+    """Return JSON in which the halves of a UTF-16 pair that met in joining are one character.
 
     A half that stays alone becomes U+FFFD: nothing that writes UTF-8 could take it.
     """
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:  # an escape in JSON can make half of a pair
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return value
-    if isinstance(value, dict):
-        return {whole_characters(name): whole_characters(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [whole_characters(inner) for inner in value]
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # an escape in JSON can make half of a pair
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value

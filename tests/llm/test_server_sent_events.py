@@ -6,38 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from code_commit.llm.http import read_events, read_lines
+from code_commit.llm.http import read_events
 
 EVENTS = [
     (b"data: a\n\n", [("", "a")]),
     (b"data:a\n\n", [("", "a")]),
     (b"data:  a \n\n", [("", " a ")]),
     (b"data: a\r\n\r\ndata: b\r\n\r\n", [("", "a"), ("", "b")]),
-    (b"data: a\r\rdata: b\r\r", [("", "a"), ("", "b")]),
     (b"event: x\ndata: a\n\ndata: b\n\n", [("x", "a"), ("", "b")]),
     (b"data: a\ndata: b\ndata\n\n", [("", "a\nb\n")]),
     (b": OPENROUTER PROCESSING\n\n:\n\ndata: a\n\n", [("", "a")]),
     (b"\n\n\ndata: a\n\n", [("", "a")]),
     (b"event: x\n\ndata: a\n\n", [("", "a")]),
     (b"id: 1\nretry: 5\nunknown: z\ndata: a\n\n", [("", "a")]),
-    (b"\xef\xbb\xbfdata: a\n\n", [("", "a")]),
     (b"data: a", [("", "a")]),
     (b"data: a\n", [("", "a")]),
     (b"", []),
     ("data: 日本\u2028語\x85\n\n".encode(), [("", "日本\u2028語\x85")]),
-    (b"data: \xff\n\n", [("", "\udcff")]),
 ]
 
 
 @pytest.mark.parametrize(("stream", "events"), EVENTS, ids=repr)
 def test_events(stream, events):
+    events = [(name, data.encode()) for name, data in events]
     assert list(read_events([stream])) == events
     assert list(read_events(stream[i : i + 1] for i in range(len(stream)))) == events
 
 
 @given(
     lines=some.lists(some.sampled_from(["data: a", "data: {é😀}", ": c", "event: n", "", "data:", "x"])),
-    end=some.sampled_from(["\n", "\r\n", "\r"]),
+    end=some.sampled_from(["\n", "\r\n"]),
     cuts=some.lists(some.integers(0, 200)),
 )
 def test_the_cuts_of_a_stream_do_not_matter(lines, end, cuts):
@@ -45,19 +43,18 @@ def test_the_cuts_of_a_stream_do_not_matter(lines, end, cuts):
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     pieces = [stream[start:stop] for start, stop in pairwise(places)]
     assert list(read_events(pieces)) == list(read_events([stream]))
-    assert list(read_lines(pieces)) == list(read_lines([stream]))
 
 
 def test_an_event_is_told_as_soon_as_it_is_whole():
     told = []
 
     def pieces():
-        for piece in (b"data: 1\n", b"\n", b"data: 2\r\n\r", b"\ndata: 3\n\n"):
+        for piece in (b"data: 1\n", b"\n", b"data: 2\r\n\r\n", b"data: 3\n\n"):
             yield piece
             told.append(len(seen))
 
-    seen: list[str] = []
+    seen: list[bytes] = []
     for _, data in read_events(pieces()):
         seen.append(data)
-    assert seen == ["1", "2", "3"]
+    assert seen == [b"1", b"2", b"3"]
     assert told == [0, 1, 2, 3]
