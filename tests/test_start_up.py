@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from command import CODE_COMMIT
 
 INTERRUPT_AT = """
 import os, signal, sys
@@ -78,3 +79,16 @@ def test_a_signal_while_modules_load_is_told_in_json_too(project_folder):
 
     assert answer.returncode == 128 + signal.SIGINT
     assert json.loads(answer.stdout)["status"] == "interrupted"
+
+
+def test_sigchld_that_was_ignored_on_entry_hides_no_failing_build(project_folder):
+    (project_folder / "responses").mkdir()
+    (project_folder / "responses" / "1-response.txt").write_text("^^^ok.txt\nno\n^^^end\n")
+    done = subprocess.run(
+        [*CODE_COMMIT, "--model", "replay:responses", "--max-repairs", "0"],
+        cwd=project_folder,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+        check=False,
+    )
+    assert done.returncode == 1
