@@ -4,7 +4,6 @@
 """
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -77,20 +76,6 @@ class NetworkLLM:
 
         A response that the API does not call complete comes back with `incomplete` set.
         """
-        return self._censored(lambda: self._complete(prompt, listener))
-
-    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
-        """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
-        return self._censored(lambda: self._fetch(job_id, listener))
-
-    def _censored(self, ask: Callable[[], Response]) -> Response:
-        try:
-            return ask()
-        except LLMError as error:
-            message = self._endpoint.censor(str(error))
-        raise LLMError(message)
-
-    def _complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         self.budget.check(prompt)
         body = RequestBody(self._api.request_body(self._endpoint, prompt))
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
@@ -102,7 +87,8 @@ class NetworkLLM:
         reply = call.streamed(path, assemble) if assemble else run_job(call, path)
         return reply, self._api.read(call, reply)
 
-    def _fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
+        """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
         if self._api.assemble is not None:
             raise LLMError(f"{self._endpoint.host} keeps no answers")
         call = Call(self._connection, self._endpoint, listener)

@@ -14,8 +14,6 @@ from code_commit.llm.http import (
     PassingFailure,
     Reply,
     Timing,
-    json_or_text,
-    member,
     parse_json,
     read_events,
     text_of,
@@ -27,19 +25,15 @@ T = TypeVar("T")
 
 _PROGRESS_INTERVAL = 0.1
 
-MOST_FAILURES: Mapping[FailureKind, int] = {"lost": 3, "broken": 10, "garbage": 4, "early": 5, "gone": 2}
-"""Retries of what may have been paid for already, or of what is no LLM's API; the others end with the deadline."""
-
-_GIVE_UP_WORDS: Mapping[FailureKind, str] = {
-    "lost": "each of the requests may have started an answer that is paid for",
-    "broken": "each of the broken answers may be paid for",
-    "garbage": "check --base-url",
-    "gone": "it has expired or was deleted; run again",
-    "early": "this server may not support background jobs; try its Chat Completions with --model chat:NAME",
+_LIMITS: Mapping[FailureKind, tuple[int, str]] = {
+    "lost": (5, "each of the requests may have started an answer that is paid for"),
+    "garbage": (4, "check --base-url"),
+    "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }
+"""How often the call is made again after each kind of failure, and what is said then; busy servers have no limit."""
 
 _SHORTEST_OBEYED = 1.0
-"""A server that asks for less again and again is waited for as long as the backoff says."""
+"""In seconds; some servers ask for less again and again."""
 
 
 class Call:
@@ -64,47 +58,46 @@ class Call:
 
     def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
         """Return what `ask` returns, asking again after each failure that can pass."""
-        past: list[PassingFailure] = []
+        past: list[FailureKind] = []
         while True:
             try:
                 return ask()
-            except PassingFailure as failure:
-                caught = failure
-            self._wait_after(caught, past, longest_wait or self.timing.longest_backoff)
+            except PassingFailure as caught:
+                failure = caught
+            past.append(failure.kind)
+            delay = self._delay_after(failure, past, longest_wait or self.timing.longest_backoff)
+            self.listener.retrying(failure.reason, delay)
+            self.timing.sleep(delay)
 
-    def _wait_after(self, failure: PassingFailure, past: list[PassingFailure], longest: float) -> None:
-        """Wait until the question may be asked again, and add its failure to the past ones.
-
-        Raises LLMError when it may not be asked again, or not in time.
-        """
-        most = MOST_FAILURES.get(failure.kind)
-        if most is not None and sum(earlier.kind == failure.kind for earlier in past) >= most:
-            self._give_up(failure, f"given up after {most} retries: {_GIVE_UP_WORDS[failure.kind]}")
-        usual = backoff(len(past), self.timing, longest, is_overload=failure.is_overload)
-        delay = obeyed_delay(failure.delay, usual)
-        past.append(failure)
+    def _delay_after(self, failure: PassingFailure, past: list[FailureKind], longest: float) -> float:
+        """Return how long to wait after the last of the failures. Raises LLMError when it was the last one allowed."""
+        most, advice = _LIMITS.get(failure.kind, (len(past), ""))
+        if past.count(failure.kind) > most:
+            self._give_up(failure, f"given up after {most} retries: {advice}")
+        delay = backoff(len(past) - 1, self.timing, longest)
+        if failure.delay:
+            delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
-            is_asked = failure.delay is not None and delay == failure.delay
-            asked = f"; it asks to wait {delay:.4g} s" if is_asked else ""
+            asked = f"; it asks to wait {delay:.4g} s" if failure.delay else ""
             limit = f"the limit of {self._timeout:.4g} s (--llm-timeout) would be over"
             self._give_up(failure, f"given up{asked}: {limit}")
-        self.listener.retrying(self.endpoint.censor(failure.reason), delay)
-        self.timing.sleep(delay)
+        return delay
 
     def _give_up(self, failure: PassingFailure, why: str) -> NoReturn:
         if failure.reply is not None:
             self.replied(failure.reply)
         raise LLMError(f"{failure.reason}; {why}") from None
 
-    def check(self, reply: Reply) -> None:
-        """Raise LLMError or PassingFailure unless the reply is a JSON object that tells of no error."""
-        body = unwrapped(reply.body)
-        if reply.is_success and not has_error(body):
-            if isinstance(body, dict):
+    def check(self, reply: Reply, kind: FailureKind = "busy") -> None:
+        """Raise LLMError or PassingFailure (of this kind) unless the reply is a JSON object that tells of no error."""
+        if reply.is_success and not has_error(reply.body):
+            if isinstance(unwrapped(reply.body), dict):
                 return
             raise self.garbage(reply)
         refusal = refusal_of(reply, self.endpoint)
-        if isinstance(refusal, LLMError):
+        if isinstance(refusal, PassingFailure):
+            refusal.kind = kind
+        else:
             self.replied(reply)
         raise refusal
 
@@ -114,7 +107,7 @@ class Call:
 
     def broken(self, missing: str) -> PassingFailure:
         """Return the failure of an answer that ended without the API's word that it is complete."""
-        return PassingFailure(f"the stream of {self.connection.host} ended early ({missing})", "broken")
+        return PassingFailure(f"the stream of {self.connection.host} ended early ({missing})", "lost")
 
     def streamed(self, path: str, assemble: Callable[["Call", OpenReply], dict[str, Any]]) -> Reply:
         """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
@@ -122,24 +115,17 @@ class Call:
         Some servers send JSON (or a web page) although a stream was asked for. The first character tells: content types
         are set carelessly.
         """
-        try:
-            with self.connection.open("POST", path, self.body, self.timing.stream_read) as reply:
-                if not 200 <= reply.status < 300:
-                    self.check(reply.read())
-                begin = b""
-                while not begin.strip() and (piece := next(reply.pieces, b"")):
-                    begin += piece
-                if begin.lstrip()[:1] not in (b"{", b"[", b"<"):
-                    pieces = self._counted(chain((begin,), reply.pieces))
-                    body = assemble(self, OpenReply(reply.status, reply.headers, pieces))
-                    return Reply(reply.status, reply.headers, body)
-                whole = Reply(reply.status, reply.headers, json_or_text(begin + b"".join(reply.pieces)))
-                self.check(whole)
-                return whole
-        except PassingFailure as failure:
-            if failure.kind == "lost":
-                failure.kind = "broken"
-            raise
+        with self.connection.open("POST", path, self.body, self.timing.stream_read) as reply:
+            begin = b""
+            while not begin.strip() and (piece := next(reply.pieces, b"")):
+                begin += piece
+            pieces = chain((begin,), reply.pieces)
+            if reply.status == 200 and begin.lstrip()[:1] not in (b"{", b"[", b"<"):
+                body = assemble(self, OpenReply(reply.status, reply.headers, self._counted(pieces)))
+                return Reply(reply.status, reply.headers, body)
+            whole = OpenReply(reply.status, reply.headers, pieces).read()
+            self.check(whole)
+            return whole
 
     def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         size = 0
@@ -159,19 +145,10 @@ class Call:
             try:
                 event = parse_json(data)
             except ValueError:  # UnicodeDecodeError too: the bytes are no UTF-8
-                raise PassingFailure(f"the stream of {self.connection.host} is damaged", "broken") from None
-            kind = text_of(event, "type") or name
-            if kind == "error" or member(event, "error"):
-                raise self._error_event(Reply(reply.status, reply.headers, event))
-            yield kind, event
-
-    def _error_event(self, reply: Reply) -> LLMError | PassingFailure:
-        refusal = refusal_of(reply, self.endpoint)
-        if isinstance(refusal, LLMError):
-            self.replied(reply)
-        else:
-            refusal.kind = "broken"
-        return refusal
+                raise PassingFailure(f"the stream of {self.connection.host} is damaged", "lost") from None
+            if has_error(event):
+                self.check(Reply(reply.status, reply.headers, event), "lost")
+            yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:
         """Hand the final reply to the listener, as text that can be written."""
@@ -185,12 +162,6 @@ class Call:
             self.listener.progressed(state)
 
 
-def backoff(failures: int, timing: Timing, longest: float, *, is_overload: bool) -> float:
+def backoff(failures: int, timing: Timing, longest: float) -> float:
     """Return the delay after so many failures, from 0 on, with full jitter: anything up to a limit that doubles."""
-    first = timing.first_overload_backoff if is_overload else timing.first_backoff
-    return timing.random() * min(longest, first * 2.0 ** min(failures, 16))
-
-
-def obeyed_delay(asked: float | None, usual: float) -> float:
-    """Return what the API asks for, but not less than the usual backoff when it asks for next to nothing."""
-    return asked if asked is not None and asked >= _SHORTEST_OBEYED else max(asked or 0.0, usual)
+    return timing.random() * min(longest, timing.first_backoff * 2.0 ** min(failures, 16))

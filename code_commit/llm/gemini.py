@@ -5,17 +5,13 @@ POST /interactions with `background`, then GET /interactions/ID. Facts and price
 
 from typing import Any
 
-from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, text_of
-from code_commit.llm.refusals import error_message, explain_failure
+from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, text_of
+from code_commit.llm.jobs import failure_of
+from code_commit.llm.refusals import error_message
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
 from code_commit.settings import Price, Settings
-
-_RETRIED_CODES = frozenset(
-    {"rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"}
-)
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -43,8 +39,6 @@ def key_header(key: str, _: Settings) -> dict[str, str]:
 def read(call: Call, reply: Reply) -> Response:
     """Return what a job that is final answered."""
     final = reply.body
-    if text_of(final, "status") == "failed" and _error_codes(final) & _RETRIED_CODES:
-        raise PassingFailure(f"the job failed: {_complaint(final)}", "broken", None, reply)
     return Response(
         text=_output_text(final),
         finish_reason=text_of(final, "status"),
@@ -56,16 +50,16 @@ def read(call: Call, reply: Reply) -> Response:
 
 def _incomplete(call: Call, reply: Reply) -> str | None:
     final, status = reply.body, text_of(reply.body, "status")
-    if status == "completed":
-        error = next((step["error"] for step in list_of(final, "steps") if member(step, "error")), None)
-        return f"filtered by the provider ({_said(error)})" if error else None
     if status in ("incomplete", "requires_continuation"):
         return cut_off(call.endpoint.settings.max_output_tokens)
-    if status == "failed" and any("safety" in code or "prohibited" in code for code in _error_codes(final)):
-        return f"filtered by the provider ({_complaint(final)})"
-    call.replied(reply)
-    complaint = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in _errors(final))))
-    raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {complaint}".rstrip(": "))
+    errors = [*list_of(final, "errors"), member(final, "error")]
+    if status == "completed":
+        errors = [member(step, "error") for step in list_of(final, "steps")]
+    codes = {text_of(error, "code").lower() for error in errors}
+    if status == "completed" or any("safety" in code or "prohibited" in code for code in codes):
+        reasons = [error_message({"error": error}, call.endpoint) or "no reason given" for error in errors if error]
+        return f"filtered by the provider ({'; '.join(reasons)})" if reasons else None
+    raise failure_of(call, reply, errors)
 
 
 def _output_text(final: Any) -> str:
@@ -88,22 +82,6 @@ def _usage(final: Any) -> Usage:
         output=count_of(final, "usage", "total_output_tokens") + reasoning,
         reasoning=reasoning,
     )
-
-
-def _errors(final: Any) -> list[Any]:
-    return [error for error in (*list_of(final, "errors"), member(final, "error")) if error]
-
-
-def _error_codes(final: Any) -> set[str]:
-    return {str(member(error, "code")).lower() for error in _errors(final)}
-
-
-def _complaint(final: Any) -> str:
-    return "; ".join(filter(None, map(_said, _errors(final))))
-
-
-def _said(error: Any) -> str:
-    return error_message({"error": error}) or "no reason given"
 
 
 def _model(price: Price, *changes: PriceChange) -> Model:

@@ -21,7 +21,7 @@ from code_commit.exchange import RequestBody
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-FailureKind = Literal["busy", "unsent", "lost", "broken", "garbage", "early", "gone"]
+FailureKind = Literal["busy", "lost", "garbage", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +78,7 @@ class Timing:
     poll_growth: float = 1.6
 
     first_backoff: float = 1.0
-    first_overload_backoff: float = 4.0
     longest_backoff: float = 60.0
-
-
-class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
-    """The call failed in a way that can pass.
-
-    `kind`: `busy` the API said so; `unsent` nothing reached it; `lost` it may have begun to work unseen; `broken` a
-    stream ended early; `garbage` what came is no API's reply; `early` a new job is not found, as its record may
-    not be everywhere yet; `gone` an older one is not found. `delay` is what the API asked for, in seconds.
-    """
-
-    def __init__(
-        self, reason: str, kind: FailureKind, delay: float | None = None, reply: "Reply | None" = None
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.kind = kind
-        self.delay = delay
-        self.reply = reply
-        self.is_overload = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +92,20 @@ class Reply:
     @property
     def is_success(self) -> bool:
         return 200 <= self.status < 300
+
+
+@dataclass(eq=False)
+class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
+    """The call failed in a way that can pass; `delay` is what the API asked for, in seconds.
+
+    `kind`: `busy` nothing came of it that costs money; `lost` an answer may be paid for that did not arrive; `garbage`
+    what came is no API's reply; `missing` a job is not found, as its record may not be everywhere yet.
+    """
+
+    reason: str
+    kind: FailureKind
+    delay: float | None = None
+    reply: Reply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +252,13 @@ def explain_http_error(error: Exception, host: str) -> LLMError | PassingFailure
         status = str(error)[:3]
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
-        return PassingFailure(f"the proxy does not reach {host}", "unsent")
+        return PassingFailure(f"the proxy does not reach {host}", "busy")
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     explained: tuple[tuple[type[Exception], str, FailureKind], ...] = (
-        (httpx.ConnectTimeout, f"no connection to {host} in time", "unsent"),
-        (httpx.PoolTimeout, f"no connection to {host} in time", "unsent"),
-        (httpx.ConnectError, f"no connection to {host}", "unsent"),
+        (httpx.ConnectTimeout, f"no connection to {host} in time", "busy"),
+        (httpx.PoolTimeout, f"no connection to {host} in time", "busy"),
+        (httpx.ConnectError, f"no connection to {host}", "busy"),
         (httpx.WriteTimeout, f"{host} takes the prompt too slowly", "lost"),
         (httpx.ReadTimeout, f"{host} is silent for too long", "lost"),
         (httpx.RemoteProtocolError, f"{host} broke off, or what it sent is not HTTP", "lost"),

@@ -4,19 +4,23 @@ A connection that is lost while polling costs nothing: the job goes on, and the 
 """
 
 import re
-from functools import partial
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 from code_commit.errors import LLMError
 from code_commit.llm.call import Call
-from code_commit.llm.http import FailureKind, PassingFailure, Reply, member, text_of
-from code_commit.llm.refusals import asked_delay
+from code_commit.llm.http import PassingFailure, Reply, member, text_of
+from code_commit.llm.refusals import asked_delay, explain_failure
 
-_FINAL_STATES = """
+_FINAL = """
     completed incomplete failed cancelled canceled expired budget_exceeded requires_action requires_continuation
 """
-FINAL_STATES = frozenset(_FINAL_STATES.split())
+_FINAL_STATES = frozenset(_FINAL.split())
+_RETRIED_CODES = frozenset(
+    ["rate_limit_exceeded", "internal", "internal_error", "unavailable", "server_error", "500", "503"]
+)
 
 
 def run_job(call: Call, path: str) -> Reply:
@@ -26,12 +30,12 @@ def run_job(call: Call, path: str) -> Reply:
     """
     reply = call.connection.send("POST", path, call.body, call.timing.read)
     _check_job(call, reply)
-    if is_final(reply):
+    if _is_final(reply):
         return reply
     job_id = text_of(reply.body, "id")
     if not re.fullmatch(r"[\x21-\x7e]{1,512}", job_id) or set(job_id) == {"."}:
         raise call.garbage(reply)
-    return _follow(call, _path_of(path, job_id), job_id, reply)
+    return _follow(call, path, job_id, reply)
 
 
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
@@ -39,67 +43,64 @@ def fetch_job(call: Call, path: str, job_id: str) -> Reply:
 
     Raises LLMError at the deadline, and where the job is no longer known.
     """
-    job_path = _path_of(path, job_id)
-    reply = call.retried(partial(_fetch, call, job_path, "gone"), longest_wait=call.timing.longest_poll)
-    return reply if is_final(reply) else _follow(call, job_path, job_id, reply)
+    reply = _fetch(call, _path_of(path, job_id))
+    return reply if _is_final(reply) else _follow(call, path, job_id, reply)
+
+
+def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | PassingFailure:
+    """Return what a job without an answer amounts to, whose errors its vendor has in a member of its own."""
+    errors = [error for error in errors if error]
+    said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
+    if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
+        return PassingFailure(f"the job failed: {said}", "lost", None, reply)
+    call.replied(reply)
+    state = text_of(reply.body, "status")
+    return LLMError(f"the job ended as '{state}' at {call.connection.host}: {said}".rstrip(": "))
 
 
 def _path_of(path: str, job_id: str) -> str:
     return f"{path}/{quote(job_id, safe='')}"
 
 
-def _follow(call: Call, job_path: str, job_id: str, reply: Reply) -> Reply:
+def _is_final(reply: Reply) -> bool:
+    """Tell whether a job has ended. A state that nobody knows yet is one on the way."""
+    return text_of(reply.body, "status") in _FINAL_STATES
+
+
+def _follow(call: Call, path: str, job_id: str, reply: Reply) -> Reply:
+    """Wait until the job has ended; whatever ends the wait earlier cancels it."""
+    job_path, pause = _path_of(path, job_id), call.timing.first_poll
     try:
         call.listener.job_created(job_id)
-        return _poll(call, job_path, reply)
-    except LLMError:
-        final = _cancel(call, job_path)
-        if final is None:
-            raise
-        return final
+        while not _is_final(reply):
+            call.progressed(text_of(reply.body, "status") or "waiting", always=True)
+            _pause(call, _asked_pause(call, reply) or pause)
+            pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
+            reply = _fetch(call, job_path)
     except BaseException:
         _cancel(call, job_path)
         raise
+    return reply
 
 
-def is_final(reply: Reply) -> bool:
-    """Tell whether a job has ended. A state that nobody knows yet is one on the way, unless an answer is there."""
-    state = text_of(reply.body, "status")
-    return state in FINAL_STATES or (state not in ("queued", "in_progress") and _has_answer(reply.body))
-
-
-def _has_answer(body: Any) -> bool:
-    return any(member(body, name) for name in ("output", "steps", "error", "errors"))
-
-
-def _poll(call: Call, job_path: str, reply: Reply) -> Reply:
-    pause = call.timing.first_poll
-    missing: FailureKind = "early"
-    while True:
-        call.progressed(text_of(reply.body, "status") or "waiting", always=True)
-        _pause(call, _asked_pause(call, reply) or pause)
-        pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
-        reply = call.retried(partial(_fetch, call, job_path, missing), longest_wait=call.timing.longest_poll)
-        missing = "gone"
-        if is_final(reply):
-            return reply
-
-
-def _fetch(call: Call, job_path: str, missing: FailureKind) -> Reply:
-    """Ask once for the state of the job; `missing` is what it means when it is not found.
+def _fetch(call: Call, job_path: str) -> Reply:
+    """Return the state of the job.
 
     Asking again is free, so whatever comes in place of the state can pass: a lost connection, a captive portal's page.
     """
-    try:
-        reply = call.connection.send("GET", job_path, None, call.timing.read)
-        if reply.status != 404:
-            _check_job(call, reply)
-            return reply
-    except PassingFailure as failure:
-        if failure.kind in ("lost", "garbage"):
+
+    def ask() -> Reply:
+        try:
+            reply = call.connection.send("GET", job_path, None, call.timing.read)
+            if reply.status != 404:
+                _check_job(call, reply)
+                return reply
+        except PassingFailure as failure:
             failure.kind = "busy"
-        raise
-    raise PassingFailure(f"{call.connection.host} does not find the job", missing, None, reply)
+            raise
+        raise PassingFailure(f"{call.connection.host} does not find the job", "missing", None, reply)
+
+    return call.retried(ask, longest_wait=call.timing.longest_poll)
 
 
 def _check_job(call: Call, reply: Reply) -> None:
@@ -118,16 +119,11 @@ def _pause(call: Call, seconds: float) -> None:
 
 
 def _asked_pause(call: Call, reply: Reply) -> float | None:
-    milliseconds = reply.headers.get("openai-poll-after-ms")
-    asked = asked_delay(reply.headers if milliseconds is None else {"retry-after-ms": milliseconds}, None)
+    asked = asked_delay({"retry-after-ms": reply.headers.get("openai-poll-after-ms", ""), **reply.headers}, None)
     return None if asked is None else min(max(asked, call.timing.shortest_poll), call.timing.longest_poll)
 
 
-def _cancel(call: Call, job_path: str) -> Reply | None:
-    """Cancel the job; return its final reply where it was finished all the same."""
+def _cancel(call: Call, job_path: str) -> None:
     call.connection.deadline = call.timing.now() + call.timing.cancel
-    try:
-        reply = call.connection.send("POST", f"{job_path}/cancel", {}, call.timing.cancel)
-    except (LLMError, PassingFailure):
-        return None
-    return reply if reply.is_success and text_of(reply.body, "status") in ("completed", "incomplete") else None
+    with suppress(LLMError, PassingFailure):
+        call.connection.send("POST", f"{job_path}/cancel", {}, call.timing.cancel)

@@ -6,16 +6,15 @@ POST /responses with `background`, then GET /responses/ID. Facts and prices: the
 import re
 from typing import Any
 
-from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, text_of
-from code_commit.llm.refusals import error_message, explain_failure
+from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, text_of
+from code_commit.llm.jobs import failure_of
+from code_commit.llm.refusals import error_message
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
 from code_commit.settings import Price
 
 _CACHE_LIFE = "30m"
-_RETRIED_CODES = frozenset({"server_error", "rate_limit_exceeded"})
 _REFUSAL_CODES = frozenset({"invalid_prompt", "bio_policy", "misalignment_policy_violation", "content_filter"})
 
 
@@ -61,12 +60,9 @@ def _cache_key(endpoint: Endpoint) -> str:
 def read(call: Call, reply: Reply) -> Response:
     """Return what a job that is final answered."""
     final = reply.body
-    status, reason = text_of(final, "status"), text_of(final, "incomplete_details", "reason")
-    if status == "failed" and text_of(final, "error", "code") in _RETRIED_CODES:
-        raise PassingFailure(f"the job failed: {error_message(final)}", "broken", None, reply)
     return Response(
         text="".join(text_of(content, "text") for content in _contents(final, "output_text")),
-        finish_reason=reason or status,
+        finish_reason=text_of(final, "incomplete_details", "reason") or text_of(final, "status"),
         incomplete=_incomplete(call, reply),
         request_id=reply.headers.get("x-request-id") or text_of(final, "id") or None,
         usage=_usage(final),
@@ -84,12 +80,9 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
         if reason in ("max_output_tokens", "max_tokens", ""):
             return cut_off(call.endpoint.settings.max_output_tokens)
         return f"filtered by the provider ({reason})" if reason == "content_filter" else f"incomplete ({reason})"
-    code = text_of(final, "error", "code")
-    if status == "failed" and code in _REFUSAL_CODES:
-        return f"refused ({code}: {error_message(final)})"
-    call.replied(reply)
-    complaint = explain_failure(member(final, "error"), call.endpoint)
-    raise LLMError(f"the job ended as '{status}' at {call.connection.host}: {code} {complaint}".rstrip(": "))
+    if text_of(final, "error", "code") in _REFUSAL_CODES:
+        return f"refused ({error_message(final, call.endpoint)})"
+    raise failure_of(call, reply, [member(final, "error")])
 
 
 def _contents(final: Any, kind: str) -> list[Any]:

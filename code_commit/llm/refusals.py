@@ -4,8 +4,7 @@ The tables are those of the vendors' error references; what is not in them is ju
 """
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from code_commit.errors import LLMError
@@ -27,7 +26,6 @@ _TOO_LONG_CODES = """
     request_body_too_large_after_decoding
 """
 _TOO_LONG = frozenset(_TOO_LONG_CODES.split())
-_NO_MODEL = frozenset(["model_not_found"])
 _PASSING = frozenset(["request_body_timeout", "ramp_limit_exceeded"])
 
 _MONEY_MESSAGE = re.compile(r"(?i)credit balance|spend(ing)? limit|usage limits?\b|insufficient (balance|funds|credit)")
@@ -42,41 +40,32 @@ _CODES_OF_STATUS = {
     "context_length_exceeded",
     403: "permission_error permission_denied",
     404: "not_found_error not_found",
-    429: "rate_limit_error rate_limit_exceeded slow_down resource_exhausted",
-    503: "server_is_overloaded unavailable service_unavailable_error",
-    504: "timeout_error deadline_exceeded",
-    529: "overloaded_error",
 }
-"""For an error that comes with status 200, or in the middle of a stream."""
+"""For a lasting error that comes with status 200, or in the middle of a stream; every other one can pass."""
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
-_LASTING_STATUSES = frozenset({501, 505, 511})
-_OVERLOADS = frozenset({503, 529})
 
 
 def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     """Return the exception that an error reply amounts to."""
     body = unwrapped(reply.body)
-    codes = set(_codes(body))
-    status = reply.status if reply.status >= 400 else _embedded_status(body, codes)
-    message = error_message(body, endpoint.censor)
+    codes, message = set(_codes(body)), error_message(body, endpoint)
+    status = reply.status if reply.status >= 400 else _embedded_status(codes, message)
     where = f"{endpoint.host} answered {status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
     said = f"{where}: {message}" if message else where
     advice = _lasting_advice(status, codes, message, body, endpoint)
-    if advice is None:
-        advice = _advice_by_status(status, reply, codes, endpoint)
+    if advice is None and not _can_pass(status, codes, reply.headers):
+        advice = _advice_by_status(status, codes, message, endpoint)
     if advice is not None:
         return LLMError(f"{said}; {advice}")
-    failure = PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
-    failure.is_overload = status in _OVERLOADS
-    return failure
+    return PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
 
 
 def explain_failure(error: Any, endpoint: Endpoint) -> str:
     """Return what a failed job's error says, with advice where repeating does not change it."""
     body = {"error": error}
-    codes, message = set(_codes(body)), error_message(body, endpoint.censor)
-    advice = _lasting_advice(_embedded_status(body, codes), codes, message, body, endpoint)
+    codes, message = set(_codes(body)), error_message(body, endpoint)
+    advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint)
     return "; ".join(filter(None, (message, advice)))
 
 
@@ -90,7 +79,7 @@ def has_error(body: Any) -> bool:
     return bool(member(unwrapped(body), "error"))
 
 
-def error_message(body: Any, censor: Callable[[str], str] = str) -> str:
+def error_message(body: Any, endpoint: Endpoint) -> str:
     """Return what the API says, on one line that a terminal can show: any of the spellings, a page's title for HTML.
 
     It is censored before it is shortened.
@@ -108,7 +97,7 @@ def error_message(body: Any, censor: Callable[[str], str] = str) -> str:
             member(error, "code"),
         )
         text = next((candidate for candidate in candidates if isinstance(candidate, str) and candidate), "")
-    line = censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
+    line = endpoint.censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
     return shown(line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + "...")
 
 
@@ -121,7 +110,7 @@ def _codes(body: Any) -> Iterator[str]:
                 yield str(value).lower()
 
 
-def _embedded_status(body: Any, codes: set[str]) -> int:
+def _embedded_status(codes: set[str], message: str) -> int:
     for code in codes:
         if re.fullmatch(r"[45]\d\d", code):
             return int(code)
@@ -130,7 +119,7 @@ def _embedded_status(body: Any, codes: set[str]) -> int:
             return status
     if codes & _KEY:
         return 401
-    return 400 if _TOO_LONG_MESSAGE.search(error_message(body)) else 500
+    return 400 if _TOO_LONG_MESSAGE.search(message) else 500
 
 
 def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> str | None:
@@ -159,54 +148,39 @@ def _is_daily(body: Any) -> bool:
     return False
 
 
-def _advice_by_status(status: int, reply: Reply, codes: set[str], endpoint: Endpoint) -> str | None:
-    """Say what to do about a status that repeating does not change, None where the call can be made again."""
-    should_retry = reply.headers.get("x-should-retry", "").strip().lower()
-    can_pass = status in _PASSING_STATUSES or (status >= 500 and status not in _LASTING_STATUSES)
-    if should_retry == "true" or (codes & _PASSING and should_retry != "false"):
-        return None
-    if can_pass and should_retry != "false":
-        return None
+def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
+    should_retry = headers.get("x-should-retry", "").strip().lower()
+    if should_retry in ("true", "false"):
+        return should_retry == "true"
+    return bool(codes & _PASSING) or status in _PASSING_STATUSES or (status >= 500 and status != 501)
+
+
+def _advice_by_status(status: int, codes: set[str], message: str, endpoint: Endpoint) -> str:
+    """Say what to do about a status that repeating does not change."""
     if status == 403:
         return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
-    if status == 404 or codes & _NO_MODEL or _NO_MODEL_MESSAGE.search(error_message(unwrapped(reply.body))):
+    if status == 404 or "model_not_found" in codes or _NO_MODEL_MESSAGE.search(message):
         return f"check the name in --model ({endpoint.model}) and the address in --base-url ({endpoint.base_url})"
-    if can_pass:
-        return "the API says that asking again does not help"
-    return "the request was not accepted: check --model, --max-output-tokens and --reasoning-effort"
+    return (
+        "the request was not accepted, and asking again does not help: check --model, --max-output-tokens and "
+        "--reasoning-effort"
+    )
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
-    """Return the seconds to wait that an error reply asks for, None where it names none that can be read.
+    """Return the seconds to wait that an error reply asks for, None where it names no number of them.
 
-    In this order: retry-after-ms, retry-after (seconds or an HTTP date), Google's RetryInfo.
+    In this order: retry-after-ms, retry-after, Google's RetryInfo.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    stated = headers.get("retry-after", "")
-    seconds = _number(stated)
-    if seconds is not None:
-        return seconds
-    until_date = _until(stated)
-    if until_date is not None:
-        return until_date
-    return _retry_info(body)
+    seconds = _number(headers.get("retry-after", ""))
+    return _retry_info(body) if seconds is None else seconds
 
 
 def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*\d{1,12}(\.\d{0,12})?\s*", text, re.ASCII) else None
-
-
-def _until(date: str) -> float | None:
-    if not date:
-        return None
-    from email.utils import parsedate_to_datetime
-
-    try:
-        return max(parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
 
 
 def _retry_info(body: Any) -> float | None:

@@ -146,10 +146,10 @@ CALL_FAULTS = {
     ),
     "501": Case(status(501), "not accepted", retried=False),
     "502": Case(status(502)),
-    "503": Case(status(503, times=2), waits=(4.0, 8.0)),
+    "503": Case(status(503, times=2), waits=(1.0, 2.0)),
     "504": Case(status(504)),
     "520": Case((Fault("html", status=520),)),
-    "529": Case(status(529), waits=(4.0,)),
+    "529": Case(status(529), waits=(1.0,)),
     "302": Case(
         status(302, headers={"location": "http://evil.example/steal?x=1"}),
         r"redirects to http://evil.example/steal\?x=1 \(status 302\)",
@@ -162,11 +162,11 @@ CALL_FAULTS = {
 STREAM_FAULTS = {
     "an error in the stream": Case((Fault("error_event"),), ways=STREAMS),
     "errors in the stream for ever": Case(
-        (Fault("error_event", times=999),), "given up after 10 retries: each of the broken answers", ways=STREAMS
+        (Fault("error_event", times=999),), "given up after 5 retries: each of the requests", ways=STREAMS
     ),
     "the stream ends early": Case((Fault("early_end"),), ways=STREAMS),
     "the stream ends early for ever": Case(
-        (Fault("early_end", times=99),), "ended early.*each of the broken answers may be paid for", ways=STREAMS
+        (Fault("early_end", times=99),), "ended early.*started an answer that is paid for", ways=STREAMS
     ),
     "half an event": Case((Fault("bad_json"),), ways=STREAMS),
     "events that come twice": Case((Fault("duplicate"),), retried=False, ways=STREAMS),
@@ -221,7 +221,7 @@ JOB_ENDINGS = {
     "the job fails, the next does not": Case((), None, True, (Answer("", "failed"), Answer(TEXT)), JOBS),
     "the job fails for good": Case((), "refused|ended as 'failed'", False, (Answer("", "failed_for_good"),), JOBS),
     "the job expires": Case(
-        (), "does not find the job; given up after 2 retries: it has expired", True, (Answer(TEXT, "expires"),), JOBS
+        (), "does not find the job; given up after 5 retries: it has expired", True, (Answer(TEXT, "expires"),), JOBS
     ),
 }
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
-from fake_apis import Answer, openai_response
+from fake_apis import Answer
 from fake_server import FakeServer, Fault
 
 from code_commit.errors import Interrupted, LLMError
@@ -76,25 +76,17 @@ def test_at_the_deadline_the_job_is_cancelled(name):
     assert max(polls) <= 15
 
 
-def test_an_answer_that_is_there_when_it_is_cancelled_is_not_thrown_away():
-    done = openai_response("resp_1", "gpt-6.2-sol", "completed", Answer("just in time"))
-    faults = [Fault("status", "cancel", body=done)]
-    with FakeServer([Answer("x", "stays_queued")], faults, poll_headers={}) as server:
-        with open_way(WAYS["responses"], server.base_url("openai"), Clock().timing(), timeout=100) as llm:
-            assert llm.complete(PROMPT, Listener()).text == "just in time"
-
-
 @pytest.mark.parametrize("name", JOBS)
 def test_a_lost_creation_is_repeated_only_so_often(name):
     listener = Listener()
     with FakeServer(["x"], [Fault("drop_mid_body", times=99)]) as server:
         with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing()) as llm:
             with pytest.raises(
-                LLMError, match="given up after 3 retries: each of the requests may have started an answer"
+                LLMError, match="given up after 5 retries: each of the requests may have started an answer"
             ):
                 llm.complete(PROMPT, listener)
-    assert len(server.jobs) == 4
-    assert len(listener.retries) == 3
+    assert len(server.jobs) == 6
+    assert len(listener.retries) == 5
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -148,10 +140,10 @@ def test_failing_jobs_are_not_started_in_a_tight_loop():
     clock = Clock()
     with FakeServer([Answer("", "failed")] * 500) as server:
         with open_way(WAYS["responses"], server.base_url("openai"), clock.timing(), timeout=3600) as llm:
-            with pytest.raises(LLMError, match=r"the job failed: The job came to nothing.; given up after 10 retries"):
+            with pytest.raises(LLMError, match=r"the job failed: The job came to nothing.; given up after 5 retries"):
                 llm.complete(PROMPT, Listener())
-    assert len(server.jobs) == 11
-    assert clock.ahead > 200
+    assert len(server.jobs) == 6
+    assert clock.ahead > 30
 
 
 @pytest.mark.parametrize("name", WAYS)
