@@ -107,7 +107,7 @@ CASES: dict[str, Case] = {
     "typo in config.toml": (lambda root: (config(root) / "config.toml").write_text("max_repair = 1\n"), [], ["did you mean 'max_repairs'"]),
     "broken config.toml": (lambda root: (config(root) / "config.toml").write_text("a = \n"), [], ["config.toml is not valid TOML"]),
     "plain http elsewhere": (NOTHING, ["--base-url", "http://192.0.2.1/v1"], ["http"]),
-    "a key in the URL": (NOTHING, ["--base-url", "https://user:secret@example.org/v1"], ["--base-url must hold no user name"]),
+    "a key in the URL": (NOTHING, ["--base-url", "https://user:secret@example.org/v1"], ["--base-url must be an address"]),
     "tree not clean": (lambda root: (root / "ok.txt").write_text("edited\n"), ["--require-clean"], ["not clean"]),
     "guard without bubblewrap": (NOTHING, ["--sandbox", "guard"], ["bubblewrap"]),
 }  # fmt: skip
