@@ -6,6 +6,7 @@ needs is imported where it is made: every command reads the vendors' values, mos
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,12 +44,6 @@ class Endpoint:
         return shown(urlsplit(self.base_url).hostname or "")
 
 
-def _random() -> float:
-    import random
-
-    return random.random()  # noqa: S311 - jitter is no secret
-
-
 @dataclass(frozen=True, slots=True)
 class Timing:
     """The clock of a call, how long each step may take, and how long is waited; in seconds.
@@ -58,7 +53,8 @@ class Timing:
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = _random
+    random: Callable[[], float] = lambda: time.time() % 1
+    """From 0 to 1, for jitter: the clock's fraction will do."""
 
     connect: float = 15.0
     write: float = 120.0
@@ -163,15 +159,15 @@ class Connection:
         body = RequestBody(body) if body is not None and not isinstance(body, RequestBody) else body
         remaining = max(self.remaining, 0.001)
         connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
-        request = self._client.build_request(
-            method,
-            self.base_url + path,
-            content=None if body is None else body.content,
-            timeout=(connect, min(silence, remaining), write, connect),
-            extensions={"trace": self._watch},
-        )
         with self._shut_at_the_deadline(remaining):
             with self._own_words():
+                request = self._client.build_request(
+                    method,
+                    self.base_url + path,
+                    content=None if body is None else body.content,
+                    timeout=(connect, min(silence, remaining), write, connect),
+                    extensions={"trace": self._watch},
+                )
                 response = self._client.send(request, stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
@@ -220,9 +216,7 @@ class Connection:
         """Remember the socket of a new connection, and let the kernel notice a peer that is gone."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = details["return_value"].get_extra_info("socket")
-        if event.endswith("connect_tcp.complete") and self._socket is not None:
-            for level, option, value in _keep_alive_options():
-                self._socket.setsockopt(level, option, value)
+            _keep_alive(self._socket)
 
     @contextmanager
     def _own_words(self) -> Iterator[None]:
@@ -231,21 +225,21 @@ class Connection:
 
         try:
             yield
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            failure = explain_http_error(error, self.host)
+        except (httpx.HTTPError, OSError, ValueError) as error:
+            failure = _explained(error, self.host)
         else:
             return
         raise failure from None
 
 
-def explain_http_error(error: Exception, host: str) -> LLMError | PassingFailure:
+def _explained(error: Exception, host: str) -> LLMError | PassingFailure:
     """Return what a failed request amounts to, in words that quote nothing."""
     import httpx
 
-    certificate = _certificate_problem(error)
+    certificate = re.search(r"certificate verify failed: (.*?)( \(_ssl|$)", str(error))
     if certificate:
         return LLMError(
-            f"the certificate of {host} is not trusted ({certificate}): if a proxy of yours signs it, "
+            f"the certificate of {host} is not trusted ({certificate[1]}): if a proxy of yours signs it, "
             "name its authority with SSL_CERT_FILE"
         )
     if isinstance(error, httpx.ProxyError):
@@ -253,35 +247,24 @@ def explain_http_error(error: Exception, host: str) -> LLMError | PassingFailure
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host}", "busy")
-    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
+    if isinstance(error, ValueError):
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
-    explained: tuple[tuple[type[Exception], str, FailureKind], ...] = (
-        (httpx.ConnectTimeout, f"no connection to {host} in time", "busy"),
-        (httpx.PoolTimeout, f"no connection to {host} in time", "busy"),
-        (httpx.ConnectError, f"no connection to {host}", "busy"),
-        (httpx.WriteTimeout, f"{host} takes the prompt too slowly", "lost"),
-        (httpx.ReadTimeout, f"{host} is silent for too long", "lost"),
-        (httpx.RemoteProtocolError, f"{host} broke off, or what it sent is not HTTP", "lost"),
-        (httpx.DecodingError, f"what {host} sent cannot be decompressed", "garbage"),
-        (Exception, f"the connection to {host} broke ({type(error).__name__})", "lost"),
-    )
-    return next(PassingFailure(reason, kind) for kinds, reason, kind in explained if isinstance(error, kinds))
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return PassingFailure(f"no connection to {host}", "busy")
+    reasons: dict[type[Exception], str] = {
+        httpx.WriteTimeout: f"{host} takes the prompt too slowly",
+        httpx.ReadTimeout: f"{host} is silent for too long",
+    }
+    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"), "lost")
 
 
 def is_this_machine(host: str) -> bool:
     """Tell whether a host name can only mean this machine."""
-    if host.lower() == "localhost":
-        return True
-    import ipaddress
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return re.fullmatch(r"(?i)localhost|127(\.\d{1,3}){3}|::1", host) is not None
 
 
 def _make_ssl_context(base_url: str) -> Any:
-    """Return the context with the authorities of SSL_CERT_FILE and SSL_CERT_DIR, else the system's, else certifi's.
+    """Return the context with the authorities of SSL_CERT_FILE or SSL_CERT_DIR, else the system's, else certifi's.
 
     Reading a file of all authorities takes longer than `import ssl`: plain http gets a bare context, and the system's
     folder of hashed names is read only as far as it is needed. Raises NotSetUpError.
@@ -292,37 +275,29 @@ def _make_ssl_context(base_url: str) -> Any:
 
     if base_url.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    file, folder = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    file, folder = os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
     hashed_folder = ssl.get_default_verify_paths().openssl_capath
+    if not file and not folder and any(Path(hashed_folder).glob("*.0")):
+        folder = hashed_folder
     try:
-        if file or folder:
-            return ssl.create_default_context(cafile=file or None, capath=folder or None)
-        if any(Path(hashed_folder).glob("*.0")):
-            return ssl.create_default_context(capath=hashed_folder)
-        return httpx.create_ssl_context()
+        return ssl.create_default_context(cafile=file, capath=folder) if file or folder else httpx.create_ssl_context()
     except OSError as error:
         raise NotSetUpError(
             f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from error
 
 
-def _certificate_problem(error: BaseException | None) -> str:
-    import ssl
-
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return error.verify_message
-        error = error.__cause__ or error.__context__
-    return ""
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 60, "TCP_KEEPCNT": 5}
+"""In seconds and probes. macOS has the second name for the first."""
 
 
-def _keep_alive_options() -> list[tuple[int, int, int]]:
+def _keep_alive(connected: Any) -> None:
     import socket
 
-    idle = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))  # macOS has the second name
-    seconds = {idle: 60, getattr(socket, "TCP_KEEPINTVL", None): 60, getattr(socket, "TCP_KEEPCNT", None): 5}
-    options = [(socket.IPPROTO_TCP, option, value) for option, value in seconds.items() if option is not None]
-    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *options]
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -199,6 +199,13 @@ def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
     assert "hunter22" not in str(caught.value)
 
 
+@pytest.mark.parametrize("host", ["a..b", "xn--", "a" * 300])
+def test_a_host_that_no_resolver_takes_is_an_error_at_once(host):
+    with open_way(CHAT, f"https://{host}/v1", Clock().timing()) as llm:
+        with pytest.raises(LLMError, match="check --base-url"):
+            llm.complete(PROMPT, Listener())
+
+
 def test_plain_http_to_this_machine_takes_no_proxy(monkeypatch):
     with FakeServer(["x"]) as server, Proxy(server.port) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
@@ -280,9 +287,7 @@ def test_compressed_replies():
         assert ask(CHAT, server)[0].text == "unpacked"
     broken = Fault("status", body=b"no gzip at all", headers={"content-encoding": "gzip"})
     with FakeServer(["x"], [broken]) as server:
-        response, listener = ask(CHAT, server)
-    assert response.text == "x"
-    assert listener.retries[0][0] == "what 127.0.0.1 sent cannot be decompressed"
+        assert ask(CHAT, server)[0].text == "x"
 
 
 @pytest.mark.parametrize("name", WAYS)
