@@ -18,7 +18,7 @@ from code_commit.files import read_regular_file
 from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
 from code_commit.llm.models import check_base_url, choose_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, ask_git, read_codebase, read_query
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, ask_git, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings, load_settings
@@ -176,17 +176,16 @@ def _check_gitignore(project: Project) -> None:
 
 
 def _check_nothing_is_tracked(project: Project) -> None:
-    if project.git is None:
-        return
-    tracked = ask_git(["ls-files", "-z", "--", AGENT_CONFIG], project.root)
-    names = [os.fsdecode(name) for name in tracked.stdout.split(b"\0") if name]
+    """Raise NotSetUpError where git tracks a file of agent-config, or does not say what it tracks."""
+    try:
+        names = sorted(path for path in project.index().files if path.split("/")[0] == AGENT_CONFIG)
+    except UnansweredError as error:
+        raise NotSetUpError(str(error)) from error
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise NotSetUpError(
             f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
         )
-    if tracked.returncode != 0:
-        raise NotSetUpError(f"git ls-files failed: {tracked.stderr.decode('utf-8', 'replace').strip()}")
 
 
 def _check_build_script(project: Project, environment: Mapping[str, str]) -> None:

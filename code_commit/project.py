@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.terminal import shown
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
@@ -29,11 +30,39 @@ class GitRepository:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """What git's index lists below the root. Of `hidden` files it shows no change to anybody."""
+
+    files: frozenset[str] = frozenset()
+    submodules: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+
+
+class UnansweredError(Exception):
+    """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
+
+    def __init__(self, question: str, answer: subprocess.CompletedProcess[bytes] | None = None) -> None:
+        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
+        super().__init__(shown(" ".join((question + complaint).split())))
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """The directory that code-commit runs from. `root` is absolute and free of links."""
 
     root: Path
     git: GitRepository | None = None
+    _indexes: dict[tuple[int, ...], Index] = field(default_factory=dict, compare=False, repr=False)
+    """By the `stat` of the index file: git is asked again only when that has changed."""
+
+    def index(self) -> Index:
+        """Return what git tracks now. Raises UnansweredError."""
+        if self.git is None:
+            return Index()
+        key = _version(self.git.git_dir / "index")
+        if key not in self._indexes:
+            self._indexes[key] = _read_index(self.root)
+        return self._indexes[key]
 
     @property
     def agent_config(self) -> Path:
@@ -92,6 +121,30 @@ def _find_repository(root: Path) -> GitRepository | None:
 
 
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
+
+
+def _version(file: Path) -> tuple[int, ...]:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_index(root: Path) -> Index:
+    answer = ask_git(["ls-files", "-z", "-v", "-s"], root)
+    if answer.returncode != 0:
+        raise UnansweredError("git ls-files", answer)
+    files, submodules, hidden = set(), set(), set()
+    for entry in answer.stdout.split(b"\0")[:-1]:
+        path = os.fsdecode(entry.partition(b"\t")[2])
+        tag, mode = entry[:1], entry[2:8]
+        files.add(path)
+        if mode == b"160000":
+            submodules.add(path)
+        if tag == b"S" or tag.islower():  # skip-worktree, assume-unchanged
+            hidden.add(path)
+    return Index(frozenset(files), frozenset(submodules), frozenset(hidden))
 
 
 def require_git() -> None:

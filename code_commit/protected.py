@@ -1,9 +1,9 @@
 """The critical files: what no response may name, and what no build may change."""
 
-import os
+from contextlib import suppress
 from pathlib import Path
 
-from code_commit.project import BUILD_SCRIPT, Project, ask_git
+from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
 
 PROTECTED = (
     ".gitignore",
@@ -38,7 +38,10 @@ def protected_from_build(project: Project) -> list[Path]:
     """
     paths = [project.root / name for name in ROOT_FILES]
     if project.git is not None:
-        paths += _tracked_specifications(project.root)
+        with suppress(UnansweredError):  # the preflight has told it
+            paths += [
+                project.root / path for path in sorted(project.index().files) if path.endswith(f"/{USER_SPECIFICATION}")
+            ]
         link_to_git_dir = project.git.work_tree / ".git"
         if not link_to_git_dir.is_dir():
             paths.append(link_to_git_dir)
@@ -54,8 +57,3 @@ def never_removed(project: Project) -> list[Path]:
     if project.git is None:
         return []
     return [project.git.git_dir / "HEAD", project.git.common_dir / "objects", project.git.common_dir / "refs"]
-
-
-def _tracked_specifications(root: Path) -> list[Path]:
-    answer = ask_git(["ls-files", "-z", "--", f":(glob)**/{USER_SPECIFICATION}"], root)
-    return [root / os.fsdecode(name) for name in answer.stdout.split(b"\0") if name]

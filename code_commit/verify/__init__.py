@@ -21,7 +21,7 @@ from code_commit.changes import (
     VerifiedChanges,
 )
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.project import Project
+from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -29,11 +29,9 @@ from code_commit.verify.cautions import find_cautions, find_near_names
 from code_commit.verify.content import find_content_fault, find_unseen, read_umask, verified_change
 from code_commit.verify.ignored import (
     IgnoreFiles,
-    UnansweredError,
     find_hidden,
     find_ignored,
     ignored_paths,
-    list_submodules,
     match_patterns,
     remember_ignore_files,
 )
@@ -74,7 +72,7 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
     """Read what holds for the whole run, before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
-        ignore_files, submodules = remember_ignore_files(project), list_submodules(project)
+        ignore_files, submodules = remember_ignore_files(project), project.index().submodules
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
     return Rules(settings.allow, settings.protect, settings.strict, codebase, redactor, ignore_files, submodules)

@@ -12,11 +12,9 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import CompletedProcess
 
 from code_commit.errors import NotSetUpError
-from code_commit.project import Project, ask_git
-from code_commit.terminal import shown
+from code_commit.project import Project, UnansweredError, ask_git
 
 IgnoreFiles = dict[str, bytes | None]
 """What each .gitignore held before the run, by its path from the top of the work tree; None where there was none."""
@@ -24,32 +22,15 @@ IgnoreFiles = dict[str, bytes | None]
 _PLAINLY = "./"
 """In front of a path git sees no pathspec magic in it (check-ignore knows no `--literal-pathspecs`)."""
 
-_FEW = 64
-"""So many paths are named to git; for more of them the whole index is listed and looked up here."""
-
-_SUBMODULE_MODE = b"160000 "
-
-
-class UnansweredError(Exception):
-    """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
-
-    def __init__(self, question: str, answer: CompletedProcess[bytes] | None = None) -> None:
-        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
-        super().__init__(shown(" ".join((question + complaint).split())))
-
 
 def remember_ignore_files(project: Project) -> IgnoreFiles:
-    """Read each .gitignore that git tracks and those of the root and above it. Raises UnansweredError.
+    """Read each .gitignore below the root that git tracks and those of the root and above it. Raises UnansweredError.
 
     Any other one is read, and counts as before the run, when a path below its folder is asked for the first time.
     """
     top, root = _work_tree(project)
-    paths = _ignore_files_above([f"{root}x"])
-    if project.git is not None:
-        answer = ask_git(["ls-files", "-z", "--full-name", "--", ":(top,glob)**/.gitignore"], project.root)
-        if answer.returncode != 0:
-            raise UnansweredError("git ls-files", answer)
-        paths |= set(map(os.fsdecode, answer.stdout.split(b"\0")[:-1]))
+    tracked = {root + path for path in project.index().files if path.endswith("/.gitignore")}
+    paths = tracked | _ignore_files_above([f"{root}x"])
     return {path: _read(top / path) for path in paths}
 
 
@@ -163,39 +144,11 @@ def folders_of(paths: Iterable[str]) -> set[str]:
     return folders
 
 
-def list_submodules(project: Project) -> frozenset[str]:
-    """Return the submodules below the root as the index lists them, those without files too. Raises UnansweredError."""
-    if project.git is None or not os.path.lexists(project.git.work_tree / ".gitmodules"):
-        return frozenset()
-    entries = _list_index(project, ["-s"])
-    return frozenset(os.fsdecode(entry.partition(b"\t")[2]) for entry in entries if entry.startswith(_SUBMODULE_MODE))
-
-
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
     """Return the paths whose changes git does not show. Raises UnansweredError.
 
     The index marks them `skip-worktree` or `assume-unchanged`, or holds one of their folders as a file: then
     `git status` tells that the file is gone, and nothing of what lies in the folder.
     """
-    if project.git is None or not paths:
-        return frozenset()
-    folders = folders_of(paths) - {""}
-    named = [*paths, *folders]
-    entries = _list_index(project, ["-v", "--", *(named if len(named) <= _FEW else [])])
-    tags = {os.fsdecode(entry[2:]): entry[:1] for entry in entries}
-    tracked_files = folders.intersection(tags)
-    return frozenset(
-        path for path in paths if _is_hidden(tags.get(path, b"")) or not tracked_files.isdisjoint(folders_of([path]))
-    )
-
-
-def _is_hidden(tag: bytes) -> bool:
-    """`git ls-files -v`: S is skip-worktree, a lowercase letter assume-unchanged."""
-    return tag == b"S" or tag.islower()
-
-
-def _list_index(project: Project, arguments: Sequence[str]) -> list[bytes]:
-    answer = ask_git(["--literal-pathspecs", "ls-files", "-z", *arguments], project.root)
-    if answer.returncode != 0:
-        raise UnansweredError("git ls-files", answer)
-    return answer.stdout.split(b"\0")[:-1]
+    index = project.index()
+    return frozenset(path for path in paths if path in index.hidden or not index.files.isdisjoint(folders_of([path])))

@@ -228,10 +228,7 @@ def test_a_configuration_that_git_cannot_read_rejects_the_whole_response(project
     (project_folder / ".git/config").write_text("[broken")
     with pytest.raises(RejectedResponseError, match=r"git check-ignore failed: .*bad config") as caught:
         verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules)
-    assert {(violation.path, violation.rule) for violation in caught.value.violations} == {
-        ("", "ignored"),
-        ("", "hidden"),
-    }
+    assert [(violation.path, violation.rule) for violation in caught.value.violations] == [("", "ignored")]
 
 
 @pytest.mark.parametrize("place", [".gitignore", "src/.gitignore"])
@@ -262,7 +259,7 @@ def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp
         changes = [FileReplacement(f"f{number}/x.py", "", number) for number in range(count)]
         verify_changes(changes, project, rules)
         counts.append(len(calls.read_text().splitlines()))
-    assert counts == [2, 2], calls.read_text()
+    assert counts == [1, 1], calls.read_text()
 
 
 def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeypatch, tmp_path):
