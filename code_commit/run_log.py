@@ -55,7 +55,7 @@ def open_run_log(
         root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
-        options=settings._asdict(),
+        options=settings.as_record(),
     )
     return RunLog(folder, record, redactor, listener)
 

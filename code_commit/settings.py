@@ -119,6 +119,10 @@ class Settings(NamedTuple):
     sandbox_caches: tuple[str, ...] = ()
     prices: Mapping[str, Price] = {}
 
+    def as_record(self) -> dict[str, Any]:
+        """Return them as run.json holds them: each price with the names of its parts."""
+        return self._asdict() | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
+
 
 def _options() -> dict[str, Option]:
     options = {}

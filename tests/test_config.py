@@ -8,7 +8,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.keys import KEY_VARIABLES, ApiKey, find_secrets, load_keys, require_key
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
-from code_commit.settings import Price, Settings, load_settings
+from code_commit.settings import Price, Settings, load_settings, validate_settings
 
 KEY = "sk-test-0123456789"
 
@@ -40,6 +40,14 @@ def test_every_kind_of_setting_from_the_file(project):
     settings = load_settings(project, {}, {})
     assert (settings.allow, settings.strict, settings.llm_timeout, settings.sandbox) == (("src/",), True, 10, "off")
     assert settings.prices == {"m": Price(1, 2.5)}
+
+
+@pytest.mark.parametrize("price", [{"input": 1, "output": 2.5, "cached_input": None}, [1, 2.5, None, None]])
+def test_resume_reads_prices_as_run_json_has_or_had_them(price):
+    settings = Settings(**validate_settings({"prices": {"m": price}}))
+    assert settings.prices == {"m": Price(1, 2.5)}
+    whole = {"input": 1, "output": 2.5, "cached_input": None, "cache_write": None}
+    assert settings.as_record()["prices"] == {"m": whole}
 
 
 def test_every_kind_of_setting_from_the_environment(project):
