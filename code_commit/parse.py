@@ -27,8 +27,6 @@ _THINKING = re.compile(r"\s*+<think>")
 _AFTER_THINKING = re.compile(r"</think>[ \t]*+\r?\n?")
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)+")
-_STRETCH = 1 << 12
-"""Whole fences are looked for so far after a caret that is no fence; else carets alone, which is 25 times as fast."""
 
 
 @dataclass(slots=True)
@@ -156,18 +154,8 @@ def _next_fence(text: str, position: int, fence: str) -> int:
     """Return where the next line that begins with `fence` starts, from the line start `position` on; else the end."""
     if text.startswith(fence, position):
         return position
-    fence = "\n" + fence
-    stretch = max(_STRETCH, len(fence))
-    while True:
-        caret = text.find("^", position)
-        if caret < 0:
-            return len(text)
-        if caret > position and text.startswith(fence, caret - 1):
-            return caret
-        position = caret + stretch
-        found = text.find(fence, caret, position + len(fence))
-        if found >= 0:
-            return found + 1
+    found = text.find(f"\n{fence}", position)
+    return len(text) if found < 0 else found + 1
 
 
 def _closing_fence(text: str, position: int, carets: int) -> int:
