@@ -28,6 +28,9 @@ _AFTER_THINKING = re.compile(r"</think>[ \t]*+\r?\n?")
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)+")
 
+_MOST_BLOCKS = 50_000
+"""No LLM's response has room for so many: what stands after them is not read."""
+
 
 @dataclass(slots=True)
 class _Findings:
@@ -60,14 +63,19 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
     Raises RejectedResponseError with the first fifty reasons; what follows them is not read, its fences are counted.
     """
     found = _Findings(text)
-    position = _after_thinking(text)
+    position, blocks = _after_thinking(text), 0
     if text.startswith("\ufeff", position):
         position += 1
     while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
         position = _reject_indented_fences(found, position, opening)
         if position == opening < len(text):
+            if blocks == _MOST_BLOCKS:
+                message = f"the response has more than {blocks:,} blocks: send each file once"
+                found.reject(found.line_at(opening), "too-many-blocks", message)
+                break
             position = _read_block(found, opening)
+            blocks += 1
     _reject_files_that_are_folders(found)
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)

@@ -57,7 +57,6 @@ def test_fences_of_any_length_and_content_full_of_carets():
 
 @given(st.lists(st.sampled_from(["^", "^^", "x", "\n", "y" * 4090, "^" * 4090, "z" * 10]), max_size=12))
 def test_a_fence_is_found_wherever_it_stands(pieces):
-    """Far after a caret, or near it, or at the end of the stretch that is searched otherwise."""
     content = "".join(pieces).replace("\n^", "\n ^").lstrip("^") + "\n"
     assert contents(f"^^^a\n{content}^^^end\n^^^b\n^^^end\n") == {"a": content, "b": ""}
 
@@ -125,6 +124,13 @@ def test_fifty_reasons_are_told_and_the_rest_is_counted(line, count, rules, reas
     assert len(caught.value.violations) == min(50, reasons)
     assert caught.value.more == max(0, reasons - 50)
     assert [violation.line for violation in caught.value.violations[:3]] in ([0], [1, 2, 3], [2, 3, 4])
+
+
+@pytest.mark.parametrize("line", ["^^^a\n^^^end\n", "^^^a\n^^^delete\n"])
+def test_more_blocks_than_any_llm_writes_are_not_read(line):
+    assert len(parse_response(line * 50_000)) == 1
+    with pytest.raises(RejectedResponseError, match=r"line 100001: .* more than 50,000 blocks"):
+        parse_response(line * 4_000_000)
 
 
 def test_fifty_wrong_blocks_do_not_hide_that_the_rest_is_right():
