@@ -13,7 +13,7 @@ import codecs
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
@@ -131,35 +131,11 @@ def read_umask() -> int:
 def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
     """Return the paths whose text does not stand in the codebase, from the beginning of a line on.
 
-    Line ends and a BOM make no difference. The codebase is read once, however many texts there are: of each text a
-    long line is looked for in it.
+    Line ends and a BOM make no difference.
     """
     rollup = _plain(codebase)
-    searched = {path: plain for path, text in texts.items() if (plain := _plain(text).rstrip("\n"))}
-    long_lines = {path: _long_line(text) for path, text in searched.items()}
-    places: dict[str, list[int]] = {line: [] for _, line in long_lines.values()}
-    for start, line in _lines(rollup):
-        if line in places:
-            places[line].append(start)
-    return {
-        path
-        for path, (offset, line) in long_lines.items()
-        if not any(rollup.startswith(searched[path], start - offset) for start in places[line] if start >= offset)
-    }
+    return {path for path, text in texts.items() if _plain(text).rstrip("\n") not in rollup}
 
 
 def _plain(text: str) -> str:
     return f"\n{text}".replace("\r\n", "\n").replace("\n\ufeff", "\n")
-
-
-def _long_line(text: str) -> tuple[int, str]:
-    """Return the longest line and where it begins; the last one only where there is no other: it may go on."""
-    *lines, last = _lines(text)
-    return max(lines[1:], key=lambda place: len(place[1]), default=last)
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1
