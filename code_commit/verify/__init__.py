@@ -25,8 +25,7 @@ from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.verify.cautions import find_cautions, find_near_names
-from code_commit.verify.content import find_content_fault, find_unseen, read_umask, verified_change
+from code_commit.verify.content import find_cautions, find_content_fault, find_unseen, read_umask, verified_change
 from code_commit.verify.ignored import (
     IgnoreFiles,
     find_hidden,
@@ -127,11 +126,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
-    warnings = [
-        *find_cautions(verified),
-        *find_near_names(verified, project.root),
-        *_check_rollup(findings, verified, rules),
-    ]
+    warnings = [*find_cautions(verified), *_check_rollup(findings, verified, rules)]
     findings.reasons.reject()
     rules.written.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))

@@ -7,13 +7,15 @@ placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
 stale         the code rollup does not hold the original as it is now
+
+And what is worth no more than a warning: shrunk files, tests and CI files.
 """
 
 import codecs
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
@@ -139,3 +141,29 @@ def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
 
 def _plain(text: str) -> str:
     return f"\n{text}".replace("\r\n", "\n").replace("\n\ufeff", "\n")
+
+
+_CI = (
+    r"\.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea)/"
+    r"|\.gitlab-ci\.ya?ml\Z|\.travis\.ya?ml\Z|\.drone\.ya?ml\Z|\.cirrus\.ya?ml\Z|\.woodpecker\.ya?ml\Z|appveyor\.ya?ml\Z"
+    r"|Jenkinsfile\Z|azure-pipelines[^/]*\.ya?ml\Z|bitbucket-pipelines\.ya?ml\Z|\.pre-commit-config\.ya?ml\Z"
+)
+_TEST = (
+    r"(?:\A|.*/)(?:tests?|specs?|__tests__|e2e|testing|testdata|fixtures)/"
+    r"|.*(?:\A|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_tests|_spec|\.test|\.spec|\.e2e|\.cy)\.\w+"
+    r"|[^/]*(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|php|groovy))\Z"
+)
+_DONE = {"create": "created", "replace": "changed", "delete": "removed"}
+
+
+def find_cautions(changes: Sequence[VerifiedChange]) -> Iterator[str]:
+    """Yield what a reviewer should look at first: shrunk files, tests and CI files that are changed."""
+    for verified in changes:
+        path, original = shown(verified.path), verified.original
+        size = None if verified.content is None else len(verified.content)
+        if original is not None and size is not None and 2 * size < len(original.content):
+            yield f"{path} shrinks to under half: from {len(original.content)} to {size} bytes"
+        if re.match(_CI, verified.path, re.IGNORECASE):
+            yield f"{path} belongs to CI and is {_DONE[verified.action]}: check that nothing is weakened"
+        elif original is not None and re.match(_TEST, verified.path):
+            yield f"{path} is a test and is {_DONE[verified.action]}: check that nothing is weakened"

@@ -361,25 +361,3 @@ def test_a_file_of_two_hundred_megabytes_is_taken_as_it_is(project_folder):
     assert change.original is not None
     assert len(change.original.content) == (project_folder / "large.txt").stat().st_size
     subprocess.run(["rm", project_folder / "large.txt"], check=True)
-
-
-NEAR_NAMES = [
-    ("OK.txt", "ok.txt"),
-    ("SRC/new.py", "src"),
-    ("src/cafe\u0301.md", "src/caf\u00e9.md"),
-    ("src/\ufb01le.md", "src/file.md"),
-    ("src/A.py", None),
-    ("src/File.mdx", None),
-    ("src/ok.txt", None),
-    ("new/OK.txt", None),
-]
-
-
-@pytest.mark.parametrize(("path", "near"), NEAR_NAMES, ids=ascii)
-def test_a_new_name_that_only_case_or_unicode_tells_from_another_is_warned_of(project_folder, path, near):
-    (project_folder / "src").mkdir()
-    for name in ("caf\u00e9.md", "file.md", "a"):
-        (project_folder / "src" / name).touch()
-    warnings = verify(project_folder, FileReplacement(path, "x\n", 1)).warnings
-    expected = [f"{path} and {near} are one name where case or Unicode form does not count: rename one"] if near else []
-    assert list(warnings) == expected
