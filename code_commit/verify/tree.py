@@ -13,7 +13,6 @@ Nothing that could block is opened, and each folder is checked by what it is, no
 
 import errno
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
@@ -28,7 +27,6 @@ from code_commit.verify.names import Fault, GuardedFolder, fold
 
 Inode = tuple[int, int]
 
-_MOUNT_TABLE = Path("/proc/self/mountinfo")
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -80,7 +78,6 @@ class _Checks:
     def __init__(self, project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]) -> None:
         self._device = project.root.stat().st_dev
         self._protected = find_protected_inodes(project, guarded)
-        self._mount_points = mount_points_below(project.root)
         self._submodules = submodules
 
     def enter(self, parent: int, name: str, path: str) -> int:
@@ -104,7 +101,7 @@ class _Checks:
         status = os.fstat(folder)
         if (status.st_dev, status.st_ino) in self._protected:
             raise _Refusal("protected", f"{shown(path)} is a protected folder by another name: put the file elsewhere")
-        if status.st_dev != self._device or path in self._mount_points:
+        if status.st_dev != self._device:
             raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose a path outside of it")
         if _exists(folder, ".git") or _looks_bare(folder):
             message = f"{shown(path)} is another git repository: choose a path outside of it"
@@ -126,7 +123,7 @@ class _Checks:
             raise _Refusal("not-a-file", f"is {_kind(status)}, not a file: choose another path")
         if (status.st_dev, status.st_ino) in self._protected:
             raise _Refusal("protected", "is a protected file by another name: choose another path")
-        if path in self._mount_points:
+        if status.st_dev != self._device:
             raise _Refusal("other-file-system", "is mounted from elsewhere: choose another path")
         _check_spelling(folder, name, status)
         with open_regular(name, folder=folder) as file:
@@ -166,24 +163,6 @@ def _inode(folder: int | None, path: str | Path, *, follow_link: bool = False) -
     except OSError:
         return None
     return (status.st_dev, status.st_ino)
-
-
-def mount_points_below(root: Path) -> frozenset[str]:
-    """Return the mount points inside the root, relative to it. Empty where the system has no such table.
-
-    A bind mount of the same file system shows in no device number, only here (proc(5), field 5).
-    """
-    prefix = os.fsencode(root).rstrip(b"/") + b"/"
-    try:
-        table = _MOUNT_TABLE.read_bytes()
-    except OSError:
-        return frozenset()
-    points = (re.sub(rb"\\([0-7]{3})", _unescaped, line.split(b" ")[4]) for line in table.splitlines())
-    return frozenset(os.fsdecode(point.removeprefix(prefix)) for point in points if point.startswith(prefix))
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    return bytes([int(match[1], 8)])
 
 
 def _check_spelling(folder: int, name: str, status: os.stat_result) -> None:

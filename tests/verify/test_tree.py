@@ -628,20 +628,10 @@ def open_descriptors() -> int:
 MOUNT_SETUPS = {
     "tmpfs": ("mount -t tmpfs none mnt", "mnt/x.txt", "other-file-system"),
     "new folder in a tmpfs": ("mount -t tmpfs none mnt", "mnt/new/x.txt", "other-file-system"),
-    "bind mount of a folder of the same file system": (
-        "mkdir src; mount --bind src mnt",
-        "mnt/x.txt",
-        "other-file-system",
-    ),
     "bind mount of the git folder": ("mount --bind .git mnt", "mnt/config", "protected"),
     "bind mount of agent-config": ("mount --bind agent-config mnt", "mnt/query.txt", "protected"),
-    "bind mount over a file": ("mount --bind /etc/hostname ok.txt", "ok.txt", "other-file-system"),
+    "file of another file system": ("mount --bind /proc/version ok.txt", "ok.txt", "other-file-system"),
     "bind mount of build.sh over a file": ("mount --bind build.sh ok.txt", "ok.txt", "protected"),
-    "mount point with a blank in its name": (
-        "mkdir 'a b'; mount -t tmpfs none 'a b'",
-        "a b/x.txt",
-        "other-file-system",
-    ),
     "proc": ("mount -t proc none mnt", "mnt/sys/kernel/core_pattern", "other-file-system"),
 }
 
