@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from code_commit.commands.output import answering, print_bytes, wants_json
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.keys import find_secrets, load_keys
-from code_commit.llm.models import choose_model, context_window
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
+from code_commit.errors import EXIT_SUCCESS
+from code_commit.keys import find_secrets
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
@@ -26,7 +25,7 @@ from code_commit.rollup import (
     list_files,
     write_rollup,
 )
-from code_commit.settings import Settings, add_settings, load_settings
+from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, UNREADABLE)
@@ -52,7 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--lock-file-limit", type=int, metavar="BYTES", help="leave larger lock files out (default 65536)"
     )
-    add_settings(parser, ["model", "json", "quiet", "verbose"])
+    add_settings(parser, ["json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
@@ -67,7 +66,7 @@ def run(options: dict[str, Any]) -> int:
         names, warnings = _select(project, pathspecs, exclude, rollup)
         write_rollup(project, names, redactor, rollup, lock_file_limit)
         tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
-        warnings += [*_file_warnings(rollup), *_window_warnings(project, settings, tokens)]
+        warnings += _file_warnings(rollup)
         for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):
             progress.say(line)
         if settings.json:
@@ -115,32 +114,6 @@ def _file_warnings(rollup: Rollup) -> Iterator[str]:
             names = [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
             more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
             yield f"left out: {reason}: {', '.join(names[:_NAMES_SHOWN])}{more}"
-
-
-def _window_warnings(project: Project, settings: Settings, tokens: int) -> Iterator[str]:
-    """Yield a warning if the prompt will not fit the model that a run would ask now; nothing where that is unknown."""
-    try:
-        choice = choose_model(settings.model, load_keys(project))
-        window = context_window(choice, settings)
-        if window is None or tokens <= window // 2:
-            return
-        around = _tokens_around(project, settings)
-    except (NotSetUpError, OSError):
-        return  # `check` says it
-    if tokens + around > window:
-        yield (
-            f"the rollup does not fit {choice}: about {tokens:,} tokens and {around:,} around it, it reads {window:,}: "
-            "name PATHSPECs or --exclude"
-        )
-
-
-def _tokens_around(project: Project, settings: Settings) -> int:
-    """Return about how many tokens a prompt has beside the codebase."""
-    from code_commit.prompts import Task, initial_prompt, load_system_prompts
-
-    query = project.query_file.read_text("utf-8", "replace") if project.query_file.is_file() else ""
-    prompts = load_system_prompts(project.system_prompts)
-    return estimate_tokens(initial_prompt(Task(prompts, query, "", settings.prompt_layout)).text)
 
 
 def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: bool) -> Iterator[str]:

@@ -336,17 +336,6 @@ def test_what_it_says(root: Path, run_code_commit: Run):
     assert result["largest"][1] == {"path": "19.txt", "bytes": 19}
 
 
-@pytest.mark.parametrize("number", [400, 100_000])
-def test_a_rollup_beyond_the_window_is_warned_of(number, root: Path, run_code_commit: Run):
-    lay(root, {"a.txt": "word " * number, "agent-config/config.toml": "context_window = 9000\n"})
-    done = run_code_commit(root, "rollup", env={"OPENAI_API_KEY": "sk-some-key-0123456789"})
-    assert done.returncode == 0
-    assert ("does not fit openai:" in done.stderr) == (number > 1000)
-    assert "does not fit" not in run_code_commit(root, "rollup").stderr
-    lay(root, {"agent-config/openai-key.txt": "short", "agent-config/system-prompts": "no folder"})
-    assert run_code_commit(root, "rollup", "--model", "gpt-5").returncode == 0
-
-
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
     lay(root, {"a": "x", "agent-config/.transaction/stray": "x"})
     from code_commit.apply.journal import TRANSACTION_FOLDER
