@@ -55,6 +55,11 @@ _PYTHON_SYNTAX = (
 _RUBY = ("run=", "if [ -f Gemfile ]; then bundle check || bundle install; run='bundle exec'; fi")
 _COMPOSER = "if [ ! -d vendor ]; then composer install --no-interaction; fi"
 _GO_MODULES = "go list -m -f '{{.Dir}}/...'"
+_CMAKE = (
+    "# It builds in build/: .gitignore should name it.",
+    "cmake -S . -B build",
+    "cmake --build build --parallel 2",
+)
 _HAS_TESTS = r"(?i)^[ \t]*(?:enable_testing|add_test|gtest_discover_tests|include[ \t]*\([ \t]*CTest)"
 
 
@@ -73,8 +78,6 @@ _KINDS = (
     Kind("Rust", "Cargo.toml", ["cargo test --workspace"]),
     Kind("Python", "uv.lock", ["uv run python -m pytest -q"]),
     Kind("Python", "poetry.lock", ["poetry run python -m pytest -q"]),
-    Kind("Python", "pdm.lock", ["pdm run python -m pytest -q"]),
-    Kind("Python", "Pipfile", ["pipenv run python -m pytest -q"]),
     Kind("Python", "manage.py", [*_PYTHON, '"$python" manage.py test']),
     Kind("Python", "pyproject.toml setup.py setup.cfg requirements.txt pytest.ini tox.ini", [*_PYTHON, *_TESTS]),
     _node("pnpm-lock.yaml", "pnpm install --frozen-lockfile", "pnpm run"),
@@ -84,8 +87,6 @@ _KINDS = (
     _node("package-lock.json npm-shrinkwrap.json", "npm ci", "npm run"),
     _node("package.json", "npm install --no-package-lock", "npm run"),
     Kind("JavaScript", "*.test.js *.test.mjs test/*.js test/*.mjs", ["node --test"]),
-    Kind("Deno", "deno.json deno.jsonc", ["deno task test"], holds=r'"tasks"\s*:\s*\{[^}]*"test"\s*:'),
-    Kind("Deno", "deno.json deno.jsonc", ["deno test --allow-all"]),
     Kind("Go", "go.work", [f"{_GO_MODULES} | xargs go build", f"{_GO_MODULES} | xargs go test"]),
     Kind("Go", "go.mod", ["go build ./...", "go test ./..."]),
     Kind("Maven", "mvnw", ["sh ./mvnw --batch-mode --no-transfer-progress verify"]),
@@ -103,46 +104,10 @@ _KINDS = (
     Kind("Dart", "pubspec.yaml", ["dart pub get", "dart analyze", "dart test"]),
     Kind("Elixir", "mix.exs", ["if [ ! -d deps ]; then mix deps.get; fi", "mix test"]),
     Kind("Swift", "Package.swift", ["swift build", "swift test"]),
-    Kind("Zig", "build.zig", ["zig build", "zig build test"]),
-    Kind("Haskell", "stack.yaml", ["stack test"]),
-    Kind("Haskell", "cabal.project *.cabal", ["cabal build all", "cabal test all"]),
-    Kind("OCaml", "dune-project", ["dune build", "dune runtest"]),
-    Kind("Scala", "build.sbt", ["sbt test"]),
-    Kind("Bazel", "MODULE.bazel WORKSPACE.bazel WORKSPACE", ["bazel build //...", "bazel test //..."]),
-    Kind(
-        "CMake",
-        "CMakeLists.txt",
-        [
-            "# It builds in build/: .gitignore should name it.",
-            "cmake -S . -B build",
-            "cmake --build build --parallel 2",
-            (_HAS_TESTS, "(cd build && ctest --output-on-failure)"),
-        ],
-    ),
-    Kind(
-        "Meson",
-        "meson.build",
-        [
-            "# It builds in builddir/: .gitignore should name it.",
-            "if [ ! -d builddir ]; then meson setup builddir; fi",
-            "meson compile -C builddir",
-            "meson test -C builddir",
-        ],
-    ),
-    Kind(
-        "Autotools",
-        "configure.ac",
-        [
-            "if [ ! -x configure ]; then autoreconf --install; fi",
-            "if [ ! -f Makefile ]; then ./configure; fi",
-            "make",
-            "make check",
-        ],
-    ),
+    Kind("CMake", "CMakeLists.txt", [*_CMAKE, (_HAS_TESTS, "(cd build && ctest --output-on-failure)")]),
 )
 _WHERE_NOTHING_ELSE_IS = (
     Kind("make", "GNUmakefile makefile Makefile", ["make", (r"^check *:", "make check"), (r"^test *:", "make test")]),
-    Kind("just", "justfile Justfile .justfile", [(r"^build\b", "just build"), (r"^test\b", "just test")]),
     Kind("Python", "conftest.py test_*.py tests/test*.py", [*_PYTHON, *_TESTS]),
     Kind("Python", "*.py", [*_PYTHON, *_PYTHON_SYNTAX]),
 )

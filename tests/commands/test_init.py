@@ -83,8 +83,6 @@ KINDS = {
         ["cmake --build build", "!ctest", "!make test"],
     ),
     "make": ({"Makefile": "all: a\ntest: a\n"}, ["make\n", "make test", "!make check"]),
-    "autotools": ({"configure.ac": "", "Makefile": "all:\n"}, ["autoreconf", "./configure", "make check"]),
-    "just": ({"justfile": "set shell := ['sh']\ntest arg='1': x\n"}, ["just test", "!just build"]),
     "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
         {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
@@ -158,7 +156,7 @@ def test_a_description_of_pathological_text_takes_no_time(tmp_path: Path):
     long = "a" * 1_000_000
     lay(
         tmp_path,
-        {"justfile": long, "Makefile": long, "CMakeLists.txt": "\n" * 1_000_000, "pubspec.yaml": "\n \n" * 300_000},
+        {"Makefile": long, "CMakeLists.txt": "\n" * 1_000_000, "pubspec.yaml": "\n \n" * 300_000},
     )
     lay(
         tmp_path,
