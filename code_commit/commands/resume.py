@@ -14,7 +14,7 @@ from code_commit.commands.output import recording
 from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
-from code_commit.llm import LLM, Earlier, open_llm
+from code_commit.llm import LLM, open_llm
 from code_commit.preflight import check_project
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -64,7 +64,7 @@ def resume_run(project: Project, name: str, options: Mapping[str, Any], progress
     ready = check_project(project, _options_of(record) | dict(options))
     with (
         begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
-        open_llm(ready.choice, ready.key, ready.settings, project, _earlier(record)) as llm,
+        open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
         rolled_back(project, log, wanted=ready.settings.rollback),
     ):
         job = job_of(project, ready, ready.task.codebase + _answers(log))
@@ -111,9 +111,8 @@ def _answers(log: RunLog) -> str:
     return "".join((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)
 
 
-def _earlier(record: RunRecord) -> Earlier:
-    answered = [attempt for attempt in record.attempts if attempt.finish_reason is not None]
-    return Earlier(len(answered), sum(attempt.cost_usd or 0.0 for attempt in answered))
+def _earlier_costs(record: RunRecord) -> list[float]:
+    return [attempt.cost_usd or 0.0 for attempt in record.attempts if attempt.finish_reason is not None]
 
 
 def _fetching_first(llm: LLM, log: RunLog) -> Complete:

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Self
 
 from code_commit.errors import LLMError, NotSetUpError
@@ -19,14 +19,6 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.version import __version__
-
-
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What a run that is resumed has done before: the calls that were answered, and their cost in US dollars."""
-
-    answered: int = 0
-    cost_usd: float = 0.0
 
 
 class NetworkLLM:
@@ -122,12 +114,14 @@ LLM = NetworkLLM | ReplayLLM
 
 
 def open_llm(
-    choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, earlier: Earlier | None = None
+    choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, earlier_costs: Sequence[float] = ()
 ) -> LLM:
-    """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError."""
-    earlier = earlier or Earlier()
+    """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError.
+
+    `earlier_costs` are those of the calls that were answered before the run was interrupted, in US dollars.
+    """
     if VENDORS[choice.provider].api is None:
-        return ReplayLLM(choice, project, earlier.answered)
+        return ReplayLLM(choice, project, len(earlier_costs))
     llm = NetworkLLM(choice, key, settings, project)
-    llm.budget.charge(earlier.cost_usd)
+    llm.budget.charge(sum(earlier_costs))
     return llm
