@@ -71,7 +71,7 @@ class NetworkLLM:
         self.budget.check(prompt)
         body = RequestBody(self._api.request_body(self._endpoint, prompt))
         listener.requested(self.base_url + self._api.path, self._connection.headers, body)
-        call = Call(self._connection, self._endpoint, listener, body)
+        call = Call(self._connection, listener, body)
         return self._finished(call, *call.retried(lambda: self._ask(call)))
 
     def _ask(self, call: Call) -> tuple[Reply, Response]:
@@ -83,7 +83,7 @@ class NetworkLLM:
         """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
         if self._api.assemble is not None:
             raise LLMError(f"{self._endpoint.host} keeps no answers")
-        call = Call(self._connection, self._endpoint, listener)
+        call = Call(self._connection, listener)
         try:
             reply = fetch_job(call, self._api.path, job_id)
             return self._finished(call, reply, self._api.read(call, reply))

@@ -5,10 +5,9 @@ from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener
+from code_commit.exchange import ExchangeListener, RequestBody
 from code_commit.llm.http import (
     Connection,
-    Endpoint,
     FailureKind,
     OpenReply,
     PassingFailure,
@@ -39,20 +38,14 @@ _SHORTEST_OBEYED = 1.0
 class Call:
     """The state of one call. Raises LLMError when the call cannot pass or its time is over."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        endpoint: Endpoint,
-        listener: ExchangeListener,
-        body: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, connection: Connection, listener: ExchangeListener, body: RequestBody | None = None) -> None:
         self.connection = connection
-        self.endpoint = endpoint
+        self.endpoint = connection.endpoint
         self.timing = connection.timing
         self.listener = listener
-        self.body = body or {}
+        self.body = body or RequestBody()
         """The request; empty where an earlier one's answer is fetched."""
-        self._timeout = endpoint.settings.llm_timeout
+        self._timeout = self.endpoint.settings.llm_timeout
         self._last_progress = -_PROGRESS_INTERVAL
         connection.deadline = self.timing.now() + self._timeout
 
@@ -103,11 +96,11 @@ class Call:
 
     def garbage(self, reply: Reply) -> PassingFailure:
         """Return the failure of a reply that no LLM's API sends."""
-        return PassingFailure(f"what {self.connection.host} answered is not this API's JSON", "garbage", None, reply)
+        return PassingFailure(f"what {self.endpoint.host} answered is not this API's JSON", "garbage", None, reply)
 
     def broken(self, missing: str) -> PassingFailure:
         """Return the failure of an answer that ended without the API's word that it is complete."""
-        return PassingFailure(f"the stream of {self.connection.host} ended early ({missing})", "lost")
+        return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})", "lost")
 
     def streamed(self, path: str, assemble: Callable[["Call", OpenReply], dict[str, Any]]) -> Reply:
         """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
@@ -145,7 +138,7 @@ class Call:
             try:
                 event = parse_json(data)
             except ValueError:  # UnicodeDecodeError too: the bytes are no UTF-8
-                raise PassingFailure(f"the stream of {self.connection.host} is damaged", "lost") from None
+                raise PassingFailure(f"the stream of {self.endpoint.host} is damaged", "lost") from None
             if has_error(event):
                 self.check(Reply(reply.status, reply.headers, event), "lost")
             yield text_of(event, "type") or name, event
@@ -154,10 +147,10 @@ class Call:
         """Hand the final reply to the listener, as text that can be written."""
         self.listener.replied(reply.status, reply.headers, whole_characters(reply.body))
 
-    def progressed(self, state: str, *, always: bool = False) -> None:
+    def progressed(self, state: str) -> None:
         """Tell the listener how far the call is, but not for every piece of a stream."""
         now = self.timing.now()
-        if always or now - self._last_progress >= _PROGRESS_INTERVAL:
+        if now - self._last_progress >= _PROGRESS_INTERVAL:
             self._last_progress = now
             self.listener.progressed(state)
 

@@ -59,7 +59,7 @@ def read(call: Call, reply: Reply) -> Response:
     if not finish:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
-        raise PassingFailure(f"{call.connection.host} broke the answer off (finish_reason {finish})", "busy")
+        raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", "busy")
     usage, headers = _usage(completion), reply.headers
     _refuse_truncated_prompt(call, reply, usage.input)
     return Response(
@@ -148,7 +148,7 @@ def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
         return
     call.replied(reply)
     raise LLMError(
-        f"{call.connection.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
+        f"{call.endpoint.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
         "fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)"
     )
 

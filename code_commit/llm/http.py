@@ -122,16 +122,14 @@ class Connection:
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str], timing: Timing) -> None:
         import httpx
 
-        self.base_url = endpoint.base_url
-        self.host = endpoint.host
+        self.endpoint = endpoint
         self.headers = dict(headers)
         self.timing = timing
-        self._censor = endpoint.censor
         self.deadline = float("inf")
         """When the current call has to be over, on the clock of `timing`."""
         self._socket: Any = None
-        is_local = is_this_machine(urlsplit(self.base_url).hostname or "")
-        context = _make_ssl_context(self.base_url)
+        is_local = is_this_machine(urlsplit(endpoint.base_url).hostname or "")
+        context = _make_ssl_context(endpoint.base_url)
         try:  # what goes to this machine never takes a proxy: it may be plain http, and the key is in it
             self._client = httpx.Client(headers=headers, verify=context, trust_env=not is_local)
         except (ValueError, ImportError, httpx.InvalidURL):
@@ -148,22 +146,21 @@ class Connection:
     def close(self) -> None:
         self._client.close()
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None, silence: float) -> Reply:
+    def send(self, method: str, path: str, body: RequestBody | None, silence: float) -> Reply:
         """Send a request and read the whole reply. Raises PassingFailure and LLMError."""
         with self.open(method, path, body, silence) as reply:
             return reply.read()
 
     @contextmanager
-    def open(self, method: str, path: str, body: Mapping[str, Any] | None, silence: float) -> Iterator[OpenReply]:
+    def open(self, method: str, path: str, body: RequestBody | None, silence: float) -> Iterator[OpenReply]:
         """Send a request and hand over the reply as it comes; `silence` is the longest pause of it, in seconds."""
-        body = RequestBody(body) if body is not None and not isinstance(body, RequestBody) else body
         remaining = max(self.remaining, 0.001)
         connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
         with self._shut_at_the_deadline(remaining):
             with self._own_words():
                 request = self._client.build_request(
                     method,
-                    self.base_url + path,
+                    self.endpoint.base_url + path,
                     content=None if body is None else body.content,
                     timeout=(connect, min(silence, remaining), write, connect),
                     extensions={"trace": self._watch},
@@ -172,10 +169,10 @@ class Connection:
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 if 300 <= response.status_code < 400:
+                    target = shown(self.endpoint.censor(headers.get("location", ""))[:200])
                     raise LLMError(
-                        f"{self.host} redirects to {shown(self._censor(headers.get('location', ''))[:200])} (status "
-                        f"{response.status_code}): a key is never sent after a redirect; name the right address with "
-                        "--base-url"
+                        f"{self.endpoint.host} redirects to {target} (status {response.status_code}): a key is never "
+                        "sent after a redirect; name the right address with --base-url"
                     )
                 yield OpenReply(response.status_code, headers, self._pieces(response.iter_bytes()))
             finally:
@@ -187,7 +184,7 @@ class Connection:
             for piece in pieces:
                 size += len(piece)
                 if size > most:
-                    raise LLMError(f"{self.host} sent more than {most >> 20} MB: no response is that long")
+                    raise LLMError(f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long")
                 yield piece
 
     @contextmanager
@@ -226,10 +223,7 @@ class Connection:
         try:
             yield
         except (httpx.HTTPError, OSError, ValueError) as error:
-            failure = _explained(error, self.host)
-        else:
-            return
-        raise failure from None
+            raise _explained(error, self.endpoint.host) from None
 
 
 def _explained(error: Exception, host: str) -> LLMError | PassingFailure:

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from code_commit.errors import LLMError
+from code_commit.exchange import RequestBody
 from code_commit.llm.call import Call
 from code_commit.llm.http import PassingFailure, Reply, member, text_of
 from code_commit.llm.refusals import asked_delay, explain_failure
@@ -55,7 +56,7 @@ def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | Pa
         return PassingFailure(f"the job failed: {said}", "lost", None, reply)
     call.replied(reply)
     state = text_of(reply.body, "status")
-    return LLMError(f"the job ended as '{state}' at {call.connection.host}: {said}".rstrip(": "))
+    return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "))
 
 
 def _path_of(path: str, job_id: str) -> str:
@@ -73,7 +74,7 @@ def _follow(call: Call, path: str, job_id: str, reply: Reply) -> Reply:
     try:
         call.listener.job_created(job_id)
         while not _is_final(reply):
-            call.progressed(text_of(reply.body, "status") or "waiting", always=True)
+            call.progressed(text_of(reply.body, "status") or "waiting")
             _pause(call, _asked_pause(call, reply) or pause)
             pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
             reply = _fetch(call, job_path)
@@ -98,7 +99,7 @@ def _fetch(call: Call, job_path: str) -> Reply:
         except PassingFailure as failure:
             failure.kind = "busy"
             raise
-        raise PassingFailure(f"{call.connection.host} does not find the job", "missing", None, reply)
+        raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", None, reply)
 
     return call.retried(ask, longest_wait=call.timing.longest_poll)
 
@@ -115,7 +116,7 @@ def _pause(call: Call, seconds: float) -> None:
         call.timing.sleep(seconds)
         return
     call.timing.sleep(max(remaining, 0.0))
-    raise LLMError(f"{call.connection.host} has not finished the answer in time (--llm-timeout): its job is cancelled")
+    raise LLMError(f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled")
 
 
 def _asked_pause(call: Call, reply: Reply) -> float | None:
@@ -126,4 +127,4 @@ def _asked_pause(call: Call, reply: Reply) -> float | None:
 def _cancel(call: Call, job_path: str) -> None:
     call.connection.deadline = call.timing.now() + call.timing.cancel
     with suppress(LLMError, PassingFailure):
-        call.connection.send("POST", f"{job_path}/cancel", {}, call.timing.cancel)
+        call.connection.send("POST", f"{job_path}/cancel", RequestBody(), call.timing.cancel)
