@@ -14,35 +14,21 @@ from code_commit.terminal import shown
 LONGEST_MESSAGE = 600
 _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 
-_MONEY_CODES = """
-    credit_balance_exhausted insufficient_quota organization_spend_limit_exceeded project_spend_limit_exceeded
-    organization_usage_limit_exceeded billing_not_active enforced_spend_limit_reached contract_spend_limit_reached
-    billing_error payment_required quota_exceeded
-"""
-_MONEY = frozenset(_MONEY_CODES.split())
+_MONEY = re.compile(r"credit_balance|insufficient_quota|(spend|usage)_limit|billing|payment_required|quota_exceeded")
+_TOO_LONG = re.compile(r"context_length|context_size|string_above_max|request_(body_)?too_large")
 _KEY = frozenset(["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"])
-_TOO_LONG_CODES = """
-    context_length_exceeded exceed_context_size_error string_above_max_length request_too_large
-    request_body_too_large_after_decoding
+_LASTING_CODES = """
+    invalid_request_error invalid_request invalid_argument failed_precondition
+    permission_error permission_denied not_found_error not_found
 """
-_TOO_LONG = frozenset(_TOO_LONG_CODES.split())
-_PASSING = frozenset(["request_body_timeout", "ramp_limit_exceeded"])
+_LASTING = frozenset(_LASTING_CODES.split())
+"""For an error that comes with status 200, or in the middle of a stream; every other one can pass."""
 
 _MONEY_MESSAGE = re.compile(r"(?i)credit balance|spend(ing)? limit|usage limits?\b|insufficient (balance|funds|credit)")
 _TOO_LONG_MESSAGE = re.compile(
     r"(?i)context (length|window|size|limit)|prompt is too long|maximum context|too many tokens|token count .* exceeds"
     r"|context.{0,20}overflow"
 )
-_NO_MODEL_MESSAGE = re.compile(r"(?i)invalid model name|model .{0,80}(not found|does not exist)")
-
-_CODES_OF_STATUS = {
-    400: "invalid_request_error invalid_request invalid_argument failed_precondition exceed_context_size_error "
-    "context_length_exceeded",
-    403: "permission_error permission_denied",
-    404: "not_found_error not_found",
-}
-"""For a lasting error that comes with status 200, or in the middle of a stream; every other one can pass."""
-
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 
 
@@ -55,7 +41,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     said = f"{where}: {message}" if message else where
     advice = _lasting_advice(status, codes, message, body, endpoint)
     if advice is None and not _can_pass(status, codes, reply.headers):
-        advice = _advice_by_status(status, codes, message, endpoint)
+        advice = _advice_by_status(status, codes, endpoint)
     if advice is not None:
         return LLMError(f"{said}; {advice}")
     return PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
@@ -89,14 +75,8 @@ def error_message(body: Any, endpoint: Endpoint) -> str:
         text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
     else:
         error = member(body, "error")
-        candidates = (
-            member(error, "message"),
-            error,
-            member(body, "detail"),
-            member(body, "message"),
-            member(error, "code"),
-        )
-        text = next((candidate for candidate in candidates if isinstance(candidate, str) and candidate), "")
+        told = [member(error, "message"), error, member(body, "detail"), member(body, "message"), member(error, "code")]
+        text = next((text for text in told if isinstance(text, str) and text), "")
     line = endpoint.censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
     return shown(line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + "...")
 
@@ -114,17 +94,18 @@ def _embedded_status(codes: set[str], message: str) -> int:
     for code in codes:
         if re.fullmatch(r"[45]\d\d", code):
             return int(code)
-    for status, names in _CODES_OF_STATUS.items():
-        if codes & set(names.split()):
-            return status
     if codes & _KEY:
         return 401
-    return 400 if _TOO_LONG_MESSAGE.search(message) else 500
+    return 400 if codes & _LASTING or _has(codes, _TOO_LONG) or _TOO_LONG_MESSAGE.search(message) else 500
+
+
+def _has(codes: set[str], pattern: re.Pattern[str]) -> bool:
+    return any(pattern.search(code) for code in codes)
 
 
 def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> str | None:
     """Say what to do about an error that the API's own words call lasting, None where they do not."""
-    if status == 402 or codes & _MONEY or (status in (400, 403, 429) and _MONEY_MESSAGE.search(message)):
+    if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and _MONEY_MESSAGE.search(message)):
         return "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
         return "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
@@ -132,7 +113,7 @@ def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpo
         if not endpoint.key_source:
             return "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
         return f"the key from {endpoint.key_source} is refused: put a valid one there"
-    if status == 413 or codes & _TOO_LONG or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
+    if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
         return (
             f"the prompt is too long for {endpoint.model}: make agent-config/codeRollup.txt smaller, "
             "or name a model with a larger window"
@@ -141,25 +122,23 @@ def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpo
 
 
 def _is_daily(body: Any) -> bool:
-    for detail in list_of(body, "error", "details"):
-        for violation in list_of(detail, "violations"):
-            if "perday" in text_of(violation, "quotaId").lower():
-                return True
-    return False
+    details = list_of(body, "error", "details")
+    violations = [violation for detail in details for violation in list_of(detail, "violations")]
+    return any("perday" in text_of(violation, "quotaId").lower() for violation in violations)
 
 
 def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
     should_retry = headers.get("x-should-retry", "").strip().lower()
     if should_retry in ("true", "false"):
         return should_retry == "true"
-    return bool(codes & _PASSING) or status in _PASSING_STATUSES or (status >= 500 and status != 501)
+    return "request_body_timeout" in codes or status in _PASSING_STATUSES or (status >= 500 and status != 501)
 
 
-def _advice_by_status(status: int, codes: set[str], message: str, endpoint: Endpoint) -> str:
+def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> str:
     """Say what to do about a status that repeating does not change."""
     if status == 403:
         return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
-    if status == 404 or "model_not_found" in codes or _NO_MODEL_MESSAGE.search(message):
+    if status == 404 or "model_not_found" in codes:
         return f"check the name in --model ({endpoint.model}) and the address in --base-url ({endpoint.base_url})"
     return (
         "the request was not accepted, and asking again does not help: check --model, --max-output-tokens and "

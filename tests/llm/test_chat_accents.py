@@ -181,7 +181,7 @@ ERRORS = {
     "LiteLLM": (
         400,
         {"error": {"message": "litellm.BadRequestError: Invalid model name passed in model=X", "code": "400"}},
-        "--model",
+        "Invalid model name passed in model=X; .*check --model",
     ),
     "FastAPI": (422, {"detail": "bad field"}, "answered 422: bad field; the request was not accepted"),
     "OpenRouter": (402, {"error": {"code": 402, "message": "Insufficient credits"}}, "no money"),
