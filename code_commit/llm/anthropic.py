@@ -8,8 +8,8 @@ from typing import Any
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, OpenReply, Reply, count_of, list_of, member, members_of, text_of
+from code_commit.llm.call import Call, Events
+from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, bearer_header, cut_off, max_output
 from code_commit.settings import Price, Settings
 
@@ -85,7 +85,7 @@ def _usage(message: Any) -> Usage:
     )
 
 
-def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
+def assemble(call: Call, events: Events) -> dict[str, Any]:
     """Put the message together from its events. Raises PassingFailure unless `message_stop` ends it.
 
     A `text_delta` continues its block's `text`, a `thinking_delta` its `thinking`; events that nobody knows yet are
@@ -94,7 +94,7 @@ def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[tuple[int, str], list[str]] = {}
-    for kind, event in call.events(reply):
+    for kind, event in events:
         index = count_of(event, "index")
         if kind == "message_start":
             if blocks:

@@ -1,6 +1,6 @@
 """One call of an LLM: its deadline, its retries, its stream, and what its listener is told."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
@@ -9,10 +9,10 @@ from code_commit.exchange import ExchangeListener, RequestBody
 from code_commit.llm.http import (
     Connection,
     FailureKind,
-    OpenReply,
     PassingFailure,
     Reply,
     Timing,
+    json_or_text,
     parse_json,
     read_events,
     text_of,
@@ -21,6 +21,8 @@ from code_commit.llm.http import (
 from code_commit.llm.refusals import has_error, refusal_of, unwrapped
 
 T = TypeVar("T")
+Events = Iterator[tuple[str, Any]]
+"""The events of a stream as they come: the type of each, and its parsed data."""
 
 _PROGRESS_INTERVAL = 0.1
 
@@ -102,7 +104,7 @@ class Call:
         """Return the failure of an answer that ended without the API's word that it is complete."""
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})", "lost")
 
-    def streamed(self, path: str, assemble: Callable[["Call", OpenReply], dict[str, Any]]) -> Reply:
+    def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
         """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
 
         Some servers send JSON (or a web page) although a stream was asked for. The first character tells: content types
@@ -114,25 +116,24 @@ class Call:
                 begin += piece
             pieces = chain((begin,), reply.pieces)
             if reply.status == 200 and begin.lstrip()[:1] not in (b"{", b"[", b"<"):
-                body = assemble(self, OpenReply(reply.status, reply.headers, self._counted(pieces)))
-                return Reply(reply.status, reply.headers, body)
-            whole = OpenReply(reply.status, reply.headers, pieces).read()
+                return Reply(reply.status, reply.headers, assemble(self, self._events(pieces)))
+            whole = Reply(reply.status, reply.headers, json_or_text(b"".join(pieces)))
             self.check(whole)
             return whole
 
-    def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size = 0
         for piece in pieces:
             size += len(piece)
             self.progressed(f"{size / 1000:.1f} kB received")
             yield piece
 
-    def events(self, reply: OpenReply) -> Iterator[tuple[str, Any]]:
-        """Yield (type, parsed data) of each event of a stream. Raises LLMError and PassingFailure for an error in it.
+    def _events(self, pieces: Iterable[bytes]) -> Events:
+        """Yield each event of a stream. Raises LLMError and PassingFailure for an error in it.
 
         A piece that cannot be read is a piece lost.
         """
-        for name, data in read_events(reply.pieces):
+        for name, data in read_events(self._counted(pieces)):
             if data.strip() == b"[DONE]":
                 return
             try:
@@ -140,7 +141,7 @@ class Call:
             except ValueError:  # UnicodeDecodeError too: the bytes are no UTF-8
                 raise PassingFailure(f"the stream of {self.endpoint.host} is damaged", "lost") from None
             if has_error(event):
-                self.check(Reply(reply.status, reply.headers, event), "lost")
+                self.check(Reply(200, {}, event), "lost")
             yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:

@@ -9,18 +9,8 @@ from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Response, Usage
-from code_commit.llm.call import Call
-from code_commit.llm.http import (
-    Endpoint,
-    OpenReply,
-    PassingFailure,
-    Reply,
-    count_of,
-    list_of,
-    member,
-    members_of,
-    text_of,
-)
+from code_commit.llm.call import Call, Events
+from code_commit.llm.http import Endpoint, PassingFailure, Reply, count_of, list_of, member, members_of, text_of
 from code_commit.llm.openai import takes_cache_options
 from code_commit.llm.vendor import API, Model, Vendor, cut_off, estimate_tokens
 from code_commit.settings import Price
@@ -84,7 +74,7 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
     return f"not finished (finish_reason {finish})"
 
 
-def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
+def assemble(_: Call, events: Events) -> dict[str, Any]:
     """Put the completion together from its chunks, as the API would have sent it in one.
 
     A connection that breaks after the finish reason has lost nothing but the token counts.
@@ -94,7 +84,7 @@ def assemble(call: Call, reply: OpenReply) -> dict[str, Any]:
     refusals: list[str] = []
     finish = ""
     try:
-        for _, chunk in call.events(reply):
+        for _kind, chunk in events:
             completion |= {
                 name: value for name, value in members_of(chunk).items() if name != "choices" and value is not None
             }

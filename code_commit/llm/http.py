@@ -156,15 +156,16 @@ class Connection:
         """Send a request and hand over the reply as it comes; `silence` is the longest pause of it, in seconds."""
         remaining = max(self.remaining, 0.001)
         connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
+        with self._own_words():
+            request = self._client.build_request(
+                method,
+                self.endpoint.base_url + path,
+                content=None if body is None else body.content,
+                timeout=(connect, min(silence, remaining), write, connect),
+                extensions={"trace": self._watch},
+            )
         with self._shut_at_the_deadline(remaining):
             with self._own_words():
-                request = self._client.build_request(
-                    method,
-                    self.endpoint.base_url + path,
-                    content=None if body is None else body.content,
-                    timeout=(connect, min(silence, remaining), write, connect),
-                    extensions={"trace": self._watch},
-                )
                 response = self._client.send(request, stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from code_commit.exchange import Prompt, Response
-from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, OpenReply, Reply
+from code_commit.llm.call import Call, Events
+from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
 
 CHARACTERS_PER_TOKEN = 3.2
@@ -69,7 +69,7 @@ class API:
     """Returns the request as the vendor's reference defines it."""
     read: Callable[[Call, Reply], Response]
     """Returns what the API answered. Raises LLMError, and PassingFailure where the request can be made again."""
-    assemble: Callable[[Call, OpenReply], dict[str, Any]] | None = None
+    assemble: Callable[[Call, Events], dict[str, Any]] | None = None
     """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
 
 
