@@ -211,10 +211,9 @@ class Connection:
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _watch(self, event: str, details: Mapping[str, Any]) -> None:
-        """Remember the socket of a new connection, and let the kernel notice a peer that is gone."""
+        """Remember the socket of a new connection."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._socket = details["return_value"].get_extra_info("socket")
-            _keep_alive(self._socket)
 
     @contextmanager
     def _own_words(self) -> Iterator[None]:
@@ -280,19 +279,6 @@ def _make_ssl_context(base_url: str) -> Any:
         raise NotSetUpError(
             f"the certificate authorities cannot be read: {error}; check SSL_CERT_FILE and SSL_CERT_DIR"
         ) from error
-
-
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPALIVE": 60, "TCP_KEEPINTVL": 60, "TCP_KEEPCNT": 5}
-"""In seconds and probes. macOS has the second name for the first."""
-
-
-def _keep_alive(connected: Any) -> None:
-    import socket
-
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEP_ALIVE.items():
-        if hasattr(socket, name):
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -233,15 +233,6 @@ def test_a_proxy_that_is_none_is_not_quoted(monkeypatch, proxy):
     assert "hunter22" not in str(caught.value)
 
 
-def test_connections_are_kept_alive_by_the_kernel():
-    with FakeServer(["x"]) as server, open_way(WAYS["responses"], server.base_url("openai"), Clock().timing()) as llm:
-        llm.complete(PROMPT, Listener())
-        sock = llm._connection._socket
-        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
-
-
 def test_a_server_that_never_reads_does_not_hold_the_call_up():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         begin = time.monotonic()
