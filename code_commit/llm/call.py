@@ -13,7 +13,6 @@ from code_commit.llm.http import (
     Reply,
     Timing,
     json_or_text,
-    parse_json,
     read_events,
     text_of,
     whole_characters,
@@ -136,10 +135,9 @@ class Call:
         for name, data in read_events(self._counted(pieces)):
             if data.strip() == b"[DONE]":
                 return
-            try:
-                event = parse_json(data)
-            except ValueError:  # UnicodeDecodeError too: the bytes are no UTF-8
-                raise PassingFailure(f"the stream of {self.endpoint.host} is damaged", "lost") from None
+            event = json_or_text(data)
+            if isinstance(event, str):
+                raise PassingFailure(f"the stream of {self.endpoint.host} is damaged", "lost")
             if has_error(event):
                 self.check(Reply(200, {}, event), "lost")
             yield text_of(event, "type") or name, event

@@ -315,19 +315,11 @@ def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(unfinished)
 
 
-def parse_json(data: bytes) -> Any:
-    """Return the parsed JSON. Raises ValueError where it is none, or nested so deep that nobody means it."""
+def json_or_text(data: bytes) -> Any:
+    """Return the parsed JSON, or the text where it is none, or nested so deep that nobody means it."""
     try:
         return json.loads(data)
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
-
-
-def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, or the text where it is none."""
-    try:
-        return parse_json(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
 
 
