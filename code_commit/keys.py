@@ -28,13 +28,13 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
     keys: dict[str, ApiKey] = {}
     for provider, variable in KEY_VARIABLES.items():
         file_key = _read_key_file(project, provider)
-        value = file_key if file_key is not None else environment.get(variable, "")
-        source = f"{AGENT_CONFIG}/{provider}-key.txt" if file_key is not None else variable
+        source = variable if file_key is None else f"{AGENT_CONFIG}/{provider}-key.txt"
+        value = environment.get(variable, "") if file_key is None else file_key
         problem = _key_problem(value)
-        if problem and file_key is not None:
-            raise NotSetUpError(f"{source} {problem}")
-        if value and not problem:
+        if not problem:
             keys[provider] = ApiKey(provider, value, source)
+        elif file_key is not None:
+            raise NotSetUpError(f"{source} {problem}")
     return keys
 
 

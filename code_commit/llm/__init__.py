@@ -81,8 +81,6 @@ class NetworkLLM:
 
     def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
         """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
-        if self._api.assemble is not None:
-            raise LLMError(f"{self._endpoint.host} keeps no answers")
         call = Call(self._connection, listener)
         try:
             reply = fetch_job(call, self._api.path, job_id)

@@ -139,6 +139,5 @@ VENDOR = Vendor(
             Price(0.10, 0.50, 0.01, 0.20), PriceChange(Price(0.50, 2.50, 0.05, 1), above_tokens=100_000)
         ),
         "claude-sonnet-4-5": _model(Price(3, 15, 0.30, 6), window=200_000, most=64_000),
-        "claude-opus-4-1": Model(200_000, 32_000),
     },
 )

@@ -11,7 +11,7 @@ from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, tex
 from code_commit.llm.jobs import failure_of
 from code_commit.llm.refusals import error_message
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
-from code_commit.settings import Price, Settings
+from code_commit.settings import Price
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -29,11 +29,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if endpoint.settings.reasoning_effort:
         generation["thinking_level"] = endpoint.settings.reasoning_effort
     return body | ({"generation_config": generation} if generation else {})
-
-
-def key_header(key: str, _: Settings) -> dict[str, str]:
-    """Return the header that the key goes in."""
-    return {"x-goog-api-key": key} if key else {}
 
 
 def read(call: Call, reply: Reply) -> Response:
@@ -94,7 +89,7 @@ _FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
 VENDOR = Vendor(
     name="gemini",
     key_variable="GEMINI_API_KEY",
-    headers=key_header,
+    headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
     added_version="/v1beta",
     api=API("/interactions", request_body, read),

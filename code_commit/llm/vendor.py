@@ -55,7 +55,7 @@ class Model:
 
     context_window: int
     max_output: int
-    price: Price | None = None
+    price: Price
     changes: tuple[PriceChange, ...] = ()
 
 

@@ -188,7 +188,6 @@ def test_anthropics_version_and_output_limit():
         assert server.requests[0].headers["anthropic-version"] == "2026-10-21"
         assert server.requests[0].body["max_tokens"] == 128_000
     assert body_of("messages", model="claude-sonnet-4-5-20250929")["max_tokens"] == 64_000
-    assert body_of("messages", model="claude-opus-4-1-20250805")["max_tokens"] == 32_000
     assert body_of("messages", model="claude-next")["max_tokens"] == 64_000
 
 
