@@ -1,6 +1,5 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
-import textwrap
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +8,8 @@ from code_commit.commands.output import answering, print_bytes, print_text, want
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Findings, inspect_project
 from code_commit.settings import add_settings
-from code_commit.terminal import shown, terminal_width
+from code_commit.summary import count
+from code_commit.terminal import shown
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
@@ -32,7 +32,7 @@ def run(options: dict[str, Any]) -> int:
         if as_json:
             print_bytes(findings.redactor.redact_json(_as_json(findings)))
         else:
-            report = "\n".join(shown(line) for line in _lines(findings, terminal_width()))
+            report = "\n".join(shown(line) for line in _lines(findings))
             print_text(findings.redactor.redact_text(report))
         return NotSetUpError.exit_code if findings.problems else EXIT_SUCCESS
 
@@ -42,22 +42,18 @@ def _as_json(findings: Findings) -> dict[str, Any]:
     return {"ready": not findings.problems, "checks": checks, "warnings": findings.warnings}
 
 
-def _lines(findings: Findings, columns: int | None) -> Iterator[str]:
+def _lines(findings: Findings) -> Iterator[str]:
     width = max(len(check.name) for check in findings.checks)
     for check in findings.checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
-        yield from _row(f"{verdict}  {check.name:{width}}  ", said, columns)
+        yield from _row(f"{verdict}  {check.name:{width}}", said)
     for warning in findings.warnings:
-        yield from _row(f"note     {'':{width}}  ", warning, columns)
+        yield from _row(f"note     {'':{width}}", warning)
     problems = len(findings.problems)
-    yield f"{problems} problem{'s' if problems > 1 else ''} to solve." if problems else "Ready: run code-commit."
+    yield f"{count(problems, 'problem')} to solve." if problems else "Ready: run code-commit."
 
 
-def _row(lead: str, said: str, columns: int | None) -> Iterator[str]:
-    """Yield what is said after its lead, further lines of it below each other."""
-    lines = said.split("\n")
-    if columns is not None:
-        width = max(columns - len(lead) - 1, 20)
-        lines = [part for line in lines for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]]
-    yield (lead + lines[0]).rstrip()
-    yield from (" " * len(lead) + line for line in lines[1:])
+def _row(lead: str, said: str) -> Iterator[str]:
+    first, *others = said.split("\n")
+    yield f"{lead}  {first}".rstrip()
+    yield from (f"{'':{len(lead)}}  {line}" for line in others)

@@ -223,13 +223,3 @@ def test_a_response_can_be_pasted_but_for_lines_that_the_terminal_cuts(length, c
         assert (root / "long.txt").read_text() == "x" * length + "\n"
     else:
         assert not (root / "long.txt").exists()
-
-
-def test_check_wraps_what_it_says_below_itself(root: Path):
-    (root / "agent-config" / "codeRollup.txt").unlink()
-    with terminal(root, "check", size=(60, 30)) as pane:
-        assert pane.end() == 2
-        rows = pane.screen()
-        assert rows == pane.lines(), "the terminal has nothing to wrap"
-    assert "PROBLEM  codeRollup.txt  agent-config/codeRollup.txt is" in rows
-    assert "                         missing: write the codebase into" in rows
