@@ -114,13 +114,7 @@ def _fault_of_name(path: str) -> str | None:
     return KEY_FILE if path.rpartition("/")[2] in _KEY_FILES else None
 
 
-def write_rollup(
-    project: Project,
-    names: Collection[str],
-    redactor: Redactor,
-    rollup: Rollup,
-    lock_file_limit: int = LOCK_FILE_LIMIT,
-) -> None:
+def write_rollup(project: Project, names: Collection[str], redactor: Redactor, rollup: Rollup) -> None:
     """Write agent-config/codeRollup.txt from the files of these names, and into `rollup` what came of each.
 
     The rollup before it stays until the new one is whole. Raises NotSetUpError, and leaves it, when no file is left or
@@ -129,7 +123,7 @@ def write_rollup(
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            for name, size, section in _sections(project.root, names, redactor, rollup, lock_file_limit):
+            for name, size, section in _sections(project.root, names, redactor, rollup):
                 rollup.sizes[name] = size
                 rollup.characters += len(section)
                 rollup.bytes += output.write(section.encode())
@@ -141,9 +135,7 @@ def write_rollup(
         raise NotSetUpError(message) from error
 
 
-def _sections(
-    root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup, lock_file_limit: int
-) -> Iterator[tuple[str, int, str]]:
+def _sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[tuple[str, int, str]]:
     """Yield the name of each file that is fit, its bytes and its part of the rollup."""
     folders = {name.rpartition("/")[0] for name in names}
     behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}
@@ -152,7 +144,7 @@ def _sections(
             rollup.leave_out(LINK, name, "behind a link")
             continue
         try:
-            content = _read(f"{root}/{name}", lock_file_limit)
+            content = _read(f"{root}/{name}")
             section = _section(name, content, redactor)
         except _UnfitFileError as fault:
             rollup.leave_out(fault.reason, name, fault.detail)
@@ -172,10 +164,10 @@ def _kind_of(path: Path) -> str:
     return OTHER_REPOSITORY if path.is_dir() else "no regular file"
 
 
-def _read(path: str, lock_file_limit: int) -> bytes:
+def _read(path: str) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > lock_file_limit and path.rpartition("/")[2] in _LOCK_FILES:
+        if size > LOCK_FILE_LIMIT and path.rpartition("/")[2] in _LOCK_FILES:
             raise _UnfitFileError("large lock file", f"{size:,} bytes")
         beginning = file.read(_BINARY_SHOWS_IN)
         if b"\0" in beginning:

@@ -17,7 +17,6 @@ from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
 from code_commit.rollup import (
     EXCLUDED,
-    LOCK_FILE_LIMIT,
     REVEALS_KEY,
     UNREADABLE,
     Rollup,
@@ -48,15 +47,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
     )
-    parser.add_argument(
-        "--lock-file-limit", type=int, metavar="BYTES", help="leave larger lock files out (default 65536)"
-    )
     add_settings(parser, ["json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
     pathspecs, exclude = options.pop("pathspecs", []), options.pop("exclude", [])
-    lock_file_limit = options.pop("lock_file_limit", LOCK_FILE_LIMIT)
     with answering(as_json=wants_json(options)) as project:
         settings = load_settings(project, options)
         redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
@@ -64,7 +59,7 @@ def run(options: dict[str, Any]) -> int:
         _repair_interrupted_apply(project, progress)
         rollup = Rollup()
         names, warnings = _select(project, pathspecs, exclude, rollup)
-        write_rollup(project, names, redactor, rollup, lock_file_limit)
+        write_rollup(project, names, redactor, rollup)
         tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
         warnings += _file_warnings(rollup)
         for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):

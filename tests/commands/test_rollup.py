@@ -137,16 +137,6 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
     assert "from elsewhere" not in (root / ROLLUP).read_text()
 
 
-def test_the_limit_for_lock_files_can_be_set(root: Path, run_code_commit: Run):
-    lay(root, {"Cargo.lock": "x" * 70_000, "go.sum": "x" * 20, "a": "x"})
-    rolled_up(run_code_commit, root, "--lock-file-limit", "100000")
-    assert "Cargo.lock" in names(root)
-    assert reasons(rolled_up(run_code_commit, root, "--lock-file-limit", "10")) == {
-        "Cargo.lock": "large lock file",
-        "go.sum": "large lock file",
-    }
-
-
 SPELLINGS = {
     "plain": KEY,
     "base64": base64.b64encode(b"ab" + KEY.encode()).decode(),
