@@ -37,10 +37,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-_REPOSITORY_MARKS = frozenset({"head", "objects", "refs", "commondir"})
-_MARKING_FOLDERS = frozenset({"objects", "refs"})
-_REPOSITORIES = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""What setup.c's is_git_directory() of git asks for; `commondir` leads it elsewhere for objects and refs."""
+_REPOSITORY_MARKS = ("HEAD", "objects", "refs")
+"""What setup.c's is_git_directory() of git asks for."""
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
@@ -103,7 +101,7 @@ class _Checks:
             raise _Refusal("protected", f"{shown(path)} is a protected folder by another name: put the file elsewhere")
         if status.st_dev != self._device:
             raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose a path outside of it")
-        if _exists(folder, ".git") or _looks_bare(folder):
+        if _exists(folder, ".git") or all(_exists(folder, mark) for mark in _REPOSITORY_MARKS):
             message = f"{shown(path)} is another git repository: choose a path outside of it"
             raise _Refusal("other-repository", message)
         _check_spelling(parent, name, status)
@@ -193,29 +191,16 @@ def _exists(folder: int, name: str) -> bool:
     return _inode(folder, name) is not None
 
 
-def _looks_bare(folder: int) -> bool:
-    """What git takes for a repository: setup.c, is_git_directory()."""
-    if not _exists(folder, "HEAD") or _exists(folder, "HEAD/."):
-        return False
-    return _exists(folder, "commondir") or (_exists(folder, "objects") and _exists(folder, "refs"))
-
-
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
     """Yield each path that, with the others, makes a folder look like a repository; and the folder."""
     marked: dict[str, dict[str, str]] = {}
     for path in written:
         parts = path.split("/")
         for depth, part in enumerate(parts):
-            mark = fold(part)
-            if mark in _REPOSITORY_MARKS and (mark in _MARKING_FOLDERS or depth == len(parts) - 1):
-                marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
+            is_file = depth == len(parts) - 1
+            for mark in _REPOSITORY_MARKS:
+                if fold(part) == fold(mark) and (mark != "HEAD" or is_file):
+                    marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
     for folder, marks in marked.items():
-        there = {mark for mark in _REPOSITORY_MARKS - marks.keys() if _is_there(root / folder, mark)}
-        if any(needed <= there | marks.keys() for needed in _REPOSITORIES):
+        if all(mark in marks or os.path.lexists(root / folder / mark) for mark in _REPOSITORY_MARKS):
             yield from ((path, folder) for path in marks.values())
-
-
-def _is_there(folder: Path, mark: str) -> bool:
-    if mark == "head":
-        return os.path.lexists(folder / "HEAD") and not (folder / "HEAD").is_dir()
-    return os.path.lexists(folder / mark)

@@ -327,11 +327,6 @@ def bare_repository_in_another_case(root):
     pass
 
 
-@refused(("fx/HEAD", "fx/commondir"), "other-repository")
-def linked_git_folder_made_by_the_response(root):
-    pass
-
-
 @refused("fx/HEAD", "other-repository")
 def head_beside_objects_and_refs(root):
     (root / "fx/objects").mkdir(parents=True)
