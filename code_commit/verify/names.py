@@ -241,22 +241,17 @@ def _key(part: str) -> str:
 
 
 def find_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each path that is an earlier one on some file system, its folder or below it, and what to do instead."""
-    known: dict[str, tuple[int, str, str]] = {}  # by its key each file and folder: of which path, and how it spells it
+    """Yield each path that some file system takes for an earlier one, or its folder for an earlier folder or file."""
+    spellings: dict[str, tuple[str, str]] = {}  # by its key each file and folder as it is spelled, and for which path
     files: set[str] = set()
-    for number, path in enumerate(paths):
-        parts = path.split("/")
-        keys = ["/".join(map(fold, parts[: depth + 1])) for depth in range(len(parts))]
-        for depth, key in enumerate(keys, 1):
-            spelling = "/".join(parts[:depth])
-            owner, first, first_spelling = known.setdefault(key, (number, path, spelling))
-            if owner != number and (depth == len(parts) or key in files):
-                clash = f"is the same file as {quoted(first)}, or lies below it, on some file systems"
-            elif spelling != first_spelling:
-                clash = f"spells a folder otherwise than {quoted(first)}"
-            else:
-                continue
-            yield path, f"{clash}: choose one spelling"
-            break
+    for path in paths:
+        spelling = key = ""
+        for part in path.split("/"):
+            spelling, key = f"{spelling}/{part}", f"{key}/{fold(part)}"
+            first, first_path = spellings.setdefault(key, (spelling, path))
+            if spelling != first or key in files or (spelling == f"/{path}" and path != first_path):
+                message = f"is the same file as {quoted(first_path)}, or in the same folder, on some file systems"
+                yield path, f"{message}: choose one spelling"
+                break
         else:
-            files.add(keys[-1])
+            files.add(key)

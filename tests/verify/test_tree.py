@@ -394,6 +394,11 @@ def file_and_folder_of_one_name(root):
     pass
 
 
+@refused(("a/b", "a"), "same-file")
+def folder_and_file_of_one_name(root):
+    pass
+
+
 @refused(("a/b", "A"), "same-file")
 def folder_and_file_of_one_name_in_another_case(root):
     pass
