@@ -4,7 +4,7 @@ Strings alone are looked at here, no file. The rules that a path can break:
 
     outside        it may leave the project: absolute, `..`, a drive, a URL, something a shell would expand
     unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
-    windows-name   Windows gives the name a meaning of its own: devices, alternate streams, 8.3 names
+    windows-name   Windows gives the name a meaning of its own: devices, 8.3 names
     too-long       the file system does not take names or paths of this length
     protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
     same-file      on some file system it is the same file as another path of the response
@@ -15,6 +15,7 @@ system takes for a protected name is one.
 
 import os
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -40,7 +41,6 @@ _DROPPED = f"[{_IGNORABLE}]"
 _INVISIBLE = f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]"
 _EMOJI_JOINT = f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
-_SLASH_LOOKALIKE = "[\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe68\uff0f\uff3c\u2100\u2101\u2105\u2106]"
 
 _PLAIN_PART = r"[.]?[A-Za-z0-9_@+\[(][A-Za-z0-9_@+=,()\[\]-]*(?:\.+[A-Za-z0-9_@+=,()\[\]-]+)*"
 _PLAIN = re.compile(rf"(?!\[[^\[\]]*\]\Z|[A-Za-z]:){_PLAIN_PART}(?:/{_PLAIN_PART})*")
@@ -75,25 +75,23 @@ _DEVICE = re.compile(
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
 
 _SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
-_STREAM = r":\$|::\Z|::/"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How many bytes the file system takes: of one name, and of a path from the project's root."""
 
-    name: int = 255
-    path: int = 4095
+    name: int
+    path: int
 
 
 def read_limits(root: Path) -> Limits:
-    """Ask the file system of the project's root (POSIX pathconf). A limit it does not tell is the usual one."""
-    usual = Limits()
+    """Ask the file system of the project's root (POSIX pathconf). Where it does not answer, the limits are Linux's."""
     try:
         name, path = os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX")
     except OSError:
-        name, path = usual.name, usual.path + 1
-    return Limits(name if name > 0 else usual.name, (path if path > 0 else usual.path + 1) - 2 - len(os.fsencode(root)))
+        name, path = 255, 4096
+    return Limits(name, path - 2 - len(os.fsencode(root)))
 
 
 def find_path_fault(path: str, limits: Limits) -> Fault | None:
@@ -119,23 +117,11 @@ def _unicode_fault(path: str) -> Fault | None:
     odd = invisible[0] if invisible else next(filter(_is_invisible, rest), None)
     if odd is not None:
         return "unclear-path", f"holds the character U+{ord(odd):04X}, which nobody sees: leave it out"
-    if re.search(_SLASH_LOOKALIKE, path):
-        return "unclear-path", "holds a character that looks like a slash: separate folders with /"
-    if any(not fold(part) for part in path.split("/") if part):
-        return "unclear-path", "has a name of nothing but dots or blanks: give the file a name"
-    if unicodedata.normalize("NFKC", path[-1]) in ". ":
+    if any(unicodedata.normalize("NFKC", part).endswith((".", " ")) for part in path.split("/")):
         return "unclear-path", "has a dot or blank at the end of a name: leave it out"
-    if not _is_utf8_here(path):
+    if sys.getfilesystemencoding() != "utf-8":
         return "unclear-path", "cannot be written in this locale: use a UTF-8 locale, or letters of ASCII"
     return None
-
-
-def _is_utf8_here(path: str) -> bool:
-    """Tell whether Python hands the path to the system, and so to git, as UTF-8, which the locale decides."""
-    try:
-        return os.fsencode(path) == path.encode()
-    except UnicodeEncodeError:
-        return False
 
 
 def _is_invisible(character: str) -> bool:
@@ -147,8 +133,6 @@ def _windows_fault(path: str) -> Fault | None:
         return "windows-name", "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"
     if "~" in path and re.search(_SHORT_NAME, path):
         return "windows-name", "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits"
-    if ":" in path and re.search(_STREAM, path):
-        return "windows-name", "names an alternate data stream: leave out what follows the colon"
     return None
 
 
