@@ -23,8 +23,6 @@ T = TypeVar("T")
 Events = Iterator[tuple[str, Any]]
 """The events of a stream as they come: the type of each, and its parsed data."""
 
-_PROGRESS_INTERVAL = 0.1
-
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "lost": (5, "each of the requests may have started an answer that is paid for"),
     "garbage": (4, "check --base-url"),
@@ -47,7 +45,6 @@ class Call:
         self.body = body or RequestBody()
         """The request; empty where an earlier one's answer is fetched."""
         self._timeout = self.endpoint.settings.llm_timeout
-        self._last_progress = -_PROGRESS_INTERVAL
         connection.deadline = self.timing.now() + self._timeout
 
     def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
@@ -124,7 +121,7 @@ class Call:
         size = 0
         for piece in pieces:
             size += len(piece)
-            self.progressed(f"{size / 1000:.1f} kB received")
+            self.listener.progressed(f"{size / 1000:.1f} kB received")
             yield piece
 
     def _events(self, pieces: Iterable[bytes]) -> Events:
@@ -145,13 +142,6 @@ class Call:
     def replied(self, reply: Reply) -> None:
         """Hand the final reply to the listener, as text that can be written."""
         self.listener.replied(reply.status, reply.headers, whole_characters(reply.body))
-
-    def progressed(self, state: str) -> None:
-        """Tell the listener how far the call is, but not for every piece of a stream."""
-        now = self.timing.now()
-        if now - self._last_progress >= _PROGRESS_INTERVAL:
-            self._last_progress = now
-            self.listener.progressed(state)
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:

@@ -74,7 +74,7 @@ def _follow(call: Call, path: str, job_id: str, reply: Reply) -> Reply:
     try:
         call.listener.job_created(job_id)
         while not _is_final(reply):
-            call.progressed(text_of(reply.body, "status") or "waiting")
+            call.listener.progressed(text_of(reply.body, "status") or "waiting")
             _pause(call, _asked_pause(call, reply) or pause)
             pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
             reply = _fetch(call, job_path)
