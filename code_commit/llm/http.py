@@ -68,7 +68,6 @@ class Timing:
     largest_reply: int = 512 * 1024 * 1024
     """In bytes, decompressed; no model writes that much."""
 
-    shortest_poll: float = 0.01
     first_poll: float = 0.5
     longest_poll: float = 15.0
     poll_growth: float = 1.6

@@ -121,7 +121,7 @@ def _pause(call: Call, seconds: float) -> None:
 
 def _asked_pause(call: Call, reply: Reply) -> float | None:
     asked = asked_delay({"retry-after-ms": reply.headers.get("openai-poll-after-ms", ""), **reply.headers}, None)
-    return None if asked is None else min(max(asked, call.timing.shortest_poll), call.timing.longest_poll)
+    return None if asked is None else min(asked, call.timing.longest_poll)
 
 
 def _cancel(call: Call, job_path: str) -> None:

@@ -151,10 +151,9 @@ def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
 
     In this order: retry-after-ms, retry-after, Google's RetryInfo.
     """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
+    milliseconds, seconds = _number(headers.get("retry-after-ms", "")), _number(headers.get("retry-after", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    seconds = _number(headers.get("retry-after", ""))
     return _retry_info(body) if seconds is None else seconds
 
 
@@ -164,9 +163,5 @@ def _number(text: str) -> float | None:
 
 def _retry_info(body: Any) -> float | None:
     """Read `retryDelay`, such as "34.07s", from the details of a Google error."""
-    for detail in list_of(body, "error", "details"):
-        if text_of(detail, "@type").endswith("RetryInfo"):
-            delay = member(detail, "retryDelay")
-            if isinstance(delay, str) and delay.endswith("s"):
-                return _number(delay[:-1])
-    return None
+    delays = (text_of(detail, "retryDelay") for detail in list_of(body, "error", "details"))
+    return next((_number(delay.removesuffix("s")) for delay in delays if delay), None)

@@ -36,7 +36,7 @@ def retry_info(delay):
         ({}, retry_info("34s"), 34),
         ({}, retry_info("0.5s"), 0.5),
         ({}, retry_info("34.07s"), 34.07),
-        ({}, retry_info("34"), None),
+        ({}, retry_info("soon"), None),
         ({}, retry_info({"seconds": 3}), None),
         ({"retry-after": "2"}, retry_info("34s"), 2),
         ({}, {"error": {"details": "none"}}, None),
