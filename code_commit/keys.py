@@ -16,7 +16,8 @@ __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8
-LONGEST_DUMMY = 15
+SHORTEST_KEY_HERE = 16
+"""For a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy, and a word."""
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, ApiKey]:
@@ -39,18 +40,15 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
 
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, base_url: str = "") -> list[str]:
-    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises.
-
-    A short key for a chat server on this machine, as `base_url` says, is a dummy such as `lm-studio`: it is a word.
-    """
-    has_dummy = re.match(r"(?i)https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)", base_url)
+    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises."""
+    is_here = re.match(r"(?i)https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)", base_url)
     secrets = []
     for provider, variable in KEY_VARIABLES.items():
         found = [environment.get(variable, "")]
         with suppress(OSError):
             content = read_regular_file(project.agent_config / f"{provider}-key.txt")
             found.append(content.decode("utf-8-sig", "replace"))
-        shortest = LONGEST_DUMMY + 1 if provider == "chat" and has_dummy else SHORTEST_KEY
+        shortest = SHORTEST_KEY_HERE if provider == "chat" and is_here else SHORTEST_KEY
         secrets += [line.strip() for text in found for line in text.splitlines() if len(line.strip()) >= shortest]
     return secrets
 

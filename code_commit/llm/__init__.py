@@ -35,14 +35,12 @@ class NetworkLLM:
         vendor = VENDORS[choice.provider]
         if vendor.api is None:
             raise NotSetUpError(f"{vendor.name}: is not asked over HTTP")
-        self.base_url = check_base_url(choice, settings)
-        """Where the API is."""
         self.budget = Budget(choice, settings)
         self._choice = choice
         self._api = vendor.api
         self._endpoint = Endpoint(
             model=choice.name,
-            base_url=self.base_url,
+            base_url=check_base_url(choice, settings),
             settings=settings,
             root=project.root,
             key_source=key.source if key else "",
@@ -70,7 +68,7 @@ class NetworkLLM:
         """
         self.budget.check(prompt)
         body = RequestBody(self._api.request_body(self._endpoint, prompt))
-        listener.requested(self.base_url + self._api.path, self._connection.headers, body)
+        listener.requested(self._endpoint.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, listener, body)
         return self._finished(call, *call.retried(lambda: self._ask(call)))
 

@@ -221,7 +221,7 @@ class Connection:
 
         try:
             yield
-        except (httpx.HTTPError, OSError, ValueError) as error:
+        except (httpx.HTTPError, OSError, UnicodeError) as error:
             raise _explained(error, self.endpoint.host) from None
 
 
@@ -240,7 +240,7 @@ def _explained(error: Exception, host: str) -> LLMError | PassingFailure:
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
         return PassingFailure(f"the proxy does not reach {host}", "busy")
-    if isinstance(error, ValueError):
+    if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return PassingFailure(f"no connection to {host}", "busy")

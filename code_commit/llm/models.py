@@ -80,7 +80,7 @@ def check_base_url(choice: ModelChoice, settings: Settings) -> str:
 
 
 _URL = re.compile(
-    r"(?P<address>(?P<scheme>https?)://(?P<host>[\w.-]+|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\s?#\\]*)?",
+    r"(?P<address>(?P<scheme>https?)://(?P<host>[\w.-]+|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
     re.ASCII | re.IGNORECASE,
 )
 

@@ -12,8 +12,6 @@ from code_commit.terminal import shown
 class ReplayLLM:
     """Answers from the folder, which is relative to the project's root. No network, no cost."""
 
-    base_url = ""
-
     def __init__(self, choice: ModelChoice, project: Project, answered: int = 0) -> None:
         self._folder = project.root / choice.name
         self._calls = answered

@@ -60,6 +60,7 @@ BAD = [
     ("openai", "https://h/v 1", "must be an address"),
     ("openai", "https://h\\@evil/v1", "must be an address"),
     ("openai", "https://h/v1\r\nX-Header: 1", "must be an address"),
+    ("openai", "https://h/\x07/v1", "must be an address"),
     ("openai", "https://hôst/v1", "must be an address"),
     ("openai", "http://example.com/v1", "unencrypted"),
     ("openai", "http://10.0.0.5/v1", "unencrypted"),

@@ -20,7 +20,6 @@ def test_the_nth_call_gets_the_nth_response(tmp_path):
     (folder / "2-response.txt").write_bytes(b" \n")
     listener = Listener()
     with open_llm(ModelChoice("replay", "a folder"), None, Settings(), Project(tmp_path)) as llm:
-        assert llm.base_url == ""
         first = llm.complete(PROMPT, listener)
         assert (first.text, first.incomplete, first.cost_usd) == ("one\r\nzwei ü\n", None, 0.0)
         assert llm.complete(PROMPT, listener).incomplete == "empty"
