@@ -42,12 +42,13 @@ _INVISIBLE = f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]"
 _EMOJI_JOINT = f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
 
-_PLAIN_PART = r"[.]?[A-Za-z0-9_@+\[(][A-Za-z0-9_@+=,()\[\]-]*(?:\.+[A-Za-z0-9_@+=,()\[\]-]+)*"
-_PLAIN = re.compile(rf"(?!\[[^\[\]]*\]\Z|[A-Za-z]:){_PLAIN_PART}(?:/{_PLAIN_PART})*")
-"""What nearly every path of a real project looks like: nothing but its names and its length is left to check."""
-
 _OUTSIDE = "name the file relative to the project's root, as src/main.rs, and stay inside the project"
 _CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
+
+_DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)"
+"""Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
+
+_SHORT_NAME = r"(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
 
 _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),
@@ -65,16 +66,18 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
         r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
         "stands in quotes or brackets: write the bare path after the carets",
     ),
+    (
+        "windows-name",
+        rf"(?:\A|/){_DEVICE}",
+        "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name",
+    ),
+    (
+        "windows-name",
+        rf"(?:\A|/){_SHORT_NAME}",
+        "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits",
+    ),
 )
-"""The rule, what in a path breaks it, what to do instead. Compiled by `re` when a path is not plain."""
-
-_DEVICE = re.compile(
-    r"(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)",
-    re.IGNORECASE,
-)
-"""Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
-
-_SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
+"""The rule, what in a path breaks it, what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,7 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
     """Return the first rule that the path breaks, with what to do instead; None for a path that can be used."""
     if len(path) > limits.path:  # no further rule has to read a path of any length
         return _length_fault(path, limits)
-    fault = None if _PLAIN.fullmatch(path) else _string_fault(path)
-    return fault or _windows_fault(path) or _length_fault(path, limits)
+    return _string_fault(path) or _length_fault(path, limits)
 
 
 def _string_fault(path: str) -> Fault | None:
@@ -126,14 +128,6 @@ def _unicode_fault(path: str) -> Fault | None:
 
 def _is_invisible(character: str) -> bool:
     return character != " " and unicodedata.category(character) in _INVISIBLE_CATEGORIES
-
-
-def _windows_fault(path: str) -> Fault | None:
-    if _DEVICE.search(path):
-        return "windows-name", "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"
-    if "~" in path and re.search(_SHORT_NAME, path):
-        return "windows-name", "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits"
-    return None
 
 
 def _length_fault(path: str, limits: Limits) -> Fault | None:

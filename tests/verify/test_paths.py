@@ -131,11 +131,3 @@ def test_any_text_is_refused_or_stays_inside_the_root_and_off_the_protected_name
         first, *rest = map(fold, path.split("/"))
         assert first not in {fold(name) for name in PROTECTED}
         assert not {".git", ".gitignore", "userspecification.md"} & {first, *rest}
-
-
-@given(st.text(characters, max_size=30))
-def test_what_is_refused_does_not_depend_on_the_fast_path(path):
-    from code_commit.verify.names import _length_fault, _string_fault, _windows_fault
-
-    slowly = _string_fault(path) or _windows_fault(path) or _length_fault(path, LIMITS)
-    assert find_path_fault(path, LIMITS) == slowly
