@@ -40,7 +40,10 @@ FileChange = FileReplacement | FileRemoval
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One reason to reject a response. `line` counts from 1 in the response, 0 where no line is to blame."""
+    """One reason to reject a response. `line` counts from 1 in the response, 0 where no line is to blame.
+
+    `path` is safe to print, and of a very long one the beginning.
+    """
 
     path: str
     line: int
@@ -49,7 +52,7 @@ class Violation:
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
-        name = "" if self.message.startswith(f"{self.path} ") else f"{shown(self.path)}: "
+        name = "" if self.message.startswith(f"{self.path} ") else f"{self.path}: "
         return f"{where}{name if self.path else ''}{self.message}"
 
 
@@ -93,7 +96,7 @@ class Reasons:
         if len(self.kept) == _MOST_REASONS:
             self.more += 1
         else:
-            self.kept.append(Violation(path if _is_plain(path) else quoted(path), line, rule, message))
+            self.kept.append(Violation(quoted(path), line, rule, message))
 
     def reject(self) -> None:
         """Raise RejectedResponseError if there is a reason."""
@@ -104,17 +107,6 @@ class Reasons:
 def quoted(text: str) -> str:
     """Return a name or a line so that a message can hold it: safe to print, of a very long one the beginning."""
     return shown(text) if len(text) <= _LONGEST_QUOTE else f"{shown(text[:_LONGEST_QUOTE])}..."
-
-
-def _is_plain(path: str) -> bool:
-    """Tell whether a file of the log can hold the path as it is."""
-    if len(path) > _LONGEST_QUOTE:
-        return False
-    try:
-        path.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
