@@ -25,7 +25,7 @@ def run_build(  # noqa: PLR0913 - the two that have no default stand by position
     sandbox: Sandbox | None = None,
     warn: Callable[[str], object] = lambda _: None,
 ) -> BuildResult:
-    """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB, in a thread.
+    """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB.
 
     `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when it changed a
     protected file, which is then as it was before. What `write` or a signal's handler raises ends the build, with all

@@ -9,9 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -23,7 +21,6 @@ from code_commit.files import ending_signals_held
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
 CHUNK = 1 << 20
-MOST_UNWRITTEN = 4  # chunks that are read ahead of `write`
 HEAD_BYTES = 4096
 TICK = 0.05  # seconds between two looks at what no signal tells
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
@@ -164,10 +161,9 @@ def supervise(
     """
     started = ORPHANS.start(start)
     try:
-        with ThreadPoolExecutor(1) as writer:  # the next chunk is read while this one is redacted and written
-            supervision = Supervision(started, lambda piece: writer.submit(write, piece), signals)
-            supervision.watch(timeout)
-            supervision.finish()
+        supervision = Supervision(started, write, signals)
+        supervision.watch(timeout)
+        supervision.finish()
         return supervision.ending
     finally:
         ORPHANS.release(started.pid)
@@ -177,13 +173,12 @@ def supervise(
 class Supervision:
     """A running build: what has come of it, and how far its ending has come."""
 
-    def __init__(self, started: Started, write: Callable[[bytes], Future[object]], signals: DeferredSignals) -> None:
+    def __init__(self, started: Started, write: Callable[[bytes], object], signals: DeferredSignals) -> None:
         assert started.process.stdout is not None  # noqa: S101 - it is a pipe
         self.ending = Ending()
         self._started = started
         self._signals = signals
-        self._write: Callable[[bytes], Future[object]] | None = write
-        self._unwritten: deque[Future[object]] = deque()
+        self._write: Callable[[bytes], object] | None = write
         self._begun = self._looked = time.monotonic()
         self._kill_at: float | None = None
         self._error: BaseException | None = None
@@ -212,7 +207,6 @@ class Supervision:
             pause = max(0, until - time.monotonic())
             if not self._attend(pause) and not pause:
                 break
-        self._await_written(0)
         if self._kill_at is None and self.ending.was_executed and self._started.group is not None:
             self._hang_up(self._started.group)
         elif self._kill_at is None:
@@ -244,7 +238,6 @@ class Supervision:
             ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
             if self._output in ready:
                 self._copy()
-            self._await_written(MOST_UNWRITTEN)
             if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
                 self._looked = time.monotonic()
                 ORPHANS.reap()
@@ -265,13 +258,7 @@ class Supervision:
         if len(self.ending.head) < HEAD_BYTES:
             self.ending.head += piece[: HEAD_BYTES - len(self.ending.head)]
         if self._write is not None:
-            self._unwritten.append(self._write(piece))
-
-    def _await_written(self, most: int) -> None:
-        """Wait until at most so many chunks are unwritten."""
-        while self._unwritten and (len(self._unwritten) > most or self._unwritten[0].done()):
-            if error := self._unwritten.popleft().exception():
-                self._note(error)
+            self._write(piece)
 
     def _note(self, error: BaseException) -> None:
         """Remember what was raised and end the build for it: the first time with patience, the second without."""
@@ -279,7 +266,6 @@ class Supervision:
         self._error = self._error or error
         if not isinstance(error, KeyboardInterrupt):
             self._write = None  # the sink is broken; the pipe is emptied all the same, or the build could not end
-            self._unwritten.clear()
 
     def _end(self, grace: float) -> None:
         """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends when what is in it has."""
