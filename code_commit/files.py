@@ -8,14 +8,13 @@ write-back of anything written after its descriptor was opened (syncfs(2)). Else
 import errno
 import fcntl
 import os
+import re
 import signal
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -25,7 +24,6 @@ _OLD_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
 _MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
-_MOST_OPEN = 64  # files that wait for their fsync: a process may have 256 files open on macOS
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
 _ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -81,9 +79,7 @@ class Tree:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,22 +161,19 @@ def write_new_file(folder: int, name: str, content: bytes, *, sync: bool) -> Non
 
 
 class NewFiles:
-    """New files that are synced together: the file system's own journal is then written once, not once a file.
-
-    They stay open until they are synced. Where `count` of them is large, one call syncs the whole file system.
-    """
+    """New files that are made durable: a few of them one by one, from eight on by a sync of the whole file system."""
 
     def __init__(self, count: int) -> None:
         self._sync_all = _find_file_system_sync() if count >= _MANY_FILES else None
-        self._open: dict[int, int] = {}
+        self._to_sync: dict[int, int] = {}
+        """By each file system the first file on it, open: the failures since it was opened are reported to it."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close()
+    def __exit__(self, *exception: object) -> None:
+        while self._to_sync:
+            os.close(self._to_sync.popitem()[1])
 
     def write(
         self, folder: int, name: str, content: bytes, mode: int = 0o600, owner: tuple[int, int] | None = None
@@ -191,22 +184,13 @@ class NewFiles:
             write_all(file, content)
             set_mode(file, mode, owner)
             state = os.fstat(file)
-            self._hold(file, state.st_dev)
-        except BaseException:
+            if self._sync_all is None:
+                os.fsync(file)
+            elif state.st_dev not in self._to_sync:
+                self._to_sync[state.st_dev] = os.dup(file)
+        finally:
             os.close(file)
-            raise
         return state.st_uid, state.st_gid
-
-    def _hold(self, file: int, device: int) -> None:
-        if self._sync_all is not None:
-            if self._open.setdefault(device, file) != file:
-                os.close(file)  # the first file of each file system is enough: failures since then are reported
-            return
-        if len(self._open) == _MOST_OPEN:
-            self.sync()
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # begin to write the bytes, and do not wait
-        self._open[file] = file
 
     @property
     def names_are_synced(self) -> bool:
@@ -215,13 +199,9 @@ class NewFiles:
 
     def sync(self) -> None:
         """Make the bytes of all of them durable."""
-        for file in self._open.values():
-            (self._sync_all or os.fsync)(file)
-        self._close()
-
-    def _close(self) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
+        if self._sync_all is not None:
+            for file in self._to_sync.values():
+                self._sync_all(file)
 
 
 def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> None:
@@ -275,7 +255,7 @@ def sync_folder(folder: int) -> None:
 
 def _find_file_system_sync() -> Callable[[int], None] | None:
     """Return the call that syncs the whole file system of a descriptor, None where its errors would go unreported."""
-    if sys.platform != "linux" or _kernel_version() < (5, 8):
+    if tuple(map(int, re.findall("[0-9]+", os.uname().release)[:2])) < (5, 8):
         return None
     try:
         import ctypes
@@ -290,11 +270,6 @@ def _find_file_system_sync() -> Callable[[int], None] | None:
             raise OSError(number, os.strerror(number))
 
     return sync
-
-
-def _kernel_version() -> tuple[int, int]:
-    major, minor, *_ = os.uname().release.split(".")
-    return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
 
 
 @contextmanager

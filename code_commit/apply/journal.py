@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from code_commit.files import FOLDER, Tree, open_regular, sync_folder, write_new_file
@@ -143,9 +142,7 @@ class Staging:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.tree.close()
         self._beside.close()
         os.close(self.folder)
