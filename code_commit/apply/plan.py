@@ -1,6 +1,5 @@
 """What a transaction is to do: files from one content to another, and the folders that come and go with them."""
 
-import heapq
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.journal import FolderStep
-from code_commit.changes import VerifiedChange, VerifiedChanges
+from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
 from code_commit.files import Tree
 from code_commit.terminal import shown
@@ -43,19 +42,12 @@ class Plan:
 
 def writes_of(changes: VerifiedChanges) -> list[Write]:
     """Return what the changes write, without the files whose content and mode would stay the same."""
-    return [_write(change) for change in changes.changes if not _is_idle(change)]
-
-
-def _write(change: VerifiedChange) -> Write:
-    original = change.original
-    if original is None:
-        return Write(change.path, None, 0, change.content, change.mode)
-    return Write(change.path, original.content, original.mode, change.content, change.mode)
-
-
-def _is_idle(change: VerifiedChange) -> bool:
-    original = change.original
-    return original is not None and (change.content, change.mode) == (original.content, original.mode)
+    writes = []
+    for change in changes.changes:
+        old, old_mode = (change.original.content, change.original.mode) if change.original else (None, 0)
+        if (old, old_mode) != (change.content, change.mode):
+            writes.append(Write(change.path, old, old_mode, change.content, change.mode))
+    return writes
 
 
 def make_plan(
@@ -110,20 +102,13 @@ def _emptied(
     leaving: dict[str, set[str]] = {}
     for path in gone:
         leaving.setdefault(folder_of(path), set()).add(path.rpartition("/")[2])
-    waiting = [(-len(parts(path)), path) for path in (leaving if removable is None else removable)]
-    heapq.heapify(waiting)  # the deepest first: its parent may become empty with it
+    candidates = {folder for path in gone for folder in folders_above(path)} if removable is None else removable
     removed = []
-    while waiting:
-        path = heapq.heappop(waiting)[1]
-        now = _folder_now(tree, path) if path and path not in arriving else None
-        if now is None:
-            continue
-        if leaving.get(path, set()).issuperset(os.listdir(tree.folder(path))):  # noqa: PTH208 - a descriptor
+    for path in sorted(candidates, key=lambda path: path.count("/"), reverse=True):  # a folder may empty the one above
+        now = None if path in arriving else _folder_now(tree, path)
+        if now and leaving.get(path, set()).issuperset(os.listdir(tree.folder(path))):  # noqa: PTH208 - a descriptor
             removed.append(now)
-            above, _, name = path.rpartition("/")
-            if above not in leaving and removable is None:
-                heapq.heappush(waiting, (-len(parts(above)), above))
-            leaving.setdefault(above, set()).add(name)
+            leaving.setdefault(folder_of(path), set()).add(path.rpartition("/")[2])
     return removed
 
 

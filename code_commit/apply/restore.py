@@ -41,9 +41,6 @@ class _Now:
     content: bytes
     mode: int
 
-    def is_state(self, state: FileState) -> bool:
-        return (sha256(self.content).hexdigest(), self.mode) == (state.sha256, state.mode)
-
 
 def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False) -> tuple[RestoredFile, ...]:
     """Put back every file as it was before the run whose snapshot folder this is.
@@ -111,4 +108,6 @@ def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None
 
 
 def _is(now: _Now | None, state: FileState | None) -> bool:
-    return state is None if now is None else state is not None and now.is_state(state)
+    if now is None or state is None:
+        return now is None and state is None
+    return (sha256(now.content).hexdigest(), now.mode) == (state.sha256, state.mode)
