@@ -1,6 +1,5 @@
 """The runs that the log folder holds, found by their names and read from their run.json."""
 
-import json
 import os
 import re
 from dataclasses import dataclass
@@ -51,25 +50,15 @@ def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
 def read_run(folder: Path) -> RunRecord | UnreadableRun:
     """Return what a run's folder says of it."""
     try:
-        content = read_regular_file(folder / "run.json")
+        record = load_run_record(read_regular_file(folder / "run.json"))
     except OSError as error:
         return UnreadableRun(folder.name, f"its run.json cannot be read: {error.strerror}")
-    try:
-        record = load_run_record(content)
     except ValueError:
-        return UnreadableRun(folder.name, _explain(content))
-    return record if record.schema_version <= SCHEMA_VERSION else UnreadableRun(folder.name, _explain(content))
-
-
-def _explain(content: bytes) -> str:
-    try:
-        found = json.loads(content)
-        schema, version = found["schema_version"], found["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return "its run.json is damaged"
-    if isinstance(schema, int) and schema > SCHEMA_VERSION:
-        return f"code-commit {shown(str(version))} wrote it (schema {schema}, this version reads {SCHEMA_VERSION})"
-    return "its run.json is damaged"
+        return UnreadableRun(folder.name, "its run.json is damaged, or a newer code-commit wrote it")
+    if record.schema_version > SCHEMA_VERSION:
+        schemas = f"(schema {record.schema_version}, this version reads {SCHEMA_VERSION})"
+        return UnreadableRun(folder.name, f"code-commit {shown(record.version)} wrote it {schemas}")
+    return record
 
 
 def status_of(record: RunRecord) -> str:
