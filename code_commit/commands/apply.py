@@ -2,7 +2,6 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
 from code_commit.preflight import check_tree
 from code_commit.progress import Progress
-from code_commit.project import Project, read_codebase
-from code_commit.run_log import open_run_log
+from code_commit.project import read_codebase
+from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.terminal import shown
-from code_commit.workflow import DRY_RUN, build_project, change_files, verify_response
+from code_commit.workflow import DRY_RUN, Job, build_project, change_files, verify_response
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
@@ -41,36 +40,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     source, build = options.pop("response"), options.pop("build", False)
     with recording("apply", options) as (project, progress):
-        return show_end(project, apply_saved(project, source, options, progress, build=build))
+        repair_interrupted_apply(project, progress)
+        ready = check_tree(project, options, build=build)
+        text = _read_response(source, progress)
+        project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        codebase = read_codebase(project) if project.codebase_file.exists() else None
+        with begun(
+            project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
+        ) as log:
+            log.add_warnings(ready.warnings)
+            record = _apply(job_of(project, ready, codebase), Response(text, finish_reason=""), log, build=build)
+        return show_end(project, record)
 
 
-def apply_saved(
-    project: Project, source: str, options: Mapping[str, Any], progress: Progress, *, build: bool
-) -> RunRecord:
-    """Apply a saved response and return the record. Raises NotSetUpError, RejectedResponseError and ApplyError."""
-    repair_interrupted_apply(project, progress)
-    ready = check_tree(project, options, build=build)
-    text = _read_response(source, progress)
-    project.agent_config.mkdir(mode=0o700, exist_ok=True)
-    codebase = read_codebase(project) if project.codebase_file.exists() else None
-    with begun(
-        project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
-    ) as log:
-        log.add_warnings(ready.warnings)
-        job = job_of(project, ready, codebase)
-        attempt = log.attempt(1)
-        response = Response(text, finish_reason="")
-        attempt.given(response)
-        if job.settings.dry_run:
-            attempt.applying(verify_response(job, response, attempt))
-            return log.finish("success", EXIT_SUCCESS, DRY_RUN)
-        with rolled_back(project, log, wanted=job.settings.rollback):
-            change_files(job, response, log, attempt)
-            if not build:
-                return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
-            if build_project(job, log, attempt).passed:
-                return log.finish("success", EXIT_SUCCESS)
-            return log.finish("build_failed", EXIT_BUILD_FAILED)
+def _apply(job: Job, response: Response, log: RunLog, *, build: bool) -> RunRecord:
+    """Verify and apply a response, build where that is wanted, and return the finished record."""
+    attempt = log.attempt(1)
+    attempt.given(response)
+    if job.settings.dry_run:
+        attempt.applying(verify_response(job, response, attempt))
+        return log.finish("success", EXIT_SUCCESS, DRY_RUN)
+    with rolled_back(job.project, log, wanted=job.settings.rollback):
+        change_files(job, response, log, attempt)
+        if not build:
+            return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
+        if build_project(job, log, attempt).passed:
+            return log.finish("success", EXIT_SUCCESS)
+        return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
 def _read_response(source: str, progress: Progress) -> str:

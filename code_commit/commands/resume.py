@@ -5,7 +5,6 @@ fetched, applied changes are not applied again, a finished build is not repeated
 """
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
 from code_commit.preflight import check_project
-from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord, Status
@@ -25,9 +23,8 @@ from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
 from code_commit.workflow import run_workflow
 
-RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
+_RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 """How a run ends that has a next step; the others came to their end."""
-
 
 DESCRIPTION = """\
 Goes on with an interrupted run, the latest or the named one, at its next step.
@@ -49,34 +46,26 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name = options.pop("run", "")
     with recording("run", options) as (project, progress):
-        return resume_run(project, name, options, progress).exit_code or 0
-
-
-def resume_run(project: Project, name: str, options: Mapping[str, Any], progress: Progress) -> RunRecord:
-    """Go on with the run whose name begins with `name` ("": the latest) and return its record.
-
-    Its own settings hold, but for the options given now. Raises NotSetUpError where there is nothing to resume, and the
-    errors of the steps.
-    """
-    repair_interrupted_apply(project, progress)
-    folder, record = _find_resumable(project, name)
-    _check_tree(folder, record, project)
-    ready = check_project(project, _options_of(record) | dict(options))
-    with (
-        begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
-        open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
-        rolled_back(project, log, wanted=ready.settings.rollback),
-    ):
-        job = job_of(project, ready, ready.task.codebase + _answers(log))
-        return run_workflow(job, ready.task, _fetching_first(llm, log), log)
+        repair_interrupted_apply(project, progress)
+        folder, record = _find_resumable(project, name)
+        _check_tree(folder, record, project)
+        ready = check_project(project, _options_of(record) | options)
+        with (
+            begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
+            open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
+            rolled_back(project, log, wanted=ready.settings.rollback),
+        ):
+            job = job_of(project, ready, ready.task.codebase + _answers(log))
+            return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
+    """Return the latest run whose name begins with `name` that has a next step. Raises NotSetUpError."""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
         if isinstance(record, UnreadableRun) or record.command != "run" or record.options.get("dry_run"):
             continue
-        if record.status in RESUMABLE:
+        if record.status in _RESUMABLE:
             return folder, record
         raise NotSetUpError(f"{record.run} has come to its end ({record.status}): there is nothing to resume")
     which = f"no run {shown(name)}" if name else "no run"

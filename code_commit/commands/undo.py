@@ -1,7 +1,6 @@
 """`code-commit undo`: put back what the latest or the named run changed; itself a run that can be undone."""
 
 from argparse import ArgumentParser
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ from code_commit.commands.output import recording
 from code_commit.commands.run import repair_interrupted_apply
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_log import open_run_log
-from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, find_run_folders, read_run
 from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
@@ -38,30 +35,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name, force = options.pop("run", ""), options.pop("force", False)
     with recording("undo", options) as (project, progress):
-        return undo_run(project, name, options, progress, force=force).exit_code or 0
-
-
-def undo_run(project: Project, name: str, options: Mapping[str, Any], progress: Progress, *, force: bool) -> RunRecord:
-    """Put back every file as it was before the run whose name begins with `name` ("": the latest that changed files).
-
-    Raises NotSetUpError where there is no such run, ChangedSinceError (exit code 1) when files changed since, unless
-    `force`, and ApplyError.
-    """
-    repair_interrupted_apply(project, progress)
-    settings = load_settings(project, options)
-    progress.quiet = settings.quiet
-    target = _find_changed(project, name)
-    with (
-        lock_tree(project),
-        open_run_log(project, "undo", settings, progress.redactor, progress) as log,
-    ):
-        attempt = log.attempt(1)
-        restored = restore(target / "snapshot", project, log.snapshot, force=force)
-        attempt.restored([FileEdit(file.path, file.old, file.new) for file in restored])
-        return log.finish("success", EXIT_SUCCESS, f"undid {target.name}")
+        repair_interrupted_apply(project, progress)
+        settings = load_settings(project, options)
+        progress.quiet = settings.quiet
+        target = _find_changed(project, name)
+        with lock_tree(project), open_run_log(project, "undo", settings, progress.redactor, progress) as log:
+            restored = restore(target / "snapshot", project, log.snapshot, force=force)
+            log.attempt(1).restored([FileEdit(file.path, file.old, file.new) for file in restored])
+            log.finish("success", EXIT_SUCCESS, f"undid {target.name}")
+    return EXIT_SUCCESS
 
 
 def _find_changed(project: Project, name: str) -> Path:
+    """Return the latest run that changed files, of those whose names begin with `name`. Raises NotSetUpError."""
     folders = find_run_folders(project, name)
     changed = [folder for folder in folders if (folder / "snapshot" / "changes-1.json").exists()]
     if not name:
