@@ -15,10 +15,11 @@ _LONGEST_LINE = 160
 
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
-_HINTS = (
-    "...", "\u2026", "rest of", "remain", "existing", "unchanged", "omitted", "same as", "no change", "snip", "elided",
-    "truncated", "unmodified", "as is", "as-is", "not shown", "previous ", "untouched", "stays", "the same", "other ",
-)  # fmt: skip
+_HINT = re.compile(
+    r"\.\.\.|\u2026|rest of|remain|existing|unchanged|omitted|same as|no change|snip|elided|truncated|unmodified"
+    r"|as is|as-is|not shown|previous |untouched|stays|the same|other "
+)
+"""A line without one of these is no placeholder."""
 
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
 """In these files a line of words may speak of the rest of something: dots must stand on both sides."""
@@ -52,19 +53,14 @@ def _placeholders(path: str, text: str, *, is_new: bool, shrinks: bool) -> Itera
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold one of the hints, with their position, at the speed of `str.find` over the rest."""
-    ends: dict[int, int] = {}
-    for hint in _HINTS:
-        position = lowered.find(hint)
-        while position >= 0:
-            start = lowered.rfind("\n", 0, position) + 1
-            end = lowered.find("\n", position)
-            end = len(lowered) if end < 0 else end
-            if end - start <= _LONGEST_LINE:
-                ends[start] = end
-            position = lowered.find(hint, end)
-    for start in sorted(ends):
-        yield start, lowered[start : ends[start]]
+    """Yield the lines that hold a hint and are short enough, with their position."""
+    end = 0
+    while hint := _HINT.search(lowered, end):
+        start = lowered.rfind("\n", 0, hint.start()) + 1
+        end = lowered.find("\n", hint.end())
+        end = len(lowered) if end < 0 else end
+        if end - start <= _LONGEST_LINE:
+            yield start, lowered[start:end]
 
 
 @lru_cache(maxsize=256)
