@@ -10,25 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>, and the question
 GET_CHILD_SUBREAPER = 37
 HOLDING_ROUNDS = 100
-
-
-class Running(Protocol):
-    """A build that was started."""
-
-    @property
-    def pid(self) -> int:
-        """The process that it runs as."""
-
-
-T = TypeVar("T", bound=Running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,57 +29,45 @@ class Process:
 
 
 class Orphans:
-    """The orphans that this process adopts while builds run, told apart from the children that it started itself.
+    """The orphans that this process adopts while a build runs, told apart from the children that it started itself.
 
     The kernel makes them children of the main thread. Never taken for one: what was a child before, what is of our own
-    session (an orphan of a build cannot be), a build itself, and what another thread started and still waits for.
-    Several builds may run at once, in threads.
+    session (an orphan of a build cannot be), the build itself, and what another thread started and still waits for.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._builds: set[int] = set()
+        self._build: int | None = None
         self._strangers: set[int] = set()
         self._left: set[int] = set()
-        self._adopted_before = False
 
-    def start(self, start: Callable[[], T]) -> T:
-        """Start a build, and adopt orphans from now on until `release`."""
-        with self._lock:
-            if not self._builds:
-                children = _children()
-                self._left &= children
-                self._strangers = children - self._left
-                self._adopted_before = _adopt_orphans(True)
-            try:
-                build = start()
-                self._builds.add(build.pid)
-            finally:
-                if not self._builds:
-                    _adopt_orphans(self._adopted_before)
-            return build
+    @contextlib.contextmanager
+    def adopted(self) -> Iterator[None]:
+        """While entered, adopt orphans. What is left then lives on; while it is our child it is reaped, not ended."""
+        children = _children()
+        self._left &= children
+        self._strangers = children - self._left
+        before = _adopt_orphans(True)
+        try:
+            yield
+        finally:
+            self.reap()
+            self._left |= self._found()
+            self._build = None
+            _adopt_orphans(before)
 
-    def release(self, build: int) -> None:
-        """Let what a build has left running live on; while it is our child it is reaped, but ended no more."""
-        self.reap()
-        with self._lock:
-            self._left |= self._adopted()
-            self._builds.discard(build)
-            if not self._builds:
-                _adopt_orphans(self._adopted_before)
+    def spare(self, build: int) -> None:
+        """Take note of the build's own process, whose exit status is not ours to take."""
+        self._build = build
 
     def reap(self) -> None:
         """Take the exit status of the adopted processes that have ended, and of no other child."""
-        with self._lock:
-            for pid in self._adopted():
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        for pid in self._found():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
 
     def tree(self, build: int | None) -> list[Process]:
         """Return the living processes of a build, parents first: itself, if it has not ended, and its descendants."""
-        with self._lock:
-            roots = {build} if build else set()
-            roots |= self._adopted() - self._left
+        roots = self._found() - self._left | ({build} if build else set())
         if not roots:
             return []
         listing = list(_processes())
@@ -107,9 +82,9 @@ class Orphans:
             unseen += new
         return unseen
 
-    def _adopted(self) -> set[int]:
+    def _found(self) -> set[int]:
         own = os.getsid(0)
-        return {pid for pid in _children() - self._strangers - self._builds if _session(pid) not in {own, None}}
+        return {pid for pid in _children() - self._strangers - {self._build} if _session(pid) not in {own, None}}
 
 
 ORPHANS = Orphans()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
 from code_commit.files import ending_signals_held
@@ -25,7 +25,7 @@ HEAD_BYTES = 4096
 TICK = 0.05  # seconds between two looks at what no signal tells
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 UNKILLABLE_AFTER = 5.0  # seconds of SIGKILL after which a process is stuck in the kernel, or not ours to kill
-KILL_PAUSE = 0.01  # seconds between two rounds of SIGKILL
+PAUSE = 0.01  # seconds between two looks at processes that are about to end
 LINGER = 0.25  # seconds in which the last output may still come, of a `tee` that build.sh did not wait for
 LINGER_BYTES = 16 << 20  # a pipe that is held by what writes without end is given up after so much
 MOST_SETTLING = 0.5  # seconds for what a shell has forked to become the program that it was forked for
@@ -47,10 +47,6 @@ class Started:
     group: int | None = None
     status: FileIO | None = None
     guardian: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
 
     def was_executed(self) -> bool:
         """Tell, when it has ended, whether build.sh was executed: bubblewrap reports the exit code of nothing else."""
@@ -101,54 +97,34 @@ def start_process(
 class DeferredSignals:
     """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
 
-    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Signals that are
-    ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
+    Signals that are ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
     """
 
     def __init__(self) -> None:
-        self.wake, self._bell = os.pipe()
-        os.set_blocking(self.wake, False)
-        os.set_blocking(self._bell, False)
-        self._former_bell = -1
-        self._handlers: dict[int, Any] = {}
+        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
         self._waiting: list[int] = []
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             with ending_signals_held():
-                found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
-                self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
-                self._handlers[signal.SIGCHLD] = signal.getsignal(signal.SIGCHLD) or signal.SIG_DFL
-                self._former_bell = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
-                for number in self._handlers:
-                    signal.signal(number, _wait)
+                for number in ENDING_SIGNALS:
+                    handler = signal.getsignal(number)
+                    if callable(handler):
+                        self._handlers[number] = handler
+                        signal.signal(number, lambda number, _: self._waiting.append(number))
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            if self._handlers:
-                with ending_signals_held():
-                    signal.set_wakeup_fd(self._former_bell)
-                    for number, handler in self._handlers.items():
-                        signal.signal(number, handler)
-            self.deliver()
-        finally:
-            os.close(self.wake)
-            os.close(self._bell)
+        with ending_signals_held():
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+        self.deliver()
 
     def deliver(self) -> None:
         """Run the handlers of the signals that have arrived, which may raise."""
-        with contextlib.suppress(BlockingIOError):
-            self._waiting += os.read(self.wake, 4096)  # the numbers of the signals
         while self._waiting:
             number = self._waiting.pop(0)
-            handler = self._handlers.get(number)
-            if callable(handler):
-                handler(number, None)
-
-
-def _wait(_number: int, _frame: FrameType | None) -> None:
-    """Do nothing yet: the number of the signal stands in the pipe."""
+            self._handlers[number](number, None)
 
 
 def supervise(
@@ -159,15 +135,15 @@ def supervise(
     Whatever raises meanwhile, a signal's handler or `write`, ends the build with all that descends from it and is
     raised again then.
     """
-    started = ORPHANS.start(start)
-    try:
-        supervision = Supervision(started, write, signals)
-        supervision.watch(timeout)
-        supervision.finish()
+    with ORPHANS.adopted():
+        begun = time.monotonic()
+        started = start()
+        ORPHANS.spare(started.process.pid)
+        with contextlib.closing(started):
+            supervision = Supervision(started, write, signals)
+            supervision.watch(begun, timeout)
+            supervision.finish()
         return supervision.ending
-    finally:
-        ORPHANS.release(started.pid)
-        started.close()
 
 
 class Supervision:
@@ -179,23 +155,22 @@ class Supervision:
         self._started = started
         self._signals = signals
         self._write: Callable[[bytes], object] | None = write
-        self._begun = self._looked = time.monotonic()
+        self._looked = time.monotonic()
         self._kill_at: float | None = None
         self._error: BaseException | None = None
         self._output: int | None = started.process.stdout.fileno()
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN)
-        self._poll.register(signals.wake, select.POLLIN)
         os.set_blocking(self._output, False)
 
-    def watch(self, timeout: float) -> None:
+    def watch(self, begun: float, timeout: float) -> None:
         """Copy the output and wait: for the end of build.sh, or, once it is told to end, for that of all of it."""
         while not self._is_over():
-            self._attend(TICK if self._kill_at is None else KILL_PAUSE)
-            if timeout and self._kill_at is None and time.monotonic() >= self._begun + timeout:
+            self._attend(TICK if self._kill_at is None and self._output is not None else PAUSE)
+            if timeout and self._kill_at is None and time.monotonic() >= begun + timeout:
                 self.ending.timed_out = True
                 self._end(GRACE)
-        self.ending.seconds = time.monotonic() - self._begun
+        self.ending.seconds = time.monotonic() - begun
         self.ending.returncode = self._started.process.returncode
         self.ending.was_executed = self._started.was_executed()
 
@@ -212,7 +187,7 @@ class Supervision:
         elif self._kill_at is None:
             self._end(0)
         while self._kill_at is not None and not self._is_over():
-            self._attend(KILL_PAUSE)
+            self._attend(PAUSE)
         if self._error is not None:
             raise self._error
 
@@ -233,18 +208,18 @@ class Supervision:
 
     def _attend(self, pause: float) -> bool:
         """Do what there is to do, for which the pause is waited at most; tell whether there was output."""
-        ready: set[int] = set()
+        has_output = False
         try:
-            ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
-            if self._output in ready:
+            has_output = bool(self._poll.poll(1000 * pause))
+            if has_output:
                 self._copy()
-            if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
+            if not has_output or time.monotonic() >= self._looked + TICK:
                 self._looked = time.monotonic()
                 ORPHANS.reap()
                 self._signals.deliver()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised again when the build has ended
             self._note(error)
-        return self._output in ready
+        return has_output
 
     def _copy(self) -> None:
         """Hand on what the pipe holds, up to one chunk."""
@@ -270,7 +245,7 @@ class Supervision:
     def _end(self, grace: float) -> None:
         """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends when what is in it has."""
         if grace:
-            bubblewrap = self._started.pid if self._started.status else None
+            bubblewrap = self._started.process.pid if self._started.status else None
             ask_to_end(lambda: [process for process in self._tree() if process.pid != bubblewrap])
         self._kill_at = time.monotonic() + grace
 
@@ -279,16 +254,17 @@ class Supervision:
 
         A shell that ends right after `nohup server &` leaves a copy of itself that has yet to become nohup.
         """
-        until = time.monotonic() + MOST_SETTLING
-        while any(process.program in UNSETTLED for process in self._left_in(group)) and time.monotonic() < until:
-            time.sleep(KILL_PAUSE)
+        self._wait_while(lambda: any(left.program in UNSETTLED for left in self._left_in(group)), MOST_SETTLING)
         if self._left_in(group) or sys.platform != "linux":  # elsewhere no orphan is known
             with contextlib.suppress(OSError):
                 os.killpg(group, signal.SIGHUP)
                 os.killpg(group, signal.SIGCONT)
-            until = time.monotonic() + HANG_UP_PAUSE
-            while self._left_in(group) and time.monotonic() < until:
-                time.sleep(KILL_PAUSE)
+            self._wait_while(lambda: bool(self._left_in(group)), HANG_UP_PAUSE)
+
+    def _wait_while(self, condition: Callable[[], bool], seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while condition() and time.monotonic() < until:
+            time.sleep(PAUSE)
 
     def _left_in(self, group: int) -> list[Process]:
         return [process for process in self._tree() if process.group == group]

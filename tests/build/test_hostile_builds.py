@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +11,6 @@ from pathlib import Path
 
 import pytest
 from build_watch import alive, alive_after
-
-from code_commit.build import run_build
-from code_commit.project import find_project
 
 DRIVER = Path(__file__).with_name("build_driver.py")
 PAST_THE_END = 2.0  # seconds
@@ -139,26 +135,6 @@ def test_no_exit_status_of_a_callers_own_child_is_taken(build, where):
     built = build("#!/bin/bash\nfor i in {1..20}; do (setsid sleep 0.01 &); sleep 0.04; done; exit 3\n")
     assert built.result.exit_code == 3
     assert [process.wait() for process in own] == [7, 7]
-
-
-def test_builds_in_two_threads_end_each_in_its_own_way(project_folder, tmp_path):
-    other = tmp_path / "other"
-    shutil.copytree(project_folder, other)
-    results = {}
-
-    def work(folder, code):
-        (folder / "build.sh").write_text(
-            f"#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8; do (sleep 0.01 &); sleep 0.02; done; exit {code}\n"
-        )
-        for _ in range(5):
-            result = run_build(find_project(folder), len, timeout=0, environment=dict(os.environ))
-            results.setdefault(code, set()).add(result.exit_code)
-
-    thread = threading.Thread(target=work, args=(other, 5))
-    thread.start()
-    work(project_folder, 4)
-    thread.join()
-    assert results == {4: {4}, 5: {5}}
 
 
 LEFT_BEHIND = {
