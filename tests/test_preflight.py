@@ -73,8 +73,8 @@ UNSTARTABLE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda script: script.write_text("#!/usr/bin/env no-such-shell\n"),
         "not on the PATH",
     ),
-    "a link": (link_instead, "is a symbolic link"),
-    "a dangling link": (lambda script: [script.unlink(), script.symlink_to("gone")], "is a symbolic link"),
+    "a link": (link_instead, "is a link"),
+    "a dangling link": (lambda script: [script.unlink(), script.symlink_to("gone")], "is a link"),
 }
 
 

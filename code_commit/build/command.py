@@ -8,12 +8,12 @@ import contextlib
 import os
 import resource
 import shutil
-import stat
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from code_commit.errors import BuildError
+from code_commit.files import NotAFileError, open_regular
 from code_commit.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.settings import ENVIRONMENT_PREFIX
@@ -42,12 +42,10 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
     interpreter = first_line[2:].strip(b" \t\0") if first_line.startswith(b"#!") else b""
     if interpreter:
         _check_interpreter(os.fsdecode(interpreter), project.root, environment)
-    if is_binary and not head.startswith(PROGRAM_MARKS):
-        raise BuildError(f"{BUILD_SCRIPT} cannot be started: it is neither a script nor a program")
+    if is_binary and not (is_executable and head.startswith(PROGRAM_MARKS)):
+        raise BuildError(f"{BUILD_SCRIPT} cannot be started: it is neither a script nor a program with a run bit")
     if is_executable and (interpreter or is_binary):
         return (f"./{BUILD_SCRIPT}",)
-    if is_binary:
-        raise BuildError(f"{BUILD_SCRIPT} is a binary file without a run bit: chmod +x {BUILD_SCRIPT}")
     if not is_executable:
         warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")
     bash = shutil.which("bash", path=environment.get("PATH"))
@@ -60,23 +58,14 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
 def _read_head(path: Path) -> tuple[bytes, bool]:
     """Return how the script begins and whether it has a run bit for us."""
     try:
-        kind = path.lstat().st_mode
-        if stat.S_ISLNK(kind):
-            raise BuildError(f"{BUILD_SCRIPT} is a symbolic link: put the script itself there")
-        if not stat.S_ISREG(kind):
-            raise BuildError(f"{BUILD_SCRIPT} is {_KINDS.get(stat.S_IFMT(kind), 'no file')}: put the script there")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        try:
-            return os.read(descriptor, HEAD_BYTES), os.access(path, os.X_OK)
-        finally:
-            os.close(descriptor)
+        with open_regular(path) as file:
+            return file.read(HEAD_BYTES) or b"", os.access(path, os.X_OK)
     except FileNotFoundError as error:
         raise BuildError(f"{BUILD_SCRIPT} is missing: write the script that builds the project") from error
+    except NotAFileError as error:
+        raise BuildError(f"{BUILD_SCRIPT} is a link, a folder or a device: put the script itself there") from error
     except OSError as error:
         raise BuildError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
-
-
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) -> None:
@@ -91,23 +80,10 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
     if not os.access(program, os.X_OK):
         raise BuildError(f"{begins}, but {shown(words[0])} is not executable")
     if program.name == "env" and len(words) > 1:
-        name = _program_of_env(words[1])
+        asked = [word for word in words[1].removeprefix("-S").split() if "=" not in word]
+        name = asked[0] if asked and not asked[0].startswith("-") else None  # None: options leave it unclear
         if name and shutil.which(name if "/" not in name else str(root / name), path=environment.get("PATH")) is None:
             raise BuildError(f"{begins}, but {shown(name)} is not on the PATH: install it")
-
-
-def _program_of_env(argument: str) -> str | None:
-    """Return the program that `env` is asked for; None where options leave it unclear.
-
-    Linux hands the rest of the line over as one word, which `-S` splits; other systems split it themselves.
-    """
-    words: Sequence[str] = argument.split()
-    if words[0] in ("-S", "--split-string"):
-        words = words[1:]
-    elif words[0].startswith("-S"):
-        words = [words[0][2:], *words[1:]]
-    words = [word for word in words if "=" not in word]
-    return words[0] if words and not words[0].startswith("-") else None
 
 
 def build_environment(

@@ -77,10 +77,10 @@ def test_a_build_sh_that_cannot_start_is_no_failed_build(build, request, mode, s
     ("make", "message"),
     [
         (lambda path: path.unlink(), "is missing"),
-        (lambda path: (path.rename(path.with_name("real.sh")), path.symlink_to("real.sh")), "symbolic link"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "a FIFO"),
+        (lambda path: (path.rename(path.with_name("real.sh")), path.symlink_to("real.sh")), "is a link"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "a device"),
         (lambda path: (path.unlink(), path.mkdir()), "a folder"),
-        (lambda path: (path.write_bytes(b"\x7fELF\0\0"), path.chmod(0o644)), "without a run bit"),
+        (lambda path: (path.write_bytes(b"\x7fELF\0\0"), path.chmod(0o644)), "with a run bit"),
     ],
     ids=["missing", "link", "fifo", "folder", "binary"],
 )
