@@ -14,7 +14,6 @@ And what is worth no more than a warning: shrunk files, tests and CI files.
 import codecs
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -56,7 +55,8 @@ def verified_change(change: FileChange, original: OriginalFile | None, umask: in
         return VerifiedChange(change, "delete", None, original.mode if original else 0, original)
     content = kept_bytes(change.content, None if original is None else original.content)
     if original is None:
-        return VerifiedChange(change, "create", content, _new_mode(content, umask), None)
+        mode = 0o777 if content.startswith(_SHEBANG) else 0o666
+        return VerifiedChange(change, "create", content, mode & ~umask, None)
     return VerifiedChange(change, "replace", content, original.mode, original)
 
 
@@ -116,11 +116,6 @@ def kept_bytes(text: str, original: bytes | None) -> bytes:
     if original.startswith(codecs.BOM_UTF8) and not content.startswith(codecs.BOM_UTF8):
         content = codecs.BOM_UTF8 + content
     return content
-
-
-def _new_mode(content: bytes, umask: int) -> int:
-    wanted = 0o777 if content.startswith(_SHEBANG) else 0o666
-    return stat.S_IMODE(wanted & ~umask)
 
 
 def read_umask() -> int:

@@ -171,7 +171,6 @@ _INSTEAD = {
 
 _IN_ROOT = {fold(name): name for name in PROTECTED}
 _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
-_GIT_LINK_NAMES = frozenset({"git~1", ".git"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
 
 def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
     """Return what to do instead of changing the path when it is protected, else None."""
-    keys = [_key(part) for part in path.split("/")]
+    keys = [fold(part).partition(":")[0].rstrip(" .") for part in path.split("/")]
     name = _IN_ROOT.get(keys[0]) or next((_ANYWHERE[key] for key in keys if key in _ANYWHERE), None)
     if name:
         return f"{name} is protected: {_INSTEAD[name]}"
@@ -209,13 +208,6 @@ def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
         if tuple(keys[: len(folder.parts)]) == folder.parts:
             return folder.message
     return None
-
-
-def _key(part: str) -> str:
-    key = fold(part)
-    if ":" in key:
-        key = key.partition(":")[0].rstrip(" .")
-    return ".git" if key in _GIT_LINK_NAMES else key
 
 
 def find_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-_REPOSITORY_MARKS = ("HEAD", "objects", "refs")
+_REPOSITORY_MARKS = {fold(name): name for name in ("HEAD", "objects", "refs")}
 """What setup.c's is_git_directory() of git asks for."""
 
 
@@ -84,10 +84,10 @@ class _Checks:
             raise _Refusal("other-repository", f"{shown(path)} is a submodule: change files of this repository alone")
         try:
             folder = enter_folder(parent, name, path)
-        except FileNotFoundError:
-            raise
         except OSError as error:
-            raise _refused_folder(parent, name, path, error) from error
+            if error.errno not in _NOT_A_FOLDER:
+                raise
+            raise _refused_folder(parent, name, path) from error
         try:
             self._check_folder(parent, folder, name, path)
         except BaseException:
@@ -101,7 +101,7 @@ class _Checks:
             raise _Refusal("protected", f"{shown(path)} is a protected folder by another name: put the file elsewhere")
         if status.st_dev != self._device:
             raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose a path outside of it")
-        if _exists(folder, ".git") or all(_exists(folder, mark) for mark in _REPOSITORY_MARKS):
+        if _inode(folder, ".git") or all(_inode(folder, mark) for mark in _REPOSITORY_MARKS.values()):
             message = f"{shown(path)} is another git repository: choose a path outside of it"
             raise _Refusal("other-repository", message)
         _check_spelling(parent, name, status)
@@ -129,16 +129,13 @@ class _Checks:
             return OriginalFile(file.readall(), stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
 
 
-def _refused_folder(parent: int, name: str, path: str, error: OSError) -> _Refusal:
-    if error.errno in _NOT_A_FOLDER:
-        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
-            message = f"{shown(path)} is a symbolic link: name the file where it really is, inside the project"
-            return _Refusal("link", message)
-        message = f"{shown(path)} is {_kind(status)}, nothing can lie below it: choose another path"
-        return _Refusal("not-a-file", message)
-    message = f"the folder {shown(path)} cannot be entered ({error.strerror}): choose another path"
-    return _Refusal("unreadable", message)
+def _refused_folder(parent: int, name: str, path: str) -> _Refusal:
+    status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        message = f"{shown(path)} is a symbolic link: name the file where it really is, inside the project"
+        return _Refusal("link", message)
+    message = f"{shown(path)} is {_kind(status)}, nothing can lie below it: choose another path"
+    return _Refusal("not-a-file", message)
 
 
 def _kind(status: os.stat_result) -> str:
@@ -187,20 +184,15 @@ def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None
     return next((other for other in names if _inode(folder, other) == inode), name)
 
 
-def _exists(folder: int, name: str) -> bool:
-    return _inode(folder, name) is not None
-
-
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
     """Yield each path that, with the others, makes a folder look like a repository; and the folder."""
     marked: dict[str, dict[str, str]] = {}
     for path in written:
         parts = path.split("/")
         for depth, part in enumerate(parts):
-            is_file = depth == len(parts) - 1
-            for mark in _REPOSITORY_MARKS:
-                if fold(part) == fold(mark) and (mark != "HEAD" or is_file):
-                    marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
+            mark = _REPOSITORY_MARKS.get(fold(part))
+            if mark and (mark != "HEAD" or depth == len(parts) - 1):
+                marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
     for folder, marks in marked.items():
-        if all(mark in marks or os.path.lexists(root / folder / mark) for mark in _REPOSITORY_MARKS):
+        if all(mark in marks or os.path.lexists(root / folder / mark) for mark in _REPOSITORY_MARKS.values()):
             yield from ((path, folder) for path in marks.values())
