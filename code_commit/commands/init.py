@@ -27,8 +27,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(_options: dict[str, Any]) -> int:
     project = find_project()
-    print_text("\n".join(init_command(project) or ["Nothing is missing; nothing was written."]))
-    print_text(next_steps(project))
+    try:
+        written = [*_write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
+    except OSError as error:
+        raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
+    print_text("\n".join(written or ["Nothing is missing; nothing was written."]))
+    print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")
     return EXIT_SUCCESS
 
 
@@ -42,19 +46,6 @@ Then: code-commit rollup; code-commit check; code-commit"""
 
 _NO_REPOSITORY = """\
 This is no git repository: git init makes one, so that git can show what changed."""
-
-
-def next_steps(project: Project) -> str:
-    """Return what is left to do, in lines of at most 80 columns."""
-    return _NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}"
-
-
-def init_command(project: Project) -> list[str]:
-    """Write what is missing and return a line for each thing that was written. Raises NotSetUpError."""
-    try:
-        return [*_write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
-    except OSError as error:
-        raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
 
 
 def _example(name: str) -> Traversable:

@@ -25,10 +25,7 @@ EXAMPLES = """\
 code-commit log
 code-commit log 2026-11-21-19-51
 code-commit log --open
-code-commit log --html run.html
-code-commit log --markdown >>summary.md
-code-commit log --json
-code-commit log --schema"""
+code-commit log --markdown >>summary.md"""
 
 _EXPORTS = {"json", "markdown", "html", "open"}
 
