@@ -5,8 +5,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from code_commit.apply import recover
 from code_commit.commands.output import recording, show_end
-from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
+from code_commit.commands.run import begun, job_of, rolled_back
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
 from code_commit.preflight import check_tree
@@ -40,7 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     source, build = options.pop("response"), options.pop("build", False)
     with recording("apply", options) as (project, progress):
-        repair_interrupted_apply(project, progress)
+        if message := recover(project):
+            progress.say(message)
         ready = check_tree(project, options, build=build)
         text = _read_response(source, progress)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)

@@ -8,9 +8,9 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import changed_since
+from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import begun, job_of, repair_interrupted_apply, rolled_back
+from code_commit.commands.run import begun, job_of, rolled_back
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
@@ -46,7 +46,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name = options.pop("run", "")
     with recording("run", options) as (project, progress):
-        repair_interrupted_apply(project, progress)
+        if message := recover(project):
+            progress.say(message)
         folder, record = _find_resumable(project, name)
         _check_tree(folder, record, project)
         ready = check_project(project, _options_of(record) | options)

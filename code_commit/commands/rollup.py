@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from code_commit.apply import recover
 from code_commit.commands.output import answering, print_bytes, wants_json
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.keys import find_secrets
@@ -25,6 +26,7 @@ from code_commit.rollup import (
     write_rollup,
 )
 from code_commit.settings import add_settings, load_settings
+from code_commit.summary import count
 from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, UNREADABLE)
@@ -56,7 +58,8 @@ def run(options: dict[str, Any]) -> int:
         settings = load_settings(project, options)
         redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
         progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
-        _repair_interrupted_apply(project, progress)
+        if message := recover(project):
+            progress.say(message)
         rollup = Rollup()
         names, warnings = _select(project, pathspecs, exclude, rollup)
         write_rollup(project, names, redactor, rollup)
@@ -94,15 +97,6 @@ def _list(project: Project, pathspecs: Sequence[str]) -> tuple[list[str], list[s
         return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
 
 
-def _repair_interrupted_apply(project: Project, progress: Progress) -> None:
-    from code_commit.apply import needs_recovery
-
-    if needs_recovery(project):
-        from code_commit.commands.run import repair_interrupted_apply
-
-        repair_interrupted_apply(project, progress)
-
-
 def _file_warnings(rollup: Rollup) -> Iterator[str]:
     for reason in _WARNED:
         if files := rollup.left_out.get(reason):
@@ -113,7 +107,7 @@ def _file_warnings(rollup: Rollup) -> Iterator[str]:
 
 def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in warnings)
-    files = f"{len(rollup.sizes):,} file{'' if len(rollup.sizes) == 1 else 's'}"
+    files = count(len(rollup.sizes), "file")
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {tokens:,} tokens"
     if rollup.left_out:
         yield rollup.left_out_line()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from code_commit.apply import lock_tree, needs_recovery, recover, restore
+from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import harden_process
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError
@@ -52,7 +52,8 @@ def run_main_job(
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
-    repair_interrupted_apply(project, progress)
+    if message := recover(project):
+        progress.say(message)
     ready = check_project(project, options, environment)
     with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
         log.add_warnings(ready.warnings)
@@ -68,15 +69,6 @@ def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
     log = open_run_log(project, "run", ready.settings, ready.redactor, progress)
     log.record.model, log.record.base_url = str(ready.choice), ready.base_url
     return log
-
-
-def repair_interrupted_apply(project: Project, progress: Progress) -> None:
-    """Bring the tree to a whole state if a run was killed while it changed files. Raises ApplyError."""
-    if needs_recovery(project):
-        with lock_tree(project):
-            message = recover(project)
-        if message:
-            progress.say(message)
 
 
 @contextmanager

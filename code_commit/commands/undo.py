@@ -4,9 +4,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import lock_tree, restore
+from code_commit.apply import lock_tree, recover, restore
 from code_commit.commands.output import recording
-from code_commit.commands.run import repair_interrupted_apply
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
@@ -35,7 +34,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name, force = options.pop("run", ""), options.pop("force", False)
     with recording("undo", options) as (project, progress):
-        repair_interrupted_apply(project, progress)
+        if message := recover(project):
+            progress.say(message)
         settings = load_settings(project, options)
         progress.quiet = settings.quiet
         target = _find_changed(project, name)
