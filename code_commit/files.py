@@ -124,6 +124,12 @@ class Tree:
         folder, name = self.parent(path)
         return open_regular(name, folder=folder)
 
+    def read(self, path: str) -> tuple[bytes, os.stat_result]:
+        """Return the regular file's content, and its state before it was read. Raises OSError as `open_file` does."""
+        with self.open_file(path) as file:
+            state = os.fstat(file.fileno())
+            return file.readall(), state
+
     def existing_folder(self, path: str) -> str:
         """Return the path's nearest ancestor that is there as a folder."""
         folder = path

@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from hashlib import file_digest
+from hashlib import sha256
 from typing import Literal
 
 from code_commit.apply.failures import EditedSinceError, reason
@@ -122,12 +122,11 @@ def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Literal["old"
     if step.path in folders and tree.is_folder(step.path):
         return "absent"  # it takes a folder's place, or gives way to one
     try:
-        with tree.open_file(step.path) as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            digest = file_digest(file, "sha256").hexdigest()
+        content, now = tree.read(step.path)
     except NotAFileError:
         return "edited"
-    if step.before and (digest, mode) == (step.before.sha256, step.before.mode):
+    digest = sha256(content).hexdigest()
+    if step.before and (digest, stat.S_IMODE(now.st_mode)) == (step.before.sha256, step.before.mode):
         return "old"
     return "new" if digest in {state.sha256 for state in (step.before, step.after) if state} else "edited"
 

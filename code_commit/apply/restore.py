@@ -1,6 +1,5 @@
 """Undo: the state before a run, byte for byte and mode for mode, from its snapshot."""
 
-import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,10 +35,8 @@ class RestoredFile:
         return "create" if self.old is None else "replace"
 
 
-@dataclass(frozen=True, slots=True)
-class _Now:
-    content: bytes
-    mode: int
+_Now = tuple[bytes, int]
+"""The content and the permission bits of a file as it is now."""
 
 
 def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False) -> tuple[RestoredFile, ...]:
@@ -85,14 +82,11 @@ def changed_since(snapshot: Path, project: Project) -> list[str]:
 
 
 def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> Write:
-    return Write(
-        path,
-        old=None if now is None else now.content,
-        old_mode=0 if now is None else now.mode,
-        new=None if before is None else read_original(snapshot, path, before),
-        new_mode=0 if before is None else before.mode,
-        owner=None if before is None else (before.uid, before.gid),
-    )
+    old, old_mode = now or (None, 0)
+    if before is None:
+        return Write(path, old, old_mode, None, 0)
+    new = read_original(snapshot, path, before)
+    return Write(path, old, old_mode, new, before.mode, owner=(before.uid, before.gid))
 
 
 def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:
@@ -101,13 +95,14 @@ def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None
     if found is None or (folders and path in folders and stat.S_ISDIR(found.st_mode)):
         return None
     try:
-        with tree.open_file(path) as file:
-            return _Now(file.readall(), stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        content, state = tree.read(path)
     except NotAFileError as error:
         raise ApplyError(f"{shown(path)} is no longer a regular file: move it away; nothing was restored") from error
+    return content, stat.S_IMODE(state.st_mode)
 
 
 def _is(now: _Now | None, state: FileState | None) -> bool:
     if now is None or state is None:
         return now is None and state is None
-    return (sha256(now.content).hexdigest(), now.mode) == (state.sha256, state.mode)
+    content, mode = now
+    return (sha256(content).hexdigest(), mode) == (state.sha256, state.mode)

@@ -217,14 +217,12 @@ class Transaction:
     def _look_as_planned(self, write: Write) -> os.stat_result:
         """Return the state of the file that the write is about. Raises ChangedUnderUsError where it is another now."""
         try:
-            with self._staging.tree.open_file(write.path) as file:
-                now = os.fstat(file.fileno())
-                looks_same = (stat.S_IMODE(now.st_mode), now.st_size) == (write.old_mode, len(write.old or b""))
-                if looks_same and file.readall() == write.old:
-                    return now
+            content, now = self._staging.tree.read(write.path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
             raise changed_under_us(write.path) from error
-        raise changed_under_us(write.path)
+        if (content, stat.S_IMODE(now.st_mode)) != (write.old, write.old_mode):
+            raise changed_under_us(write.path)
+        return now
 
     def _keep_in_snapshot(self) -> None:
         earlier = first_states(self._layers)

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from code_commit.changes import OriginalFile
-from code_commit.files import Tree, enter_folder, open_regular
+from code_commit.files import Tree, enter_folder
 from code_commit.project import Project
 from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.terminal import shown
@@ -124,9 +124,8 @@ class _Checks:
         if status.st_dev != self._device:
             raise _Refusal("other-file-system", "is mounted from elsewhere: choose another path")
         _check_spelling(folder, name, status)
-        with open_regular(name, folder=folder) as file:
-            now = os.fstat(file.fileno())
-            return OriginalFile(file.readall(), stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
+        content, now = tree.read(path)
+        return OriginalFile(content, stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
 
 
 def _refused_folder(parent: int, name: str, path: str) -> _Refusal:
