@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, Reasons, quoted
 
 SHORTEST_FENCE = "^^^"
-_THINKING = re.compile(r"\s*+<think>")
-_AFTER_THINKING = re.compile(r"</think>[ \t]*+\r?\n?")
+_THINKING = re.compile(r"\s*+<think>.*?</think>[ \t]*+\r?\n?", re.DOTALL)
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)+")
 
@@ -52,7 +51,7 @@ class _Findings:
 
     def add(self, change: FileChange) -> None:
         known = self.changes.setdefault(change.path, change)
-        if known is not change and _meaning(known) != _meaning(change):
+        if known != change:
             message = f"the file comes twice, first in line {known.line}: write each file once, whole"
             self.reject(change.line, "duplicate-path", message, change.path)
 
@@ -63,7 +62,8 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
     Raises RejectedResponseError with the first fifty reasons; what follows them is not read, its fences are counted.
     """
     found = _Findings(text)
-    position, blocks = _after_thinking(text), 0
+    thinking = _THINKING.match(text)
+    position, blocks = thinking.end() if thinking else 0, 0
     if text.startswith("\ufeff", position):
         position += 1
     while position < len(text) and not found.reasons.more:
@@ -103,14 +103,6 @@ def _render_change(change: FileChange) -> str:
     longest = max(map(len, re.findall(r"^\^{3,}", change.content, re.MULTILINE)), default=2)
     fence = "^" * (longest + 1)
     return f"{fence}{change.path}\n{change.content}{fence}end\n"
-
-
-def _after_thinking(text: str) -> int:
-    """Return where the response itself begins."""
-    thinking = _THINKING.match(text)
-    end = text.find("</think>", thinking.end()) if thinking else -1
-    after = _AFTER_THINKING.match(text, end) if end >= 0 else None
-    return after.end() if after else 0
 
 
 def _read_block(found: _Findings, opening: int) -> int:
@@ -213,7 +205,3 @@ def _reject_files_that_are_folders(found: _Findings) -> None:
             found.reject(change.line, "file-and-folder", message, path)
         else:
             file = path
-
-
-def _meaning(change: FileChange) -> str | None:
-    return change.content if isinstance(change, FileReplacement) else None
