@@ -149,27 +149,13 @@ def write_all(file: int, content: bytes) -> None:
     """Write every byte: `os.write` may write fewer without an error, at a size limit for example."""
     rest = memoryview(content)
     while rest:
-        written = os.write(file, rest[:CHUNK])
-        if written == 0:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        rest = rest[written:]
-
-
-def write_new_file(folder: int, name: str, content: bytes, *, sync: bool) -> None:
-    """Make a file that is not there yet, mode 0600, and sync it if asked to."""
-    file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
-    try:
-        write_all(file, content)
-        if sync:
-            os.fsync(file)
-    finally:
-        os.close(file)
+        rest = rest[os.write(file, rest[:CHUNK]) :]
 
 
 class NewFiles:
     """New files that are made durable: a few of them one by one, from eight on by a sync of the whole file system."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int = 1) -> None:
         self._sync_all = _find_file_system_sync() if count >= _MANY_FILES else None
         self._to_sync: dict[int, int] = {}
         """By each file system the first file on it, open: the failures since it was opened are reported to it."""

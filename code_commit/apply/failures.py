@@ -27,6 +27,9 @@ _ADVICE = {
 class ChangedUnderUsError(ApplyError):
     """A file is not as the verification pass saw it; nothing was changed."""
 
+    def __init__(self, path: str, how: str = "changed on disk while the changes were being applied: run again") -> None:
+        super().__init__(f"{shown(path)} {how}; every file is as it was before")
+
 
 class ChangedSinceError(ApplyError):
     """Files changed since the run that is to be undone wrote them; nothing was restored. `paths` names them all."""
@@ -49,19 +52,6 @@ class EditedSinceError(ApplyError):
             f"an interrupted apply cannot be repaired, because of an edit since: {names}; move it away and run "
             "code-commit again, which puts the old files back, or delete agent-config/.txn to keep all as it is now"
         )
-
-
-def changed_under_us(path: str) -> ChangedUnderUsError:
-    return ChangedUnderUsError(
-        f"{shown(path)} changed on disk while the changes were being applied; every file is as it was: run again"
-    )
-
-
-def apply_failure(error: Exception, path: str) -> ApplyError:
-    """Return the error to raise where `error` stopped a transaction that has put everything back."""
-    return ApplyError(
-        f"{shown(path)} could not be written: {reason(error)}; every file is as it was before, run again then"
-    )
 
 
 def reason(error: BaseException) -> str:

@@ -12,10 +12,10 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from code_commit.files import FOLDER, Tree, open_regular, sync_folder, write_new_file
+from code_commit.files import FOLDER, NewFiles, Tree, open_regular, sync_folder
 from code_commit.project import Project
 
 FORMAT = 1
@@ -83,11 +83,7 @@ class Journal:
 
 def encode(journal: Journal) -> bytes:
     """Return the journal as JSON."""
-    return json.dumps({"format": FORMAT, "body": journal}, default=_fields).encode("ascii") + b"\n"
-
-
-def _fields(value: Journal | FileStep | FileState | FolderStep) -> Mapping[str, Any]:
-    return {name: getattr(value, name) for name in value.__slots__}
+    return json.dumps({"format": FORMAT, "body": asdict(journal)}).encode("ascii") + b"\n"
 
 
 def decode(content: bytes) -> Journal:
@@ -132,8 +128,6 @@ class Staging:
                 os.mkdir(TRANSACTION_FOLDER, 0o700, dir_fd=self._config)
             self.folder = os.open(TRANSACTION_FOLDER, FOLDER, dir_fd=self._config)
         except OSError:
-            with suppress(OSError):
-                os.rmdir(TRANSACTION_FOLDER, dir_fd=self._config)
             os.close(self._config)
             raise
         self.tree = Tree(project.root)
@@ -155,13 +149,13 @@ class Staging:
     def open_beside(self, areas: Sequence[str]) -> None:
         """Make the folders beside the targets; noted before in `settled.json`, so that none is ever forgotten."""
         sync_folder(self._config)
-        write_new_file(self.folder, f"{SETTLED}.new", encode(Journal(areas=tuple(areas))), sync=True)
+        NewFiles().write(self.folder, f"{SETTLED}.new", encode(Journal(areas=tuple(areas))))
         self._publish(SETTLED)
         self.areas = areas
         for area in areas:
             parent, name = self._beside.parent(area)
             os.mkdir(name, 0o700, dir_fd=parent)
-            write_new_file(self._beside.folder(area), ".gitignore", b"*\n", sync=False)
+            NewFiles().write(self._beside.folder(area), ".gitignore", b"*\n")
 
     def sync(self) -> None:
         """Make the names of the staging folders durable, and the names in those beside their targets."""

@@ -90,9 +90,7 @@ def _is_missing(tree: Tree, path: str, gone: Collection[str]) -> bool:
     if found is None or path in gone:
         return True
     if not stat.S_ISDIR(found.st_mode):
-        raise ChangedUnderUsError(
-            f"{shown(path)} is no longer a folder, or is a link: make it a folder; every file is as it was before"
-        )
+        raise ChangedUnderUsError(path, "is no longer a folder, or is a link: make it a folder")
     return False
 
 

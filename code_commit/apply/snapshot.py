@@ -16,7 +16,7 @@ from pathlib import Path
 
 from code_commit.apply.journal import DamagedJournalError, FileState, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
-from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_new_file
+from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
@@ -120,7 +120,7 @@ def remove_originals(snapshot: Path, names: Iterable[str]) -> None:
 def write_layer(snapshot: Path, number: int, content: bytes) -> None:
     """Write the journal of a run's transaction, durably."""
     with _opened(snapshot) as folder:
-        write_new_file(folder, layer_name(number), content, sync=True)
+        NewFiles().write(folder, layer_name(number), content)
         sync_folder(folder)
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from code_commit.apply.failures import apply_failure, changed_under_us, reason
+from code_commit.apply.failures import ChangedUnderUsError, reason
 from code_commit.apply.journal import (
     BESIDE_FOLDER,
     JOURNAL,
@@ -105,7 +105,8 @@ def carry_out(
                     at = transaction.at
             return
     except (OSError, UnicodeError) as error:
-        raise apply_failure(error, at) from error
+        message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before, run again then"
+        raise ApplyError(message) from error
 
 
 class Transaction:
@@ -195,7 +196,7 @@ class Transaction:
         """
         if write.old is None:
             if self._staging.tree.look(write.path) is not None:
-                raise changed_under_us(write.path)
+                raise ChangedUnderUsError(write.path)
             return None
         was = self._look_as_planned(write)
         copies, copy = self._staging.area(area), old_name(position)
@@ -203,7 +204,7 @@ class Transaction:
         try:
             os.link(name, copy, src_dir_fd=folder, dst_dir_fd=copies, follow_symlinks=False)
         except FileNotFoundError as error:
-            raise changed_under_us(write.path) from error
+            raise ChangedUnderUsError(write.path) from error
         except OSError as error:
             if error.errno not in NO_HARD_LINKS:
                 raise
@@ -211,7 +212,7 @@ class Transaction:
             return was
         now = os.stat(copy, dir_fd=copies, follow_symlinks=False)
         if _identity(now)[:-1] != _identity(was)[:-1]:  # a new link alone changes st_ctime
-            raise changed_under_us(write.path)
+            raise ChangedUnderUsError(write.path)
         return now
 
     def _look_as_planned(self, write: Write) -> os.stat_result:
@@ -219,9 +220,9 @@ class Transaction:
         try:
             content, now = self._staging.tree.read(write.path)
         except (FileNotFoundError, NotADirectoryError, NotAFileError) as error:
-            raise changed_under_us(write.path) from error
+            raise ChangedUnderUsError(write.path) from error
         if (content, stat.S_IMODE(now.st_mode)) != (write.old, write.old_mode):
-            raise changed_under_us(write.path)
+            raise ChangedUnderUsError(write.path)
         return now
 
     def _keep_in_snapshot(self) -> None:
@@ -250,7 +251,7 @@ class Transaction:
                 make_folder(tree, folder)
             except FileExistsError as error:
                 if folder.path not in self._removed:
-                    raise changed_under_us(folder.path) from error
+                    raise ChangedUnderUsError(folder.path) from error
                 set_folder_mode(tree, folder)
         for position, write in enumerate(self._plan.writes):
             if write.new is not None:
@@ -280,7 +281,7 @@ class Transaction:
         if now is None and kept is None:
             return
         if now is None or kept is None:
-            raise changed_under_us(write.path)
+            raise ChangedUnderUsError(write.path)
         if _identity(now) != _identity(kept):
             self._look_as_planned(write)
 
