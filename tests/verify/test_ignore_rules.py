@@ -262,6 +262,21 @@ def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp
     assert counts == [1, 1], calls.read_text()
 
 
+def test_the_index_is_read_again_when_it_has_changed(project_folder):
+    (project_folder / "ok.txt").write_text("ok\n")
+    project = find_project(project_folder)
+    before = project.index()
+    assert project.index() is before
+    git(project_folder, "add", "ok.txt")
+    assert "ok.txt" in project.index().files
+    git(project_folder, "update-index", "--skip-worktree", "ok.txt")
+    assert project.index().hidden == {"ok.txt"}
+    git(project_folder, "update-index", "--no-skip-worktree", "--assume-unchanged", "ok.txt")
+    assert project.index().hidden == {"ok.txt"}
+    git(project_folder, "update-index", "--force-remove", "ok.txt")
+    assert "ok.txt" not in project.index().files
+
+
 def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeypatch, tmp_path):
     git(tmp_path, "init", "-q", "elsewhere")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere/.git"))
