@@ -70,12 +70,15 @@ class Findings:
     def problems(self) -> list[str]:
         return [check.problem for check in self.checks if check.problem is not None]
 
+    def refuse(self, name: str, problem: str) -> None:
+        self.checks.append(Check(name, problem))
+
     def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
         """Ask one question and write its answer down; None where it raised NotSetUpError."""
         try:
             answer = question()
         except NotSetUpError as error:
-            self.checks.append(Check(name, str(error)))
+            self.refuse(name, str(error))
             return None
         self.checks.append(Check(name, None, note(answer)))
         return answer
@@ -102,7 +105,8 @@ def inspect_project(
     if settings and choice:
         key = findings.ask("key", lambda: require_key(choice.provider, keys, environment), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
-        _check_replay(findings, choice, project)
+        if choice.provider == "replay" and not (project.root / choice.name).is_dir():
+            findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
         if not settings.model:
             findings.warnings.append(f"no model named: {choice}, the first that has a key")
     if settings:
@@ -217,11 +221,6 @@ def _source(key: ApiKey | None) -> str:
     return key.source if key else "none needed"
 
 
-def _check_replay(findings: Findings, choice: ModelChoice, project: Project) -> None:
-    if choice.provider == "replay" and not (project.root / choice.name).is_dir():
-        findings.checks.append(Check("replay", f"there is no folder {shown(choice.name)} with recorded responses"))
-
-
 def _choose_sandbox(findings: Findings, settings: Settings, project: Project) -> Sandbox | None:
     chosen = findings.ask(
         "sandbox", lambda: choose_sandbox(settings.sandbox, project, settings), lambda found: found[1] or ""
@@ -234,9 +233,7 @@ def _choose_sandbox(findings: Findings, settings: Settings, project: Project) ->
 def _check_clean(findings: Findings, settings: Settings, project: Project) -> None:
     doubt = _doubt_clean(project)
     if doubt and settings.require_clean:
-        findings.checks.append(
-            Check("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
-        )
+        findings.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
     elif doubt:
         findings.warnings.append(doubt)
 
