@@ -29,19 +29,9 @@ _SHORTEST_PIECE = 8
 
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
 _LONGEST_ESCAPE = len("&#x0073;")
-_READINGS = (
-    re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|([\"/]|\\(?!u00)))"),
-    re.compile(rb"%([2-7][0-9a-fA-F])"),
-    re.compile(rb"&(?:#[xX]0{0,2}([2-7][0-9a-fA-F])|([a-z]{2,4}|#[0-9]{2,4}));"),
-)
-"""What JSON, a URL and XML write for a character: its hexadecimal number, or something that `_NAMES` has."""
-
-_NAMES = {
-    **dict(zip((b"amp", b"lt", b"gt", b"quot", b"apos"), (b"&", b"<", b">", b'"', b"'"), strict=True)),
-    **{bytes([code]): bytes([code]) for code in b'"/\\'},
-    **{number % code: bytes([code]) for code in range(0x21, 0x7F) for number in (b"#%d", b"#0%d")},
-}
-_HALF_ESCAPED = re.compile(rb"(?:\\(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?|&[#0-9a-zA-Z]{0,6})\Z")
+_XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
+_HALF_ESCAPED = re.compile(rb"(?:\\{1,2}(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?|&[#0-9a-zA-Z]{0,6})?\Z")
+"""Nothing, or what may become an escaped character, at the end of the data."""
 
 _DOTS = rb"(?:\*{3,200}|\.{3,200}|x{4,200}|\xe2\x80\xa6)"
 _HALF_DOTS = rb"(?:\*{1,200}|\.{1,200}|x{1,200}|\xe2(?:\x80\xa6?)?)"
@@ -72,15 +62,7 @@ class Redactor:
 
     def redact_json(self, value: Any) -> bytes:
         """Return dataclasses and JSON-like data as a JSON document with every key censored, in names of members too."""
-        document = _json_document(value)
-        return _json_document(self._redact_strings(json.loads(document))) if self.spans(document) else document
-
-    def _redact_strings(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.redact_text(value)
-        if isinstance(value, dict):
-            return {self.redact_text(name): self._redact_strings(member) for name, member in value.items()}
-        return [self._redact_strings(member) for member in value] if isinstance(value, list) else value
+        return self.redact(_json_document(value))
 
     def reveals_key(self, text: str) -> bool:
         """Tell whether a key stands in the text, in any form."""
@@ -168,11 +150,13 @@ class _Secret:
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._mask = b"*" * (len(key) - 2) + key[-2:]
+        self._mask = b"*" * (len(key) - 2) + re.sub(rb'["\\]', b"*", key[-2:])  # JSON stays JSON around it
         digits = key.hex().encode()
         self._encoded = list(dict.fromkeys([digits, digits.upper(), *_base64_forms(key)]))
         self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
         self._escaped_runs = list(dict.fromkeys(b"".join(escape % code for code in self._run) for escape in _ESCAPES))
+        self._spellings = [re.compile(_spelling(code)) for code in key]
+        self._spelled = re.compile(b"(?=(" + b"".join(map(_spelling, key)) + b"))")  # they may overlap
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
 
     @property
@@ -185,11 +169,8 @@ class _Secret:
         """Yield each place where the key stands in the data."""
         for form in self._encoded:
             yield from self._literal_spans(data, form)
-        if self._run in data:
-            yield from self._literal_spans(data, self._key)
-            yield from self._escaped_spans(data, self._run)
-        for needle in self._escaped_runs:
-            yield from self._escaped_spans(data, needle)
+        for needle in (self._run, *self._escaped_runs):
+            yield from self._spelled_spans(data, needle)
         for end in self._end.finditer(data):
             if match := self._quotation.search(data, max(0, end.end() - _LONGEST_QUOTATION), end.end()):
                 yield (*match.span(), self._mask)
@@ -200,18 +181,15 @@ class _Secret:
             yield place, place + len(form), self._mask
             place = data.find(form, place + 1)
 
-    def _escaped_spans(self, data: bytes, needle: bytes) -> Iterator[Span]:
-        """Yield where the key stands with any of its characters escaped but those of its longest run.
+    def _spelled_spans(self, data: bytes, needle: bytes) -> Iterator[Span]:
+        """Yield where the key stands as it is, or with any of its characters escaped but those of its longest run.
 
         The letters and digits of this run are the needle: tools escape all letters and digits or none.
         """
         place = data.find(needle)
         while place >= 0:
-            start = max(0, place - self._longest)
-            for reading in _READINGS:
-                plain, places = _unescaped(data[start : place + 2 * self._longest], reading)
-                for first, last, mask in self._literal_spans(plain, self._key):
-                    yield start + places[first], start + places[last], mask
+            for match in self._spelled.finditer(data, max(0, place - self._longest), place + 2 * self._longest):
+                yield (*match.span(1), self._mask)
             place = data.find(needle, place + self._longest)
 
     @cached_property
@@ -247,14 +225,23 @@ class _Secret:
         tail = data[start:]
         if not tail:
             return start
-        places = [_beginning_of(form, tail) for form in (self._key, *self._encoded)]
-        half = _HALF_ESCAPED.search(tail)
-        for reading in _READINGS:
-            plain, origins = _unescaped(tail[: half.start()] if half else tail, reading)
-            places.append(origins[_beginning_of(self._key, plain)])
+        places = [_beginning_of(form, tail) for form in self._encoded]
+        firsts = (*self._spellings[0].finditer(tail), *_HALF_ESCAPED.finditer(tail))
+        places += [first.start() for first in firsts if self._is_begun(tail, first.start())]
         if quoted := self._half_quotation.search(tail):
             places.append(quoted.start())
         return start + min(places)
+
+    def _is_begun(self, data: bytes, place: int) -> bool:
+        """Tell whether all that stands from here on is the beginning of the key, however it is spelled."""
+        for spelling in self._spellings:
+            if _HALF_ESCAPED.match(data, place):
+                return True
+            match = spelling.match(data, place)
+            if match is None:
+                return False
+            place = match.end()
+        return False
 
     def without_pieces(self, text: str) -> str:
         """Return the text with the key's end at its beginning, and the key's beginning at its end, censored."""
@@ -286,15 +273,14 @@ def _base64_forms(key: bytes) -> Iterator[bytes]:
         yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
 
 
-def _unescaped(data: bytes, reading: re.Pattern[bytes]) -> tuple[bytes, Sequence[int]]:
-    """Return the data with escaped characters as themselves, and where each character, and the end, is in the data."""
-    plain, places, position = bytearray(), list[int](), 0
-    for match in reading.finditer(data):
-        character = bytes.fromhex(match[1].decode()) if match[1] else _NAMES.get(match[2], match[2][:1])
-        plain += data[position : match.start()] + character
-        places += range(position, match.start() + 1)
-        position = match.end()
-    return bytes(plain + data[position:]), [*places, *range(position, len(data) + 1)]
+def _spelling(code: int) -> bytes:
+    """Return a pattern for a character as it is, and as JSON (once more in a JSON text), a URL and XML escape it."""
+    plain = bytes([code])
+    forms = [rb"\\{1,2}u00(?i:%02x)" % code, rb"%%(?i:%02x)" % code]
+    forms += [rb"&#0?%d;" % code, rb"&#[xX]0{0,2}(?i:%x);" % code]
+    forms += [b"&" + _XML_NAMES[plain] + b";"] if plain in _XML_NAMES else []
+    forms += [rb"\\" + re.escape(plain)] if plain in b'"\\/' else []
+    return b"(?:" + b"|".join([*forms, re.escape(plain)]) + b")"
 
 
 def _json_document(value: Any) -> bytes:
