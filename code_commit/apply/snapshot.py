@@ -128,11 +128,9 @@ def remove_layer(path: Path) -> None:
     """Remove the layer of a transaction that did not come to pass, durably, if it is there."""
     if LAYER_NAME.fullmatch(path.name) is None:
         raise DamagedJournalError("it names something else as its file in the snapshot")
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):
         path.unlink()
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    _sync(path.parent)
+        _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

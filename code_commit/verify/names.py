@@ -37,7 +37,6 @@ _IGNORABLE = (
 
 _EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 
-_DROPPED = f"[{_IGNORABLE}]"
 _INVISIBLE = f"[{_IGNORABLE}\u2800\ufdd0-\ufdef\ufffe\uffff]"
 _EMOJI_JOINT = f"(?<=[{_EMOJI}])\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
@@ -105,18 +104,14 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
 
 
 def _string_fault(path: str) -> Fault | None:
-    fault = next(((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path)), None)
-    if fault is None and not path.isascii():
-        return _unicode_fault(path)
-    if fault is None and not path.isprintable():
-        return "unclear-path", "holds control characters: use printable ones"
-    return fault
+    for rule, pattern, message in _FAULTS:
+        if re.search(pattern, path):
+            return rule, message
+    return None if path.isascii() and path.isprintable() else _character_fault(path)
 
 
-def _unicode_fault(path: str) -> Fault | None:
-    rest = re.sub(_EMOJI_JOINT, "", path)
-    invisible = re.search(_INVISIBLE, rest)
-    odd = invisible[0] if invisible else next(filter(_is_invisible, rest), None)
+def _character_fault(path: str) -> Fault | None:
+    odd = next(filter(_is_invisible, re.sub(_EMOJI_JOINT, "", path)), None)
     if odd is not None:
         return "unclear-path", f"holds the character U+{ord(odd):04X}, which nobody sees: leave it out"
     if any(unicodedata.normalize("NFKC", part).endswith((".", " ")) for part in path.split("/")):
@@ -127,7 +122,9 @@ def _unicode_fault(path: str) -> Fault | None:
 
 
 def _is_invisible(character: str) -> bool:
-    return character != " " and unicodedata.category(character) in _INVISIBLE_CATEGORIES
+    if unicodedata.category(character) in _INVISIBLE_CATEGORIES:
+        return character != " "
+    return re.match(_INVISIBLE, character) is not None
 
 
 def _length_fault(path: str, limits: Limits) -> Fault | None:
@@ -150,7 +147,7 @@ def fold(name: str) -> str:
     """
     if name.isascii():
         return name.lower().rstrip(" .")
-    visible = re.sub(_DROPPED, "", unicodedata.normalize("NFKC", name))
+    visible = re.sub(f"[{_IGNORABLE}]", "", unicodedata.normalize("NFKC", name))
     folded = visible.upper().casefold().replace("i\u0307", "i")
     return unicodedata.normalize("NFKC", folded).rstrip(" .")
 

@@ -96,15 +96,21 @@ class _Checks:
         return folder
 
     def _check_folder(self, parent: int, folder: int, name: str, path: str) -> None:
-        status = os.fstat(folder)
-        if (status.st_dev, status.st_ino) in self._protected:
-            raise _Refusal("protected", f"{shown(path)} is a protected folder by another name: put the file elsewhere")
-        if status.st_dev != self._device:
-            raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose a path outside of it")
+        self._check_entry(parent, name, path, os.fstat(folder))
         if _inode(folder, ".git") or all(_inode(folder, mark) for mark in _REPOSITORY_MARKS.values()):
             message = f"{shown(path)} is another git repository: choose a path outside of it"
             raise _Refusal("other-repository", message)
-        _check_spelling(parent, name, status)
+
+    def _check_entry(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
+        """Check what holds for a folder of a path as for its target."""
+        if (status.st_dev, status.st_ino) in self._protected:
+            raise _Refusal("protected", f"{shown(path)} is protected, by another name: choose another path")
+        if status.st_dev != self._device:
+            raise _Refusal("other-file-system", f"{shown(path)} is mounted from elsewhere: choose another path")
+        spelling = other_spelling(folder, name, status)
+        if spelling is not None:
+            message = f"{shown(path)} is there under the spelling {shown(spelling)}: write it like that"
+            raise _Refusal("same-file", message)
 
     def read_target(self, tree: Tree, path: str) -> OriginalFile | None:
         """Return what stands at the path, None for nothing. Raises _Refusal for what cannot be replaced."""
@@ -119,11 +125,7 @@ class _Checks:
             raise _Refusal("link", "is a symbolic link: name the file that it points to, if that is inside the project")
         if not stat.S_ISREG(status.st_mode):
             raise _Refusal("not-a-file", f"is {_kind(status)}, not a file: choose another path")
-        if (status.st_dev, status.st_ino) in self._protected:
-            raise _Refusal("protected", "is a protected file by another name: choose another path")
-        if status.st_dev != self._device:
-            raise _Refusal("other-file-system", "is mounted from elsewhere: choose another path")
-        _check_spelling(folder, name, status)
+        self._check_entry(folder, name, path, status)
         content, now = tree.read(path)
         return OriginalFile(content, stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
 
@@ -157,13 +159,6 @@ def _inode(folder: int | None, path: str | Path, *, follow_link: bool = False) -
     except OSError:
         return None
     return (status.st_dev, status.st_ino)
-
-
-def _check_spelling(folder: int, name: str, status: os.stat_result) -> None:
-    """Raise _Refusal where the folder spells the existing entry otherwise."""
-    spelling = other_spelling(folder, name, status)
-    if spelling is not None:
-        raise _Refusal("same-file", f"is there under the spelling {shown(spelling)}: write it like that")
 
 
 def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None:
