@@ -114,19 +114,10 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def is_folder(self, path: str) -> bool:
-        """Tell whether there is a folder at the path, and no link to one."""
-        found = self.look(path)
-        return found is not None and stat.S_ISDIR(found.st_mode)
-
-    def open_file(self, path: str) -> FileIO:
-        """Open the regular file at the path for reading. Raises OSError as `open_regular` and `folder` do."""
-        folder, name = self.parent(path)
-        return open_regular(name, folder=folder)
-
     def read(self, path: str) -> tuple[bytes, os.stat_result]:
-        """Return the regular file's content, and its state before it was read. Raises OSError as `open_file` does."""
-        with self.open_file(path) as file:
+        """Return a regular file's content, and its state just before. Raises OSError as `open_regular` and `folder`."""
+        folder, name = self.parent(path)
+        with open_regular(name, folder=folder) as file:
             state = os.fstat(file.fileno())
             return file.readall(), state
 

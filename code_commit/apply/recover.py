@@ -117,10 +117,9 @@ def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) 
 
 
 def _find(tree: Tree, step: FileStep, folders: Collection[str]) -> Literal["old", "new", "absent", "edited"]:
-    if tree.look(step.path) is None:
-        return "absent"
-    if step.path in folders and tree.is_folder(step.path):
-        return "absent"  # it takes a folder's place, or gives way to one
+    found = tree.look(step.path)
+    if found is None or (step.path in folders and stat.S_ISDIR(found.st_mode)):
+        return "absent"  # where it takes a folder's place, or gives way to one, it may be that folder
     try:
         content, now = tree.read(step.path)
     except NotAFileError:

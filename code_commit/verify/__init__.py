@@ -134,10 +134,9 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
     limits, guarded = read_limits(project.root), guarded_folders(project)
-    keys_around = redactor.reveals_key("\n".join(findings.open_paths))
     for change in findings.changes:
         fault = find_path_fault(change.path, limits)
-        if keys_around and redactor.reveals_key(change.path):
+        if redactor.reveals_key(change.path):
             fault = "holds-key", "the path holds an API key: choose another name"
         if fault:
             findings.close(change.path, *fault)
@@ -172,9 +171,8 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
     paths = findings.open_paths
     findings.ask("ignored", _IGNORED, lambda: find_ignored(paths, project, rules.ignore_files))
     findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
-    if rules.protect and paths:
-        message = "is protected by --protect: leave it as it is"
-        findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
+    message = "is protected by --protect: leave it as it is"
+    findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
     if rules.allow and paths:
         allowed = ", ".join(map(shown, rules.allow))
         message = f"only these may be changed: {allowed}; make the change there"
