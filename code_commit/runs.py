@@ -23,20 +23,28 @@ class UnreadableRun:
 
 
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
-    """Return the log folders of the runs whose names begin with `name`, oldest first.
+    """Return the log folders of all runs, oldest first, or that of the one run which `name` or its beginning names.
 
-    A second run within the same second has a number after the time. Raises NotSetUpError for a name that no run has.
+    A second run within the same second has a number after the time. Raises NotSetUpError for a name that no run has,
+    and for a beginning that several have.
     """
     matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
     ordered = sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))
     folders = [folder for _, folder in ordered if folder.name.startswith(name)]
-    if name and not folders:
+    if not name:
+        return folders
+    if not folders:
         raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
-    return folders
+    stem = name.removesuffix(LOG_FOLDER_SUFFIX)
+    exact = [folder for folder in folders if folder.name == stem + LOG_FOLDER_SUFFIX]
+    if not exact and len(folders) > 1:
+        names = ", ".join(folder.name.removesuffix(LOG_FOLDER_SUFFIX) for folder in folders[-3:])
+        raise NotSetUpError(f"{len(folders)} runs begin with {shown(name)}: name one of them, such as {names}")
+    return exact or folders
 
 
 def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
-    """Return the latest run whose name begins with `name`: its folder and its record. Raises NotSetUpError."""
+    """Return the run that `name` names, or the latest: its folder and its record. Raises NotSetUpError."""
     folders = find_run_folders(project, name)
     if not folders:
         raise NotSetUpError("there is no run yet")

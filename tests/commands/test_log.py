@@ -56,6 +56,18 @@ def test_no_run(project_folder: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
 
 
+def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(paid: Path):
+    stem = paid.name.removesuffix("-committing-code")
+    second = paid.with_name(f"{stem}-2-committing-code")
+    shutil.copytree(paid, second)
+    give(second, run=second.name)
+    for name, run in ((stem, paid.name), (paid.name, paid.name), (f"{stem}-2", second.name)):
+        assert f"run       {run}\n" in read_log(paid.parents[2], name).stdout
+    done = read_log(paid.parents[2], stem[:-1])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"code-commit: 2 runs begin with {stem[:-1]}: name one of them, such as {stem}, {stem}-2\n"
+
+
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
 def test_the_table_is_cut_at_the_terminals_width(columns, paid: Path):
