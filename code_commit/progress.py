@@ -36,6 +36,7 @@ class Progress:
         self.on_step: Callable[[RunRecord, Event], object] | None = None
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
+        self._warned = 0
 
     def __enter__(self) -> Self:
         if not self.quiet and is_live_terminal(self._stream):
@@ -58,7 +59,10 @@ class Progress:
             with suppress(OSError, ValueError):
                 phase = _PHASES.get(event, "").format(model=record.model)
                 self._region.begin_phase(_attempt_lead(record), self._clean(phase), is_build=event == "building")
-        for line in _step_lines(record, event, verbose=self.verbose):
+        new_warnings = record.warnings[self._warned :] if event == "warned" else []
+        self._warned = len(record.warnings)
+        lines = [*_step_lines(record, event, verbose=self.verbose), *(f"warning: {text}" for text in new_warnings)]
+        for line in lines:
             self.say(line)
         if self.on_step:
             self.on_step(record, event)
@@ -96,8 +100,6 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
-    if event == "warned":
-        return [f"warning: {record.warnings[-1]}"]
     if event == "finished":
         return _closing_lines(record)
     lines = _attempt_lines(record.model, record.attempts[-1], event, verbose=verbose)

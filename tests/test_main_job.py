@@ -218,6 +218,17 @@ def test_quiet_prints_nothing_but_errors(project_folder: Path, run_code_commit: 
     assert "no folder agent-config/gone" in done.stderr
 
 
+def test_every_warning_of_a_step_is_printed(project_folder: Path, run_code_commit: Run):
+    for name in ("test_a.py", "test_b.py"):
+        (project_folder / name).write_text("assert True\n" * 9)
+    answer = project_folder / "agent-config" / "answer.txt"
+    answer.write_text("^^^test_a.py\npass\n^^^end\n^^^test_b.py\npass\n^^^end\n")
+    done = run_code_commit(project_folder, "apply", str(answer))
+    for name in ("test_a.py", "test_b.py"):
+        assert f"warning: {name} shrinks to under half" in done.stderr
+        assert f"warning: {name} is a test and is changed" in done.stderr
+
+
 def test_names_with_orders_for_the_terminal_are_printed_escaped(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(
         project_folder, *recorded(project_folder, "^^^a\x1b]0;title\x07b\nx\n^^^end\n"), "--on-rejected", "stop"
