@@ -76,7 +76,6 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
                 break
             position = _read_block(found, opening)
             blocks += 1
-    _reject_files_that_are_folders(found)
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)
     elif not found.changes and not found.reasons.kept:
@@ -193,15 +192,3 @@ def _reject_indented_fences(found: _Findings, start: int, end: int) -> int:
         if found.reasons.more:
             return match.end()
     return end
-
-
-def _reject_files_that_are_folders(found: _Findings) -> None:
-    """Sorted by their folders, the files below a path come next after it."""
-    file = ""
-    for path in sorted(found.changes, key=lambda path: path.replace("/", "\0")):
-        if file and path.startswith(f"{file}/"):
-            change = found.changes[path]
-            message = f"{quoted(file)} (line {found.changes[file].line}) cannot be a file and a folder"
-            found.reject(change.line, "file-and-folder", message, path)
-        else:
-            file = path

@@ -80,8 +80,6 @@ REJECTED = {
     "path of slashes": ("^^^./\nx\n^^^end\n", ["empty-path"]),
     "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),
     "replaced and removed": ("^^^a\n^^^end\n^^^./a\n^^^delete\n", ["duplicate-path"]),
-    "file and folder": ("^^^a\n^^^end\n^^^a/b\n^^^end\n", ["file-and-folder"]),
-    "folder and file": ("^^^a/b/c\n^^^end\n^^^a.b\n^^^end\n^^^a\n^^^end\n", ["file-and-folder"]),
     "shorter end": ("^^^^a\nx\n^^^end\n", ["unclosed"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",

@@ -217,8 +217,8 @@ def find_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
             spelling, key = f"{spelling}/{part}", f"{key}/{fold(part)}"
             first, first_path = spellings.setdefault(key, (spelling, path))
             if spelling != first or key in files or (spelling == f"/{path}" and path != first_path):
-                message = f"is the same file as {quoted(first_path)}, or in the same folder, on some file systems"
-                yield path, f"{message}: choose one spelling"
+                message = f"is one file or folder with {quoted(first_path)}, or lies below it, on some file systems"
+                yield path, f"{message}: choose one spelling, or another name"
                 break
         else:
             files.add(key)
