@@ -79,9 +79,8 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)
     elif not found.changes and not found.reasons.kept:
-        found.reject(
-            0, "no-block", "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end"
-        )
+        message = "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end"
+        found.reject(0, "no-block", message)
     found.reasons.reject()
     return tuple(found.changes.values())
 

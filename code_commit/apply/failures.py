@@ -13,7 +13,6 @@ _ADVICE = {
     errno.EACCES: "permission denied: make the file and its folder writable for you",
     errno.EPERM: "not permitted: look for an immutable flag (`lsattr`) and at the owner of the file and its folder",
     errno.EROFS: "the file system is read-only: make it writable",
-    errno.EXDEV: "it is on another file system than its folder: no file can be moved in place there",
     errno.EIO: "input/output error: check the disk and the system log",
     errno.EBUSY: "it is in use as a mount point: unmount it",
     errno.ENOTDIR: "a folder of its path is something else: make it a folder",

@@ -12,14 +12,7 @@ Rules by name, each in the module that owns it:
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from code_commit.changes import (
-    FileChange,
-    FileReplacement,
-    OriginalFile,
-    Reasons,
-    VerifiedChange,
-    VerifiedChanges,
-)
+from code_commit.changes import FileChange, FileReplacement, OriginalFile, Reasons, VerifiedChange, VerifiedChanges
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor

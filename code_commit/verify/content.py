@@ -98,10 +98,7 @@ def _text_fault(content: str, redactor: Redactor) -> Fault | None:
     except UnicodeEncodeError as error:
         return "not-text", f"character {error.start} of the new content is half of a pair: send valid Unicode"
     if redactor.reveals_key(content):
-        return (
-            "holds-key",
-            "the new content holds an API key: read the key where it is needed, never write it into a file",
-        )
+        return "holds-key", "the new content holds an API key: read it where it is needed, write it into no file"
     return None
 
 
