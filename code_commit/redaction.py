@@ -284,15 +284,8 @@ def _spelling(code: int) -> bytes:
 
 
 def _json_document(value: Any) -> bytes:
-    """Return a JSON document that a person can read.
-
-    Python reads `NaN` and `1e999` in an API's reply, but JSON (RFC 8259) has no such numbers: they become texts.
-    """
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, default=_members)
-    except ValueError:
-        finite = json.loads(json.dumps(value, default=_members), parse_constant=str)
-        text = json.dumps(finite, ensure_ascii=False, indent=2)
+    """Return a JSON document that a person can read."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=_members)
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 

