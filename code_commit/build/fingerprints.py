@@ -181,15 +181,10 @@ class Saved:
     def take(self, path: Path) -> None:
         """Take a file or a folder away; a link, a FIFO or a device has no content and just goes. Raises OSError."""
         status = _status(path)
-        if status is None:
-            return
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        if status and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            shutil.move(path, self._place(path))
+        elif status:
             path.unlink()
-            return
-        if stat.S_ISDIR(status.st_mode):  # rename(2): a folder that gets another parent must be writable
-            with _opened(path) as folder:
-                os.fchmod(folder, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
-        shutil.move(path, self._place(path))
 
     def store(self) -> None:
         """Move what was taken to where the user is told; where that fails it stays in the root."""
@@ -197,15 +192,13 @@ class Saved:
             return
         with contextlib.suppress(OSError):
             self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            stamp = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime())
-            names = itertools.chain([stamp], (f"{stamp}-{number}" for number in itertools.count(2)))
-            place = next(self._parent / name for name in names if not os.path.lexists(self._parent / name))
-            self.folder = Path(shutil.move(self.folder, place))
+            self.folder = Path(shutil.move(self.folder, self._parent / self.folder.name.removeprefix(".")))
 
     def _place(self, path: Path) -> Path:
         """Return a free path for it, with its parent made."""
         if self.folder is None:
-            self.folder = Path(tempfile.mkdtemp(prefix=f".{FOLDER_NAME}-", dir=self._root))
+            prefix = time.strftime(".%Y-%m-%d-%H-%M-%S-", time.gmtime())
+            self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self._root))
         relative = path.relative_to(self._root if path.is_relative_to(self._root) else path.anchor)
         for number in itertools.count():
             place = (self.folder / f"again-{number}" if number else self.folder) / relative
@@ -240,8 +233,7 @@ def _restore_folder(path: Path, entry: Entry, saved: Saved, *, is_shell: bool) -
     """Put a folder back: the same one where it was only renamed, else, unless it is a shell, an empty one."""
     if not entry.is_this_folder(path):
         neighbours = (path.parent / name for name in _names(path.parent))
-        places = itertools.chain([Path(os.path.realpath(path))], neighbours)
-        moved = next((place for place in places if entry.is_this_folder(place)), None)
+        moved = next((place for place in neighbours if entry.is_this_folder(place)), None)
         if moved or not _is_folder(path):
             saved.take(path)
         if moved:
