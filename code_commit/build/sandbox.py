@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
@@ -240,12 +239,15 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
     """
     if mode == "off":
         return None, None
-    problem = "bubblewrap needs Linux" if sys.platform != "linux" else None
-    program = None if problem else shutil.which("bwrap")
-    if program is None:
-        problem = problem or "bubblewrap (bwrap) is not installed"
-    else:
-        sandbox = _plan("strict" if mode == "strict" else "guard", program, settings)
+    problem: str | None = "bubblewrap (bwrap, Linux only) is not installed"
+    if program := shutil.which("bwrap"):
+        sandbox = Sandbox(
+            mode="strict" if mode == "strict" else "guard",
+            program=program,
+            network=settings.sandbox_network,
+            caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
+            disables_namespaces=mode == "strict" and os.geteuid() != 0,
+        )
         problem = _try_out(sandbox, project)
         if problem and sandbox.disables_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8
             sandbox = dataclasses.replace(sandbox, disables_namespaces=False)
@@ -255,16 +257,6 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
     if mode == "auto":
         return None, f"no sandbox: {problem}; build.sh can read {AGENT_CONFIG} and write the protected files"
     raise NotSetUpError(f"--sandbox {mode} cannot be set up: {problem}. {_REMEDY}")
-
-
-def _plan(mode: Literal["guard", "strict"], program: str, settings: Settings) -> Sandbox:
-    return Sandbox(
-        mode=mode,
-        program=program,
-        network=settings.sandbox_network,
-        caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
-        disables_namespaces=mode == "strict" and os.geteuid() != 0,
-    )
 
 
 _REMEDY = (

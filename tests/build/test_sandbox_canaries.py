@@ -124,7 +124,7 @@ def project_with_path(project_folder, tmp_path, monkeypatch, programs):
 
 
 BROKEN = {
-    "not installed": ({}, "bubblewrap (bwrap) is not installed"),
+    "not installed": ({}, "bubblewrap (bwrap, Linux only) is not installed"),
     "forbidden": (
         {"bwrap": "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2; exit 1\n"},
         "setting up uid map: Permission denied",
