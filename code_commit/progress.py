@@ -59,9 +59,11 @@ class Progress:
             with suppress(OSError, ValueError):
                 phase = _PHASES.get(event, "").format(model=record.model)
                 self._region.begin_phase(_attempt_lead(record), self._clean(phase), is_build=event == "building")
-        new_warnings = record.warnings[self._warned :] if event == "warned" else []
+        if event == "warned":
+            lines: Sequence[str] = [f"warning: {warning}" for warning in record.warnings[self._warned :]]
+        else:
+            lines = _step_lines(record, event, verbose=self.verbose)
         self._warned = len(record.warnings)
-        lines = [*_step_lines(record, event, verbose=self.verbose), *(f"warning: {text}" for text in new_warnings)]
         for line in lines:
             self.say(line)
         if self.on_step:

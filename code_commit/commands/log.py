@@ -31,7 +31,9 @@ _EXPORTS = {"json", "markdown", "html", "open"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="show this run; as much of its name as no other run has")
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="show this run; a beginning that no other run has will do"
+    )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")

@@ -39,7 +39,7 @@ code-commit resume 2026-11-21-19-51 --max-cost 5"""
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="resume this run; as much of its name as no other run has"
+        "run", nargs="?", metavar="RUN", help="resume this run; a beginning that no other run has will do"
     )
     names = ["max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox", "json", "quiet", "verbose"]
     add_settings(parser, names)

@@ -26,7 +26,9 @@ code-commit undo --force"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="undo this run; as much of its name as no other run has")
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="undo this run; a beginning that no other run has will do"
+    )
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
     add_settings(parser, ["json", "quiet", "verbose"])
 
