@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -155,8 +155,6 @@ class _Secret:
         self._encoded = list(dict.fromkeys([digits, digits.upper(), *_base64_forms(key)]))
         self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
         self._escaped_runs = list(dict.fromkeys(b"".join(escape % code for code in self._run) for escape in _ESCAPES))
-        self._spellings = [re.compile(_spelling(code)) for code in key]
-        self._spelled = re.compile(b"(?=(" + b"".join(map(_spelling, key)) + b"))")  # they may overlap
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
 
     @property
@@ -193,6 +191,11 @@ class _Secret:
             place = data.find(needle, place + self._longest)
 
     @cached_property
+    def _spelled(self) -> re.Pattern[bytes]:
+        """Matches nothing, where the key stands in any spelling, and has it as its group: keys may overlap."""
+        return re.compile(b"(?=(" + b"".join(_spelling(code).pattern for code in self._key) + b"))")
+
+    @cached_property
     def _end(self) -> re.Pattern[bytes]:
         """Finds the key's last three characters: by the last one, which is faster than `find` for so few."""
         return re.compile(re.escape(self._key[-1:]) + b"(?<=" + re.escape(self._key[-3:]) + b")")
@@ -226,7 +229,7 @@ class _Secret:
         if not tail:
             return start
         places = [_beginning_of(form, tail) for form in self._encoded]
-        firsts = (*self._spellings[0].finditer(tail), *_HALF_ESCAPED.finditer(tail))
+        firsts = (*_spelling(self._key[0]).finditer(tail), *_HALF_ESCAPED.finditer(tail))
         places += [first.start() for first in firsts if self._is_begun(tail, first.start())]
         if quoted := self._half_quotation.search(tail):
             places.append(quoted.start())
@@ -234,10 +237,10 @@ class _Secret:
 
     def _is_begun(self, data: bytes, place: int) -> bool:
         """Tell whether all that stands from here on is the beginning of the key, however it is spelled."""
-        for spelling in self._spellings:
+        for code in self._key:
             if _HALF_ESCAPED.match(data, place):
                 return True
-            match = spelling.match(data, place)
+            match = _spelling(code).match(data, place)
             if match is None:
                 return False
             place = match.end()
@@ -273,14 +276,15 @@ def _base64_forms(key: bytes) -> Iterator[bytes]:
         yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
 
 
-def _spelling(code: int) -> bytes:
+@cache
+def _spelling(code: int) -> re.Pattern[bytes]:
     """Return a pattern for a character as it is, and as JSON (once more in a JSON text), a URL and XML escape it."""
     plain = bytes([code])
     forms = [rb"\\{1,2}u00(?i:%02x)" % code, rb"%%(?i:%02x)" % code]
     forms += [rb"&#0?%d;" % code, rb"&#[xX]0{0,2}(?i:%x);" % code]
     forms += [b"&" + _XML_NAMES[plain] + b";"] if plain in _XML_NAMES else []
     forms += [rb"\\" + re.escape(plain)] if plain in b'"\\/' else []
-    return b"(?:" + b"|".join([*forms, re.escape(plain)]) + b")"
+    return re.compile(b"(?:" + b"|".join([*forms, re.escape(plain)]) + b")")
 
 
 def _json_document(value: Any) -> bytes:
