@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,6 +85,8 @@ def wants_json(options: Mapping[str, Any]) -> bool:
         return bool(options["json"])
     with suppress(KeyError, ValueError):
         return bool(OPTIONS["json"].parse(os.environ[f"{ENVIRONMENT_PREFIX}JSON"]))
+    import tomllib  # a run that goes well does without
+
     with suppress(OSError, ValueError):
         return tomllib.loads(read_regular_file(current_folder().config_file).decode()).get("json") is True
     return False
