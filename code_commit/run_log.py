@@ -175,7 +175,7 @@ class AttemptLog:
 
     def __init__(self, log: RunLog, attempt: Attempt) -> None:
         self._log = log
-        self._attempt = attempt
+        self.record = attempt
         self._started = time.monotonic()
         self._responded = self._started
 
@@ -188,39 +188,39 @@ class AttemptLog:
         self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
 
     def job_created(self, job_id: str) -> None:
-        self._attempt.job_id = job_id
+        self.record.job_id = job_id
         self._log.save("asking")
 
     def progressed(self, state: str) -> None:
         self._log.listener.live(state)
 
     def retrying(self, reason: str, delay: float) -> None:
-        self._attempt.retries.append(f"{reason}; again in {delay:.1f} s")
+        self.record.retries.append(f"{reason}; again in {delay:.1f} s")
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        self._attempt.seconds = time.monotonic() - self._started
+        self.record.seconds = time.monotonic() - self._started
         reply = body if isinstance(body, dict) else {"status": status, "headers": dict(headers), "body": body}
-        milliseconds = round(self._attempt.seconds * 1000)
+        milliseconds = round(self.record.seconds * 1000)
         self._log.write_json(self._name("response.json"), {**reply, "totalResponseTime": milliseconds})
 
     def responded(self, response: Response) -> None:
         self._log.write_text(self._name("response.txt"), response.text)
-        self._attempt.seconds = time.monotonic() - self._started
-        self._attempt.request_id = response.request_id
-        self._attempt.finish_reason = response.finish_reason
-        self._attempt.incomplete = response.incomplete
-        self._attempt.usage = response.usage
-        self._attempt.cost_usd = response.cost_usd
+        self.record.seconds = time.monotonic() - self._started
+        self.record.request_id = response.request_id
+        self.record.finish_reason = response.finish_reason
+        self.record.incomplete = response.incomplete
+        self.record.usage = response.usage
+        self.record.cost_usd = response.cost_usd
         self._responded = time.monotonic()
         self._log.save("responded")
 
     def recorded_response(self) -> Response | None:
         """Return the response that this attempt had before its run was interrupted, None where it had none."""
-        if self._attempt.finish_reason is None:
+        if self.record.finish_reason is None:
             return None
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
-        return Response(text, self._attempt.finish_reason, self._attempt.incomplete)
+        return Response(text, self.record.finish_reason, self.record.incomplete)
 
     def given(self, response: Response) -> None:
         """Take a response that no LLM was asked for."""
@@ -234,8 +234,8 @@ class AttemptLog:
 
     def rejected(self, rejection: RejectedResponseError) -> None:
         self._give_verdict("rejected")
-        self._attempt.rejections = list(rejection.violations)
-        self._attempt.more_rejections = rejection.more
+        self.record.rejections = list(rejection.violations)
+        self.record.more_rejections = rejection.more
         self._log.save("rejected")
 
     def applying(self, changes: VerifiedChanges) -> None:
@@ -251,30 +251,26 @@ class AttemptLog:
 
     def not_applied(self) -> None:
         """Note that the tree is as it was."""
-        self._attempt.changes = []
+        self.record.changes = []
         self.diff_file.unlink(missing_ok=True)
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
-        self._attempt.changes, diff = diff_files(edits)
+        self.record.changes, diff = diff_files(edits)
         self._log.write_bytes(self._name("changes.diff"), diff)
 
     def build_log(self) -> "BuildLog":
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")
-        return BuildLog(self._log, self._attempt, self.build_file)
+        return BuildLog(self._log, self.record, self.build_file)
 
     def _give_verdict(self, verdict: Literal["applied", "rejected"]) -> None:
-        self._attempt.verdict = verdict
-        self._attempt.change_seconds = time.monotonic() - self._responded
-
-    @property
-    def record(self) -> Attempt:
-        return self._attempt
+        self.record.verdict = verdict
+        self.record.change_seconds = time.monotonic() - self._responded
 
     @property
     def number(self) -> int:
-        return self._attempt.number
+        return self.record.number
 
     @property
     def diff_file(self) -> Path:
@@ -288,7 +284,7 @@ class AttemptLog:
         return self._log.shown_name(self.build_file.name)
 
     def _name(self, name: str) -> str:
-        return f"{self._attempt.number}-{name}"
+        return f"{self.record.number}-{name}"
 
 
 class BuildLog:
