@@ -6,7 +6,7 @@ The values that the parser, the verification pass and the transaction hand to on
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from code_commit.errors import CodeCommitError
 from code_commit.terminal import shown
@@ -109,8 +109,7 @@ def quoted(text: str) -> str:
     return shown(text) if len(text) <= _LONGEST_QUOTE else f"{shown(text[:_LONGEST_QUOTE])}..."
 
 
-@dataclass(frozen=True, slots=True)
-class OriginalFile:
+class OriginalFile(NamedTuple):
     """An existing target as the verification pass saw it; the transaction refuses to touch a file that differs by then.
 
     `mode` is the permission bits alone (`stat.S_IMODE`).
@@ -123,8 +122,7 @@ class OriginalFile:
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedChange:
+class VerifiedChange(NamedTuple):
     """One change that may be applied: `content` is what the file will hold, byte for byte (None deletes it).
 
     `mode` is the permission bits that it will have: the original's, or those of the umask, executable with `#!`.
@@ -141,8 +139,7 @@ class VerifiedChange:
         return self.change.path
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedChanges:
+class VerifiedChanges(NamedTuple):
     """A response that passed the whole verification pass. Only `verify_changes` makes one; only this can be applied."""
 
     root: Path

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from code_commit.changes import Action, VerifiedChanges
 from code_commit.run_record import AppliedChange
@@ -24,8 +24,7 @@ Block = tuple[Range, Range]
 """Lines of the old version, from the first to before the last, and those of the new one that stand for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileEdit:
+class FileEdit(NamedTuple):
     """One file before and after: its content (None: not there) and permission bits."""
 
     path: str

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
@@ -19,8 +20,7 @@ BUILD_SCRIPT = "build.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
 
 
-@dataclass(frozen=True, slots=True)
-class GitRepository:
+class GitRepository(NamedTuple):
     """Where git keeps the repository that the project is part of. All paths are absolute."""
 
     work_tree: Path
@@ -29,8 +29,7 @@ class GitRepository:
     hooks_dir: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(NamedTuple):
     """What git's index lists below the root. Of `hidden` files it shows no change to anybody."""
 
     files: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import system_prompts
 from code_commit.changes import FileChange, FileReplacement
@@ -30,8 +30,7 @@ class SystemPrompts:
     rejected_response: str
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """What does not change in a run: the system prompts, the query and the codebase, and in which order they go."""
 
     prompts: SystemPrompts

@@ -2,8 +2,8 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
@@ -14,8 +14,7 @@ from code_commit.terminal import shown
 _LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableRun:
+class UnreadableRun(NamedTuple):
     """A log folder without a run.json that this version reads; `why` says what is the matter with it."""
 
     run: str

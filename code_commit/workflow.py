@@ -1,7 +1,7 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from code_commit.apply import apply_changes
 from code_commit.build import Sandbox, build_environment, run_build
@@ -18,8 +18,7 @@ from code_commit.settings import Settings
 from code_commit.verify import Rules, verify_changes
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """What a run works on and within which rules."""
 
     project: Project

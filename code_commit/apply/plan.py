@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.journal import FolderStep
@@ -13,8 +13,7 @@ from code_commit.files import Tree
 from code_commit.terminal import shown
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One file: what it must hold right before (None: not be there), and what it holds after (None: it is gone).
 
     `owner` is user and group of a file that was not there; one that was keeps its own.
@@ -28,8 +27,7 @@ class Write:
     owner: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """All of it. Folders stand before what is in them, files of a folder together.
 
     A folder that is in both lists only changes its mode, unless it is empty on the way.

@@ -2,9 +2,9 @@
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.journal import FileState, FolderStep
@@ -20,8 +20,7 @@ from code_commit.project import Project
 from code_commit.terminal import shown
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredFile:
+class RestoredFile(NamedTuple):
     """One file that was put back: its content before the undo and after it (None: not there)."""
 
     path: str

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError, NotSetUpError
@@ -25,8 +25,7 @@ from code_commit.terminal import shown
 FailureKind = Literal["busy", "lost", "garbage", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Which model is asked, where and how: what requests are made of, and the words of advice."""
 
     model: str
@@ -44,8 +43,7 @@ class Endpoint:
         return shown(urlsplit(self.base_url).hostname or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """The clock of a call, how long each step may take, and how long is waited; in seconds.
 
     The vendors' SDKs are less patient: their calls answer a person, ours a script.
@@ -76,8 +74,7 @@ class Timing:
     longest_backoff: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A whole reply. Header names are in lower case; the body is the parsed JSON, or the text where it is none."""
 
     status: int
@@ -103,8 +100,7 @@ class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it 
     reply: Reply | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenReply:
+class OpenReply(NamedTuple):
     """A reply whose body is still coming. `pieces` raises PassingFailure when the connection breaks."""
 
     status: int

@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.exchange import Prompt, Response
 from code_commit.llm.call import Call, Events
@@ -29,8 +29,7 @@ class ApiKey:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(NamedTuple):
     """Which LLM is asked: `name` is the vendor's model id, for `replay` the folder of recorded responses."""
 
     provider: str
@@ -40,8 +39,7 @@ class ModelChoice:
         return f"{self.provider}:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PriceChange:
+class PriceChange(NamedTuple):
     """Prices that take the place of the first ones: from a day on (UTC), or for prompts above so many tokens."""
 
     price: Price
@@ -49,8 +47,7 @@ class PriceChange:
     above_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     """One model. `context_window` is the most tokens of a prompt, `max_output` the most that it can generate."""
 
     context_window: int
@@ -59,8 +56,7 @@ class Model:
     changes: tuple[PriceChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class API:
+class API(NamedTuple):
     """One way to ask an LLM over HTTP."""
 
     path: str
