@@ -1,7 +1,7 @@
 """The processes that descend from a build: found, adopted when their parent ends, reaped, and ended with the build.
 
 Linux hands us the orphans among our descendants (a subreaper, prctl(2)), so that none gets away by forking twice or by
-setsid(2). They are reaped soon after they have ended, as process 1 does it: a build may wait until a process is gone.
+setsid(2). They are reaped as soon as they have ended, as process 1 does it: a build may wait until a process is gone.
 Elsewhere orphans go to process 1.
 """
 

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
 from code_commit.files import ending_signals_held
@@ -97,34 +96,49 @@ def start_process(
 class DeferredSignals:
     """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
 
-    Signals that are ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
+    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Signals that are
+    ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
     """
 
     def __init__(self) -> None:
-        self._handlers: dict[int, Callable[[int, FrameType | None], object]] = {}
+        self.wake, self._bell = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self._bell, False)
+        self._former_bell = -1
+        self._handlers: dict[int, Any] = {}
         self._waiting: list[int] = []
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             with ending_signals_held():
-                for number in ENDING_SIGNALS:
-                    handler = signal.getsignal(number)
-                    if callable(handler):
-                        self._handlers[number] = handler
-                        signal.signal(number, lambda number, _: self._waiting.append(number))
+                found = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+                self._handlers = {number: handler for number, handler in found.items() if callable(handler)}
+                self._handlers[signal.SIGCHLD] = signal.getsignal(signal.SIGCHLD) or signal.SIG_DFL
+                self._former_bell = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+                for number in self._handlers:
+                    signal.signal(number, lambda number, _: self._waiting.append(number))
         return self
 
     def __exit__(self, *_: object) -> None:
-        with ending_signals_held():
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
-        self.deliver()
+        try:
+            if self._handlers:
+                with ending_signals_held():
+                    signal.set_wakeup_fd(self._former_bell)
+                    for number, handler in self._handlers.items():
+                        signal.signal(number, handler)
+            self.deliver()
+        finally:
+            os.close(self.wake)
+            os.close(self._bell)
 
     def deliver(self) -> None:
         """Run the handlers of the signals that have arrived, which may raise."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.wake, 4096)
         while self._waiting:
             number = self._waiting.pop(0)
-            self._handlers[number](number, None)
+            if callable(self._handlers[number]):
+                self._handlers[number](number, None)
 
 
 def supervise(
@@ -161,12 +175,13 @@ class Supervision:
         self._output: int | None = started.process.stdout.fileno()
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN)
+        self._poll.register(signals.wake, select.POLLIN)
         os.set_blocking(self._output, False)
 
     def watch(self, begun: float, timeout: float) -> None:
         """Copy the output and wait: for the end of build.sh, or, once it is told to end, for that of all of it."""
         while not self._is_over():
-            self._attend(TICK if self._kill_at is None and self._output is not None else PAUSE)
+            self._attend(TICK if self._kill_at is None else PAUSE)
             if timeout and self._kill_at is None and time.monotonic() >= begun + timeout:
                 self.ending.timed_out = True
                 self._end(GRACE)
@@ -208,18 +223,18 @@ class Supervision:
 
     def _attend(self, pause: float) -> bool:
         """Do what there is to do, for which the pause is waited at most; tell whether there was output."""
-        has_output = False
+        ready: set[int] = set()
         try:
-            has_output = bool(self._poll.poll(1000 * pause))
-            if has_output:
+            ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
+            if self._output in ready:
                 self._copy()
-            if not has_output or time.monotonic() >= self._looked + TICK:
+            if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
                 self._looked = time.monotonic()
                 ORPHANS.reap()
                 self._signals.deliver()
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised again when the build has ended
             self._note(error)
-        return has_output
+        return bool(ready - {self._signals.wake})
 
     def _copy(self) -> None:
         """Hand on what the pipe holds, up to one chunk."""
