@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 KEY = "sk-bench-Vq3xT8mZr1LwYc7KpD5nHs2JbGf9Ae6U"
-PIECE = 1 << 20  # bytes that a run reads from a build at a time
+PIECE = 1 << 18  # bytes that a run reads from a build at a time
 MODELS = (("openai", "gpt-6.2-sol"), ("anthropic", "claude-opus-5-5"), ("gemini", "gemini-4-argon"))
 
 

@@ -19,7 +19,7 @@ from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
 from code_commit.files import ending_signals_held
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
-CHUNK = 1 << 20
+CHUNK = 1 << 18  # fits into the cache of a processor, where the Redactor reads it several times
 HEAD_BYTES = 4096
 TICK = 0.05  # seconds between two looks at what no signal tells
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
