@@ -2,26 +2,25 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from code_commit.changes import RejectedResponseError, Violation
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """Everything that is sent, in order: the system prompts, then the user message.
 
     `parts` are the user's parts of it, by their names, to tell how large each is.
     `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
-    layout); a provider that wants cache boundaries marked puts one behind `system` and one behind `stable`.
+    layout); a provider that wants cache boundaries marked puts one after `system` and one after `stable`.
     """
 
     system: str
     stable: str
     rest: str
-    parts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    parts: Mapping[str, str] = {}
 
     @property
     def user(self) -> str:
@@ -60,8 +59,7 @@ class Usage:
     reasoning: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """What the LLM answered.
 
     `incomplete` is None when the API said that the response is complete; otherwise the reason, in words for the
@@ -72,7 +70,7 @@ class Response:
     finish_reason: str
     incomplete: str | None = None
     request_id: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = Usage()
     cost_usd: float | None = None
 
     def complete_text(self) -> str:

@@ -7,7 +7,7 @@ import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from code_commit.apply import is_locked, needs_recovery
 from code_commit.build import Sandbox, choose_sandbox
@@ -49,8 +49,7 @@ class Ready(ReadyTree):
     task: Task
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found."""
 
     name: str

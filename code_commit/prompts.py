@@ -6,7 +6,6 @@ section is data: nothing here, and nothing that reads the response, looks for la
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,8 +18,7 @@ from code_commit.terminal import settle
 Layout = Literal["spec", "cached"]
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompts:
+class SystemPrompts(NamedTuple):
     """The texts of system_prompts/, or of the project's own files of the same names."""
 
     project_structure: str
@@ -43,7 +41,7 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
     """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
     packaged = Path(system_prompts.__path__[0])
     texts = {}
-    for name in SystemPrompts.__slots__:
+    for name in SystemPrompts._fields:
         own = overrides / f"{name}.txt"
         try:
             source = own if own.is_file() else packaged / f"{name}.txt"
@@ -75,7 +73,7 @@ def rejected_prompt(prompt: Prompt, rejected_response: str, reasons: Iterable[st
     text = (
         rejected_response.replace("{reasons}", told) if "{reasons}" in rejected_response else rejected_response + told
     )
-    return replace(prompt, rest=prompt.rest + _section("rejected response", text))
+    return prompt._replace(rest=prompt.rest + _section("rejected response", text))
 
 
 def _lay_out(task: Task, phase: str, build_output: str, replacements: str) -> Prompt:

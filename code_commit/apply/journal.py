@@ -12,8 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular, sync_folder
 from code_commit.project import Project
@@ -31,8 +30,7 @@ class DamagedJournalError(ValueError):
     """The bytes are not a journal that this version reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
+class FileState(NamedTuple):
     """A regular file: its content by SHA-256 and length, its permission bits, its owner."""
 
     sha256: str
@@ -46,8 +44,7 @@ class FileState:
         return other is not None and (self.sha256, self.mode) == (other.sha256, other.mode)
 
 
-@dataclass(frozen=True, slots=True)
-class FileStep:
+class FileStep(NamedTuple):
     """One file before and after (None: not there). `area` is the index of the staging folder with its two copies."""
 
     path: str
@@ -56,8 +53,7 @@ class FileStep:
     area: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FolderStep:
+class FolderStep(NamedTuple):
     """A folder that is made or removed, with its permission bits and owner (None: the umask and the system decide)."""
 
     path: str
@@ -66,8 +62,7 @@ class FolderStep:
     gid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Journal:
+class Journal(NamedTuple):
     """One transaction. Folders stand before what is in them.
 
     `areas` are the staging folders beside their targets (index 1 and up; 0 is agent-config/.txn), `layer` is the
@@ -83,7 +78,16 @@ class Journal:
 
 def encode(journal: Journal) -> bytes:
     """Return the journal as JSON."""
-    return json.dumps({"format": FORMAT, "body": asdict(journal)}).encode("ascii") + b"\n"
+    body = {
+        "files": [
+            {**step._asdict(), "before": _fields(step.before), "after": _fields(step.after)} for step in journal.files
+        ],
+        "made": [folder._asdict() for folder in journal.made],
+        "removed": [folder._asdict() for folder in journal.removed],
+        "areas": journal.areas,
+        "layer": journal.layer,
+    }
+    return json.dumps({"format": FORMAT, "body": body}).encode("ascii") + b"\n"
 
 
 def decode(content: bytes) -> Journal:
@@ -107,6 +111,10 @@ def decode(content: bytes) -> Journal:
         if isinstance(error, DamagedJournalError):
             raise
         raise DamagedJournalError("it is not whole") from error
+
+
+def _fields(state: FileState | None) -> Mapping[str, Any] | None:
+    return None if state is None else state._asdict()
 
 
 def _file_state(fields: Mapping[str, Any] | None) -> FileState | None:

@@ -11,15 +11,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>, and the question
 GET_CHILD_SUBREAPER = 37
 HOLDING_ROUNDS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """A living process; `group` is its process group, `program` the name of what it runs."""
 
     pid: int

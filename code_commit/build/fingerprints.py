@@ -13,8 +13,8 @@ import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.files import FOLDER, open_regular, replacing
 
@@ -23,8 +23,7 @@ FOLDER_NAME = "changed-by-build"
 NOT_PUT_BACK = ", and cannot be put back"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One file, folder or link as it was. `content` is a link's target; None for a folder and what cannot be read."""
 
     status: os.stat_result

@@ -4,17 +4,15 @@
 also takes the network, the other processes, and the right to write anywhere but in the project.
 """
 
-import dataclasses
 import errno
 import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
@@ -62,8 +60,7 @@ DEVICES = ("fuse", "kvm", "net", "dri", "kfd", "shm")
 """What root's builds get of /dev beside the usual files: the rest of it holds the disks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
+class Sandbox(NamedTuple):
     """A sandbox that works here: it has been tried."""
 
     mode: Literal["guard", "strict"]
@@ -250,7 +247,7 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
         )
         problem = _try_out(sandbox, project)
         if problem and sandbox.disables_namespaces and "--disable-userns" in problem:  # bubblewrap before 0.8
-            sandbox = dataclasses.replace(sandbox, disables_namespaces=False)
+            sandbox = sandbox._replace(disables_namespaces=False)
             problem = _try_out(sandbox, project)
         if problem is None:
             return sandbox, None

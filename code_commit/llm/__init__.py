@@ -3,7 +3,6 @@
 `open_llm` gives the LLM of a run. Importing this package loads neither httpx nor pydantic.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Self
 
@@ -91,7 +90,7 @@ class NetworkLLM:
         cost = cost_of(self._choice, self._endpoint.settings, response.usage)
         self.budget.charge(cost)
         text = whole_characters(response.text)
-        return dataclasses.replace(response, text=text, incomplete=_flaw(response, text), cost_usd=cost)
+        return response._replace(text=text, incomplete=_flaw(response, text), cost_usd=cost)
 
 
 def _flaw(response: Response, text: str) -> str | None:

@@ -18,9 +18,9 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.changes import quoted
 from code_commit.project import Project
@@ -79,8 +79,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
 """The rule, what in a path breaks it, what to do instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How many bytes the file system takes: of one name, and of a path from the project's root."""
 
     name: int
@@ -170,8 +169,7 @@ _IN_ROOT = {fold(name): name for name in PROTECTED}
 _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedFolder:
+class GuardedFolder(NamedTuple):
     """A folder inside the project that git runs code or keeps its files in; `parts` is its folded path."""
 
     parts: tuple[str, ...]
