@@ -117,9 +117,6 @@ class OriginalFile(NamedTuple):
 
     content: bytes
     mode: int
-    device: int
-    inode: int
-    mtime_ns: int
 
 
 class VerifiedChange(NamedTuple):

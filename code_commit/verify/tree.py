@@ -127,7 +127,7 @@ class _Checks:
             raise _Refusal("not-a-file", f"is {_kind(status)}, not a file: choose another path")
         self._check_entry(folder, name, path, status)
         content, now = tree.read(path)
-        return OriginalFile(content, stat.S_IMODE(now.st_mode), now.st_dev, now.st_ino, now.st_mtime_ns)
+        return OriginalFile(content, stat.S_IMODE(now.st_mode))
 
 
 def _refused_folder(parent: int, name: str, path: str) -> _Refusal:

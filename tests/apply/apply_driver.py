@@ -109,9 +109,8 @@ def _verified(root: Path, path: str, content: bytes | None) -> VerifiedChange:
     mode = 0o777 if content and content.startswith(b"#!") else 0o666
     mode &= ~_umask()
     if target.is_file():
-        now = target.stat()
-        mode = stat.S_IMODE(now.st_mode)
-        original = OriginalFile(target.read_bytes(), mode, now.st_dev, now.st_ino, now.st_mtime_ns)
+        mode = stat.S_IMODE(target.stat().st_mode)
+        original = OriginalFile(target.read_bytes(), mode)
     if content is None:
         return VerifiedChange(FileRemoval(path), "delete", None, mode, original)
     change = FileReplacement(path, content.decode("utf-8", "surrogateescape"))

@@ -535,12 +535,9 @@ def test_a_response_passes(root, build, paths):
 def test_every_case_comes_with_the_state_of_the_original(root):
     (root / "ok.txt").chmod(0o640)
     (change,) = verify(root, "ok.txt").changes
-    status = (root / "ok.txt").stat()
     assert change.action == "replace"
     assert change.original is not None
     assert (change.original.content, change.original.mode) == (b"not yet\n", 0o640)
-    assert (change.original.device, change.original.inode) == (status.st_dev, status.st_ino)
-    assert change.original.mtime_ns == status.st_mtime_ns
 
 
 def test_a_removal_looks_at_its_target_too(root):
