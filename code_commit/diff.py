@@ -121,7 +121,7 @@ def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block]) -
     trail = min(CONTEXT_LINES, len(old) - blocks[-1][0][1])
     old_range = (blocks[0][0][0] - lead, blocks[-1][0][1] + trail)
     new_range = (blocks[0][1][0] - lead, blocks[-1][1][1] + trail)
-    rows = [b"@@ -%s +%s @@\n" % (_span(old_range), _span(new_range))]
+    rows = [b"@@ -%s +%s @@%s\n" % (_span(old_range), _span(new_range), _function_before(old, old_range[0]))]
     position = old_range[0]
     for (old_start, old_end), (new_start, new_end) in blocks:
         rows += [b" " + line for line in old[position:old_start]]
@@ -130,6 +130,19 @@ def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block]) -
         position = old_end
     rows += [b" " + line for line in old[position : old_range[1]]]
     return b"".join(row if row.endswith(b"\n") else row + b"\n\\ No newline at end of file\n" for row in rows)
+
+
+def _function_before(lines: Sequence[bytes], start: int) -> bytes:
+    """Return the nearest line before a hunk that says which function it is in, as git puts it after `@@`, or b""."""
+    for line in reversed(lines[max(0, start - _FUNCTION_REACH) : start]):
+        if _FUNCTION.match(line):
+            return b" " + line.strip()[:80].decode("utf-8", "ignore").encode()
+    return b""
+
+
+_FUNCTION_REACH = 500  # lines before a hunk
+_FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
+"""git's own rule, and the functions that stand within something."""
 
 
 def _span(lines: Range) -> bytes:

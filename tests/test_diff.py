@@ -1,3 +1,4 @@
+import re
 import subprocess
 from pathlib import Path
 
@@ -81,6 +82,20 @@ def test_counts_lines_as_git_does(tmp_path):
     numbers = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout.split()
     assert [str(counted.lines_added), str(counted.lines_removed)] == numbers[:2]
     assert counted.bytes == len(new)
+
+
+FUNCTIONS = [
+    (b"class A:\n    def f(self):\n" + b"        x\n" * 5, b" def f(self):"),
+    ("int grüße(void)\n{\n".encode() + b"  x;\n" * 5, " int grüße(void)".encode()),
+    (b"  x;\n" * 5, b""),
+]
+
+
+@pytest.mark.parametrize(("start", "function"), FUNCTIONS, ids=["method", "like git", "none"])
+def test_a_hunk_says_in_which_function_it_is(start, function, tmp_path):
+    changes = [change("f", start + b"        y\n", start + b"        z\n")]
+    assert re.findall(rb"^@@ .* @@(.*)$", diff_files(changes)[1], re.MULTILINE) == [function]
+    assert applied_by_git(tmp_path, changes) == expected(changes)
 
 
 def test_two_large_files_without_a_common_line_take_no_search(tmp_path):
