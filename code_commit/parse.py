@@ -85,6 +85,30 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
     return tuple(found.changes.values())
 
 
+def notes_of(text: str) -> str:
+    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
+    thinking = _THINKING.match(text)
+    position = thinking.end() if thinking else 0
+    parts = []
+    while position < len(text):
+        opening = _next_fence(text, position, SHORTEST_FENCE)
+        parts.append(text[position:opening])
+        position = _block_end(text, opening) if opening < len(text) else opening
+    return "".join(parts).strip()
+
+
+def _block_end(text: str, opening: int) -> int:
+    """Return where the text goes on after the block, or the stray fence, that stands at `opening`."""
+    carets, name, body = _split_fence(text, opening)
+    if name in ("", "end", "delete"):
+        return body
+    closing = _closing_fence(text, body, carets)
+    _, word, after = _split_fence(text, closing)
+    if word == "end":
+        return after
+    return _skip_end(text, after, carets) if word == "delete" and closing == body else closing
+
+
 def render_response(changes: Iterable[FileChange]) -> str:
     """Write changes as a response that parses back to them, with longer fences where a file holds fence lines.
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
-from code_commit.parse import parse_response, render_response
+from code_commit.parse import notes_of, parse_response, render_response
 
 
 def contents(text: str) -> dict[str, str | None]:
@@ -46,6 +46,22 @@ ACCEPTED = {
 @pytest.mark.parametrize(("text", "expected"), ACCEPTED.values(), ids=ACCEPTED)
 def test_accepts(text, expected):
     assert contents(text) == expected
+
+
+NOTES = {
+    "around blocks": ("First.\n^^^a\nx\n^^^end\nThen.\n^^^b\n^^^delete\n^^^end\nLast.\n", "First.\nThen.\nLast."),
+    "no block": ("I cannot do that.\n", "I cannot do that."),
+    "thoughts are not said": ("<think>hm</think>\nDone.\n^^^a\n^^^end\n", "Done."),
+    "content with fences": ("^^^^a\n^^^b\nx\n^^^end\n^^^^end\nDone.", "Done."),
+    "an unclosed block": ("Here:\n^^^a\nx\n", "Here:"),
+    "stray fences": ("A\n^^^end\nB\n^^^\nC\n^^^delete\nD", "A\nB\nC\nD"),
+    "a block in a block": ("A\n^^^a\nx\n^^^b\ny\n^^^end\nB", "A\nB"),
+}
+
+
+@pytest.mark.parametrize(("text", "notes"), NOTES.values(), ids=NOTES)
+def test_notes_are_what_stands_outside_the_blocks(text, notes):
+    assert notes_of(text) == notes
 
 
 def test_fences_of_any_length_and_content_full_of_carets():
