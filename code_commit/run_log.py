@@ -4,7 +4,6 @@ The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Ever
 to a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
 """
 
-import itertools
 import os
 import time
 import traceback
@@ -20,7 +19,7 @@ from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
 from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
-from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.run_record import (
     Attempt,
@@ -33,6 +32,7 @@ from code_commit.run_record import (
     sum_attempts,
     utc_timestamp,
 )
+from code_commit.runs import next_run_name
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -45,7 +45,8 @@ def open_run_log(
     started = datetime.now(UTC)
     try:
         project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = _make_folder(project.logs, started.strftime("%Y-%m-%d-%H-%M-%S"))
+        folder = project.logs / next_run_name(project, started)
+        folder.mkdir(mode=0o700)
     except OSError as error:
         raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}") from error
     record = RunRecord(
@@ -66,16 +67,6 @@ def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener
     record.status, record.exit_code, record.message, record.finished = "running", None, None, None
     record.pid = os.getpid()
     return RunLog(folder, record, redactor, listener)
-
-
-def _make_folder(logs: Path, stem: str) -> Path:
-    """Make the run's folder; a second run within the same second gets a number after the time."""
-    for number in itertools.count(1):
-        folder = logs / f"{stem}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-            return folder
-    raise AssertionError
 
 
 class RunLog:

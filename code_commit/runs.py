@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,12 +25,9 @@ class UnreadableRun(NamedTuple):
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
     """Return the log folders of all runs, oldest first, or that of the one run which `name` or its beginning names.
 
-    A second run within the same second has a number after the time. Raises NotSetUpError for a name that no run has,
-    and for a beginning that several have.
+    Raises NotSetUpError for a name that no run has, and for a beginning that several have.
     """
-    matches = [(match, folder) for folder in project.logs.glob("*") if (match := _LOG_FOLDER.fullmatch(folder.name))]
-    ordered = sorted(matches, key=lambda pair: (pair[0][1], int(pair[0][2] or 1)))
-    folders = [folder for _, folder in ordered if folder.name.startswith(name)]
+    folders = [project.logs / folder for _, folder in _ordered(project) if folder.startswith(name)]
     if not name:
         return folders
     if not folders:
@@ -40,6 +38,24 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         names = ", ".join(folder.name.removesuffix(LOG_FOLDER_SUFFIX) for folder in folders[-3:])
         raise NotSetUpError(f"{len(folders)} runs begin with {shown(name)}: name one of them, such as {names}")
     return exact or folders
+
+
+def next_run_name(project: Project, started: datetime) -> str:
+    """Return the name of the folder of a new run: names, not clocks, say which run is the latest.
+
+    It is the time in UTC. A run that starts no later than the latest one is named, in the same second or because the
+    clock went back, has that one's time and the next number.
+    """
+    time, number = started.strftime("%Y-%m-%d-%H-%M-%S"), 1
+    if (runs := _ordered(project)) and runs[-1][0] >= (time, number):
+        time, number = runs[-1][0][0], runs[-1][0][1] + 1
+    return f"{time}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+
+
+def _ordered(project: Project) -> list[tuple[tuple[str, int], str]]:
+    """Return the names of all log folders, oldest first, each with its time and its number."""
+    names = [folder.name for folder in project.logs.glob("*")]
+    return sorted(((match[1], int(match[2] or 1)), name) for name in names if (match := _LOG_FOLDER.fullmatch(name)))
 
 
 def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:

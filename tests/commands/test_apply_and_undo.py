@@ -135,6 +135,30 @@ def test_the_latest_of_many_runs_in_one_second_is_undone(root: Path, run_code_co
     assert sorted(path.name for path in root.glob("f*.txt")) == ["f0.txt", "f1.txt"]
 
 
+def apply(root: Path, run_code_commit: Run, name: str) -> Path:
+    """Apply an answer that makes a file; return the log of it."""
+    before = set((root / "agent-config/logs").glob("*"))
+    assert run_code_commit(root, "apply", "-", stdin=f"^^^{name}\nx\n^^^end\n").returncode == 0
+    (log,) = set((root / "agent-config/logs").iterdir()) - before
+    return log
+
+
+@pytest.mark.parametrize("later", ["2126-11-22-10-00-00", "2126-11-22-10-00-00-9"])
+def test_the_latest_run_is_undone_when_the_clock_went_back(later, root: Path, run_code_commit: Run):
+    log = apply(root, run_code_commit, "a.txt")
+    log.rename(log.with_name(f"{later}-committing-code"))
+    for odd in ("9999 notes of mine", "2999-01-01-committing-code"):
+        log.with_name(odd).mkdir()
+    names = [apply(root, run_code_commit, name).name for name in ("b.txt", "c.txt")]
+    numbers = (10, 11) if later.endswith("-9") else (2, 3)
+    assert names == [f"2126-11-22-10-00-00-{number}-committing-code" for number in numbers]
+    rows = [line.split()[0] for line in run_code_commit(root, "log").stdout.splitlines()]
+    assert rows[2:] == [name.removesuffix("-committing-code") for name in names]
+    assert not json.loads((log.with_name(names[1]) / "run.json").read_text())["started"].startswith("2126")
+    assert run_code_commit(root, "undo").returncode == 0
+    assert sorted(path.name for path in root.glob("[abc].txt")) == ["a.txt", "b.txt"]
+
+
 @pytest.mark.parametrize("command", ["run", "apply"])
 def test_a_dry_run_changes_nothing_and_prints_a_diff_that_git_applies(command, root: Path, run_code_commit: Run):
     before = tree(root)
