@@ -5,6 +5,7 @@ fn main() {}
 """
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ KEY_FILE = "key file"
 LINK = "link"
 OTHER_REPOSITORY = "submodule or other repository"
 REVEALS_KEY = "holds an API key"
+CONFIDENTIAL = "looks like a secret"
 UNREADABLE = "unreadable"
 
 LOCK_FILE_LIMIT = 64 * 1024
@@ -35,6 +37,37 @@ _LOCK_FILE_NAMES = """
 """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
+_SECRET_NAMES = re.compile(
+    r"\.env(?!.*\.(example|sample|template|dist)$).*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|tfstate)|id_[^.]+"
+    r"|[._]netrc|\.pypirc|\.git-credentials|\.htpasswd|\.pgpass|\.dockercfg",
+    re.IGNORECASE,
+)
+_PRIVATE_KEY = (
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^\w+/])*([\w-]+: .*\n\s*)*[\w+/]{40}"
+    r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
+)
+_SECRET_SHAPES = (
+    ("a private key", "PRIVATE KEY", _PRIVATE_KEY),
+    ("a key of AWS", "AKIA", r"AKIA(?!\w*EXAMPLE)[A-Z2-7]{16}\b"),
+    ("a key of Azure", "AccountKey=", r"AccountKey=[\w+/]{86}=="),
+    ("a key of Google", "AIza", r"AIza[\w-]{35}"),
+    ("a key of Google", "GOCSPX-", r"GOCSPX-[\w-]{28}"),
+    ("a token of GitHub", "ghp_", r"ghp_[A-Za-z0-9]{36}"),
+    ("a token of GitHub", "gho_", r"gho_[A-Za-z0-9]{36}"),
+    ("a token of GitHub", "github_pat_", r"github_pat_\w{60}"),
+    ("a token of GitLab", "glpat-", r"glpat-[\w-]{20}"),
+    ("a key of Hugging Face", "hf_", r"hf_[A-Za-z0-9]{34}\b"),
+    ("a token of npm", "npm_", r"npm_[A-Za-z0-9]{36}\b"),
+    ("a login of npm", "_auth=", r"(?m:^)(//\S+:)?_auth=[\w+/-]{12}"),
+    ("a login of npm", "_authToken=", r"(?m:^)(//\S+:)?_authToken=[\w-]{12}"),
+    ("a token of PyPI", "pypi-", r"pypi-AgE[\w-]{50}"),
+    ("a key of SendGrid", "SG.", r"SG\.[\w-]{22}\.[\w-]{43}"),
+    ("a token of Slack", "xox", r"xox[abeprs]-\d+-[\w-]{20}"),
+    ("an address of Slack", "hooks.slack.com", r"hooks\.slack\.com/services/T\w+/B\w+/\w{20}"),
+    ("a key of Stripe", "k_live_", r"[sr]k_live_[A-Za-z0-9]{20}"),
+    ("an API key", "sk-", r"sk-((proj|svcacct|admin|ant|or)-[\w-]{40}|[A-Za-z0-9]{32})"),
+)
+"""What it is, a text that stands in each, and its shape."""
 _LARGEST = 10
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 
@@ -49,6 +82,11 @@ class Rollup:
     """The bytes of each file that is in it."""
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     """For each reason the files, and a detail where there is one."""
+    untracked: Sequence[str] = ()
+    """Those in it that git does not track."""
+    included: Collection[str] = ()
+    """Files that may be in it although they look like secrets."""
+    warnings: Sequence[str] = ()
 
     @property
     def largest(self) -> list[tuple[str, int]]:
@@ -73,21 +111,21 @@ class _UnfitFileError(Exception):
         self.detail = detail
 
 
-def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, bool], list[str]]:
     """Ask git which files it tracks or would track, `options` standing before its command; return its warnings too.
 
-    The paths are relative to the root, in the order of their bytes; a folder that git does not enter ends in "/".
-    Raises NotSetUpError with git's complaint.
+    The paths are relative to the root, in the order of their bytes, each with whether git tracks it; a folder that git
+    does not enter ends in "/". Raises NotSetUpError with git's complaint.
     """
-    question = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
+    question = ["ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
     answer = ask_git([*options, *question], root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
     if answer.returncode != 0:
         hint = "; a PATHSPEC is a path or a pattern of this project" if pathspecs else ""
         raise NotSetUpError(f"git cannot list the files: {shown(complaint.removeprefix('fatal: '))}{hint}")
-    paths = sorted(set(answer.stdout.split(b"\0")) - {b""})
+    entries = sorted((entry[2:], entry[:1] != b"?") for entry in answer.stdout.split(b"\0") if entry)
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
-    return [path.decode("utf-8", "surrogateescape") for path in paths], warnings
+    return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
 
 
 def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
@@ -97,6 +135,8 @@ def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
         if path.startswith(f"{AGENT_CONFIG}/"):
             continue
         reason = _fault_of_name(path)
+        if not reason and path not in rollup.included and _SECRET_NAMES.fullmatch(path.rpartition("/")[2]):
+            reason = CONFIDENTIAL
         if reason:
             rollup.leave_out(reason, path)
         else:
@@ -145,7 +185,7 @@ def _sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Ro
             continue
         try:
             content = _read(f"{root}/{name}")
-            section = _section(name, content, redactor)
+            section = _section(name, content, redactor, may_be_secret=name in rollup.included)
         except _UnfitFileError as fault:
             rollup.leave_out(fault.reason, name, fault.detail)
         except (FileNotFoundError, NotADirectoryError):
@@ -175,15 +215,23 @@ def _read(path: str) -> bytes:
         return beginning + file.readall()
 
 
-def _section(name: str, content: bytes, redactor: Redactor) -> str:
+def find_secret(text: str) -> str | None:
+    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none."""
+    for what, mark, shape in _SECRET_SHAPES:
+        if mark in text and (match := re.search(rf"(?<![A-Za-z0-9_])(?:{shape})", text)):
+            return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
+    return None
+
+
+def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bool) -> str:
     if b"\0" in content:
         raise _UnfitFileError(BINARY)
-    if content.startswith(b"-----BEGIN ") and b"PRIVATE KEY" in content[:64]:
-        raise _UnfitFileError(KEY_FILE, "a private key")
     try:
         text = content.decode()
     except UnicodeDecodeError:
         raise _UnfitFileError("not UTF-8") from None
+    if not may_be_secret and (secret := find_secret(text)):
+        raise _UnfitFileError(CONFIDENTIAL, secret)
     section = f"--- {name} ---\n{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)

@@ -6,17 +6,18 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.apply import recover
 from code_commit.commands.output import answering, print_bytes, wants_json
-from code_commit.errors import EXIT_SUCCESS
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.keys import find_secrets
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
 from code_commit.rollup import (
+    CONFIDENTIAL,
     EXCLUDED,
     REVEALS_KEY,
     UNREADABLE,
@@ -29,19 +30,22 @@ from code_commit.settings import add_settings, load_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
 
-_WARNED = (REVEALS_KEY, UNREADABLE)
+_WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
 _NAMES_SHOWN = 5
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
-git tracks, and untracked ones that it does not ignore, sorted by path. Left out
-are agent-config, files that are no UTF-8 text, large lock files, and files that
-hold your API key. Says what it left out, and about how many tokens the rest is."""
+git tracks, and untracked ones that it does not ignore (it names these), sorted
+by path. Left out are agent-config, files that are no UTF-8 text, large lock
+files, and what looks like a secret by its name (.env, *.pem ...) or content
+(private keys, keys of the large vendors). Says what it left out, and about how
+many tokens the rest is."""
 
 EXAMPLES = """\
 code-commit rollup
 code-commit rollup src 'tests/*.py'
-code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose"""
+code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose
+code-commit rollup --include tests/cert.pem"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -49,46 +53,68 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
     )
+    parser.add_argument(
+        "--include", action="append", metavar="PATHSPEC", help="take these although they look like secrets (repeatable)"
+    )
     add_settings(parser, ["json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
-    pathspecs, exclude = options.pop("pathspecs", []), options.pop("exclude", [])
+    files = FileSelection(*(options.pop(name, ()) for name in FileSelection._fields))
     with answering(as_json=wants_json(options)) as project:
         settings = load_settings(project, options)
         redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
         progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
         if message := recover(project):
             progress.say(message)
-        rollup = Rollup()
-        names, warnings = _select(project, pathspecs, exclude, rollup)
-        write_rollup(project, names, redactor, rollup)
-        tokens = round(rollup.characters / CHARACTERS_PER_TOKEN)
-        warnings += _file_warnings(rollup)
-        for line in _lines(rollup, tokens, warnings, verbose=settings.verbose):
-            progress.say(line)
+        rollup = roll_up(project, redactor, files, progress)
         if settings.json:
-            print_bytes(redactor.redact_json(_as_json(rollup, tokens, warnings)))
+            print_bytes(redactor.redact_json(_as_json(rollup)))
     return EXIT_SUCCESS
 
 
-def _select(
-    project: Project, pathspecs: Sequence[str], exclude: Sequence[str], rollup: Rollup
-) -> tuple[list[str], list[str]]:
+class FileSelection(NamedTuple):
+    """Which files are rolled up: all where nothing is named."""
+
+    pathspecs: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    include: Sequence[str] = ()
+
+
+def roll_up(project: Project, redactor: Redactor, files: FileSelection, progress: Progress) -> Rollup:
+    """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that. Raises NotSetUpError."""
+    rollup = Rollup()
+    names, warnings = _select(project, files, rollup)
+    write_rollup(project, names, redactor, rollup)
+    rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
+    rollup.warnings = [*warnings, *_file_warnings(rollup)]
+    for line in _lines(rollup, verbose=progress.verbose):
+        progress.say(line)
+    return rollup
+
+
+def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
     """Return the files to roll up and git's warnings; those whose name keeps them out go into `rollup`."""
-    paths, warnings = _list(project, pathspecs)
+    paths, warnings = _list(project, files.pathspecs)
+    if files.include:
+        rollup.included, _ = _list(project, files.include)
+        if not rollup.included:
+            raise NotSetUpError(f"--include {shown(files.include[0])}: no file that git does not ignore is there")
+        paths = dict(sorted((paths | rollup.included).items()))
     names = fit_names(paths, rollup)
-    if not exclude:
-        return names, warnings
-    from code_commit.verify.ignored import match_patterns
+    if files.exclude:
+        from code_commit.verify.ignored import match_patterns
 
-    excluded = match_patterns(exclude, names)
-    for name in sorted(excluded):
-        rollup.leave_out(EXCLUDED, name)
-    return [name for name in names if name not in excluded], warnings
+        excluded = match_patterns(files.exclude, names)
+        for name in sorted(excluded):
+            rollup.leave_out(EXCLUDED, name)
+        names = [name for name in names if name not in excluded]
+    if project.git is not None:
+        rollup.untracked = [name for name in names if not paths[name]]
+    return names, warnings
 
 
-def _list(project: Project, pathspecs: Sequence[str]) -> tuple[list[str], list[str]]:
+def _list(project: Project, pathspecs: Sequence[str]) -> tuple[dict[str, bool], list[str]]:
     if project.git is not None:
         return list_files(project.root, pathspecs)
     from code_commit.verify.ignored import empty_repository
@@ -101,14 +127,22 @@ def _file_warnings(rollup: Rollup) -> Iterator[str]:
     for reason in _WARNED:
         if files := rollup.left_out.get(reason):
             names = [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
-            more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-            yield f"left out: {reason}: {', '.join(names[:_NAMES_SHOWN])}{more}"
+            mend = "; --include takes them" if reason == CONFIDENTIAL else ""
+            yield f"left out: {reason}: {_first(names)}{mend}"
 
 
-def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: bool) -> Iterator[str]:
-    yield from (f"warning: {warning}" for warning in warnings)
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
+
+
+def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
+    yield from (f"warning: {warning}" for warning in rollup.warnings)
     files = count(len(rollup.sizes), "file")
-    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {tokens:,} tokens"
+    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
+    if rollup.untracked:
+        untracked = _first([shown(name) for name in rollup.untracked])
+        yield f"{len(rollup.untracked):,} of them git does not track: {untracked}"
     if rollup.left_out:
         yield rollup.left_out_line()
     if not verbose:
@@ -120,17 +154,22 @@ def _lines(rollup: Rollup, tokens: int, warnings: Sequence[str], *, verbose: boo
     yield from (f"  {size:>12,}  {shown(name)}" for name, size in rollup.largest)
 
 
-def _as_json(rollup: Rollup, tokens: int, warnings: Sequence[str]) -> dict[str, Any]:
+def _tokens(rollup: Rollup) -> int:
+    return round(rollup.characters / CHARACTERS_PER_TOKEN)
+
+
+def _as_json(rollup: Rollup) -> dict[str, Any]:
     return {
         "path": f"{AGENT_CONFIG}/codeRollup.txt",
         "files": len(rollup.sizes),
         "bytes": rollup.bytes,
-        "tokens": tokens,
+        "tokens": _tokens(rollup),
         "largest": [{"path": name, "bytes": size} for name, size in rollup.largest],
+        "untracked": rollup.untracked,
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}
             for reason, files in sorted(rollup.left_out.items())
             for name, detail in files.items()
         ],
-        "warnings": list(warnings),
+        "warnings": list(rollup.warnings),
     }

@@ -126,7 +126,7 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
         "Cargo.lock": "large lock file",
         "gone.txt": "deleted",
         "openai-key.txt": "key file",
-        "id": "key file",
+        "id": "looks like a secret",
         "link": "link",
         "outward": "link",
         "was_folder": "link",
@@ -135,6 +135,67 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
         "module": "submodule or other repository",
     }
     assert "from elsewhere" not in (root / ROLLUP).read_text()
+
+
+BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ"
+RANDOM = "x7Q9mZ2kL5nP8rT1vW4yB6cD3fG0hJaS"
+SECRETS = {
+    ".env": "DATABASE=x\n",
+    "deploy/.env.local": "",
+    "server.pem": "",
+    "tls/site.KEY": "",
+    ".netrc": "",
+    "home/id_ed25519": "",
+    ".pypirc": "",
+    ".git-credentials": "",
+    ".npmrc": f"//registry.example.org/:_authToken={RANDOM}\n",
+    "service.json": f'{{"private_key": "-----BEGIN PRIVATE KEY-----\\n{BASE64}\\n"}}\n',
+    "notes.md": f"> -----BEGIN RSA PRIVATE KEY-----\n> {BASE64}\n",
+    "old.txt": f"x\n-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,0\n\n{BASE64}\n",
+    "aws.ini": "id = AK" + "IAQ7X2MNPRSTUVWXYZ\n",
+    "a.py": f"client = OpenAI('sk-proj-{RANDOM}{RANDOM}')\n",
+    "b.py": f"key='sk-ant-api03-{RANDOM}{RANDOM}'\n",
+    "ci.sh": f"GITHUB_TOKEN=gh{''}p_{RANDOM}abcd\n",
+    "pay.rb": f"Stripe.api_key = 'sk_{''}live_{RANDOM}'\n",
+}
+NO_SECRETS = {
+    ".env.example": "KEY=\n",
+    ".env.production.sample": "",
+    ".npmrc.txt": "//registry.example.org/:_authToken=${NPM_TOKEN}\n",
+    "id_rsa.pub": "ssh-rsa AAAA\n",
+    "id_generator.py": "def id(): ...\n",
+    "monkey.py": "if text.startswith('-----BEGIN PRIVATE KEY-----'):\n    raise ValueError('a private key of no use')\n",
+    "page.css": ".sk-estimator-doc-link-and-more-words-to-come:hover { }\n",
+    "doc.md": "AK" + "IAIOSFODNN7EXAMPLE\n",
+    "env.d.ts": "",
+}
+
+
+def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(root: Path, run_code_commit: Run):
+    lay(root, SECRETS | NO_SECRETS)
+    result = rolled_up(run_code_commit, root)
+    assert names(root) == sorted([".gitignore", *NO_SECRETS])
+    assert reasons(result) == dict.fromkeys(SECRETS, "looks like a secret")
+    assert RANDOM not in (root / ROLLUP).read_text() + json.dumps(result)
+    done = run_code_commit(root, "rollup", "--include", "*.py", "--include", ".env", "a.py", "server.pem")
+    assert names(root) == [".env", "a.py", "b.py", "id_generator.py", "monkey.py"]
+    assert "warning: left out: looks like a secret: server.pem; --include takes them" in done.stderr
+    done = run_code_commit(root, "rollup", "--include", "no-such-file")
+    assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
+
+
+def test_a_secret_is_told_with_its_line(root: Path, run_code_commit: Run):
+    lay(root, {"src/a.py": f"\n\nkey = 'sk-{RANDOM}'\n"})
+    assert "src/a.py (an API key in line 3)" in run_code_commit(root, "rollup").stderr
+
+
+def test_files_that_git_does_not_track_are_named(root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "x", "b.txt": "x"})
+    git(root, "add", "a.txt")
+    assert "1 of them git does not track: b.txt\n" in run_code_commit(root, "rollup").stderr
+    assert rolled_up(run_code_commit, root)["untracked"] == ["b.txt"]
+    git(root, "add", "b.txt")
+    assert "not track" not in run_code_commit(root, "rollup").stderr
 
 
 SPELLINGS = {
@@ -313,10 +374,11 @@ def test_what_it_says(root: Path, run_code_commit: Run):
     lay(root, {f"{number:02}.txt": "x" * number for number in range(20)} | {"bin": b"\0", "b2": b"\0"})
     done = run_code_commit(root, "rollup", "--verbose")
     lines = done.stderr.splitlines()
-    assert lines[1] == "left out: binary 2"
-    assert lines[2:4] == ["  binary: b2", "  binary: bin"]
-    assert lines[4] == "largest files, in bytes:"
-    assert [line.split() for line in lines[5:]] == [["28", ".gitignore"]] + [
+    assert lines[1] == "20 of them git does not track: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
+    assert lines[2] == "left out: binary 2"
+    assert lines[3:5] == ["  binary: b2", "  binary: bin"]
+    assert lines[5] == "largest files, in bytes:"
+    assert [line.split() for line in lines[6:]] == [["28", ".gitignore"]] + [
         [str(n), f"{n}.txt"] for n in range(19, 10, -1)
     ]
     assert run_code_commit(root, "rollup", "--quiet").stderr == ""
