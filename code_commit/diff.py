@@ -41,8 +41,8 @@ class FileEdit(NamedTuple):
 
 
 def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
-    """Return what verified changes do to the files."""
-    return [
+    """Return what verified changes do to the files; a file that they leave as it is counts for nothing."""
+    edits = (
         FileEdit(
             change.path,
             change.original.content if change.original else None,
@@ -51,7 +51,8 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
             change.mode,
         )
         for change in changes.changes
-    ]
+    )
+    return [edit for edit in edits if (edit.old, edit.old_mode) != (edit.new, edit.mode)]
 
 
 def diff_files(edits: Iterable[FileEdit]) -> tuple[list[AppliedChange], bytes]:

@@ -139,6 +139,8 @@ _SHOWN = 3
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
     changes = attempt.changes
+    if not changes:
+        return ["the answer changes nothing, every file holds this already"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
@@ -151,16 +153,17 @@ def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
 
 def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
-    review = f"Review: git status, git diff, code-commit log.\nLog: {record.log_dir}"
+    review = ["Review: git status, git diff, code-commit log."] if totals.files_changed else []
+    log = f"Log: {record.log_dir}"
     if record.message and record.status == "success":
-        return [f"{record.message[0].upper()}{record.message[1:]}.", *([review] if totals.files_changed else [])]
+        return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *([log] if review else [])]
     if record.status not in ("success", "build_failed"):
         return []
     spending = spent_in_all(totals.usage, totals.cost_usd)
     build = "The build passes" if record.status == "success" else "The build still fails"
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
     attempts = count(totals.attempts, "attempt")
-    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", review]
+    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", *review, log]
 
 
 _REDRAWS_PER_SECOND = 5

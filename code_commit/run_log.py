@@ -7,7 +7,7 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 import os
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -77,6 +77,8 @@ class RunLog:
         self.record = record
         self.redactor = redactor
         self.listener = listener
+        self.at_failure: Callable[[], None] | None = None
+        """Called before an end without success is written down."""
         self._started = time.monotonic() - record.totals.seconds
 
     @property
@@ -123,6 +125,8 @@ class RunLog:
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
         """Write the end of the run down and return the record."""
+        if status != "success" and self.at_failure:
+            self.at_failure()
         self.record.status = status
         self.record.exit_code = exit_code
         self.record.message = message
@@ -133,6 +137,8 @@ class RunLog:
     def save(self, event: Event) -> None:
         """Rewrite run.json, then tell the listener what happened."""
         self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
+        if self.record.rolled_back:
+            self.record.totals.files_changed = 0
         self.write_json("run.json", self.record)
         self.listener.step(self.record, event)
 

@@ -88,6 +88,8 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
     if attempt.verdict == "rejected":
         yield "  rejected, nothing written:"
         yield from (f"    {reason}" for reason in attempt.reasons)
+    if attempt.verdict == "applied" and not attempt.changes:
+        yield "  the answer changes nothing"
     for change in attempt.changes:
         yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
     if attempt.build:

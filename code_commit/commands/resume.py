@@ -10,7 +10,7 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import begun, job_of, rolled_back
+from code_commit.commands.run import begun, job_of, roll_back_at_failure
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
@@ -56,8 +56,8 @@ def run(options: dict[str, Any]) -> int:
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
-            rolled_back(project, log, wanted=ready.settings.rollback),
         ):
+            roll_back_at_failure(project, log, wanted=ready.settings.rollback)
             job = job_of(project, ready, ready.task.codebase + _answers(log))
             return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
 

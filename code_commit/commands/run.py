@@ -61,8 +61,8 @@ def run_main_job(
         with open_llm(ready.choice, ready.key, job.settings, project) as llm:
             if job.settings.dry_run:
                 return run_dry(job, ready.task, llm.complete, log)
-            with rolled_back(project, log, wanted=job.settings.rollback):
-                return run_workflow(job, ready.task, llm.complete, log)
+            roll_back_at_failure(project, log, wanted=job.settings.rollback)
+            return run_workflow(job, ready.task, llm.complete, log)
 
 
 def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
@@ -94,15 +94,16 @@ def job_of(
     return Job(project, ready.settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
 
 
-@contextmanager
-def rolled_back(project: Project, log: RunLog, *, wanted: bool) -> Iterator[None]:
-    """Put every file back if the run ends in here without a passing build, and `--rollback` wants it."""
-    try:
-        yield
-    finally:
-        if wanted and log.record.status != "success" and log.snapshot.is_dir():
+def roll_back_at_failure(project: Project, log: RunLog, *, wanted: bool) -> None:
+    """Put every file back before an end without a passing build is written down, if `--rollback` wants it."""
+
+    def put_back() -> None:
+        if log.snapshot.is_dir():
             with ending_signals_held():
                 _roll_back(project, log)
+
+    if wanted:
+        log.at_failure = put_back
 
 
 def _roll_back(project: Project, log: RunLog) -> None:

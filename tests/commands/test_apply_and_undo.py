@@ -214,7 +214,24 @@ def test_rollback_puts_every_file_back_when_the_build_never_passed(answers, code
     assert done.returncode == code, done.stderr
     assert tree(root) == before
     assert "rolled back" in done.stderr
-    assert latest(root)["rolled_back"] is True
+    assert "Review" not in done.stderr
+    assert code != 1 or done.stderr.index("rolled back") < done.stderr.index("The build still fails")
+    record = latest(root)
+    assert (record["rolled_back"], record["totals"]["files_changed"]) == (True, 0)
+
+
+def test_an_answer_that_changes_nothing_counts_for_nothing(root: Path, run_code_commit: Run):
+    (root / "build.sh").write_text("#!/bin/sh\ntrue\n")
+    (root / "ok.txt").write_text("ok\r\n")
+    before = tree(root)
+    done = run_code_commit(root, *recorded(root, "^^^ok.txt\nok\n^^^end\n"))
+    assert (done.returncode, tree(root)) == (0, before), done.stderr
+    assert "the answer changes nothing" in done.stderr
+    assert ": 0 files changed in" in done.stderr
+    assert "Review" not in done.stderr
+    record = latest(root)
+    assert (record["attempts"][0]["changes"], record["totals"]["files_changed"]) == ([], 0)
+    assert "the answer changes nothing" in run_code_commit(root, "log", record["run"]).stdout
 
 
 def test_rollback_keeps_what_built(root: Path, run_code_commit: Run):
