@@ -6,7 +6,7 @@ Rules by name, each in the module that owns it:
     link not-a-file other-file-system other-repository same-file protected unreadable  tree
     ignored hidden                                                                     ignored
     not-allowed protected-by-option                                                    below
-    not-text placeholder missing holds-key markdown unclear-path stale                 content
+    not-text placeholder missing holds-key wrong-format unclear-path stale             content
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

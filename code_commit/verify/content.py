@@ -1,7 +1,7 @@
 """What a file will hold, byte for byte, and what would lose content. The rules:
 
 unclear-path  a comment stands after the path of a new file
-markdown      the content is wrapped in a Markdown code fence, as in a chat
+wrong-format  the content is a diff, in a fence, numbered ...: what `formats` finds
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
@@ -20,6 +20,7 @@ from pathlib import Path
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
+from code_commit.verify.formats import find_wrong_format
 from code_commit.verify.names import Fault
 from code_commit.verify.placeholders import find_placeholder
 
@@ -38,9 +39,11 @@ def find_content_fault(
     except ValueError as error:
         return ("not-text", f"the file {error}, no response can hold it: leave it as it is"), change.line
     fault = _comment_fault(change.path, original) or _text_fault(change.content, redactor)
-    fault = fault or _markdown_fault(change.path, change.content, old)
     if fault:
         return fault, change.line
+    wrong_format = find_wrong_format(change.path, change.content, old)
+    if wrong_format:
+        return ("wrong-format", wrong_format), change.line
     placeholder = find_placeholder(change.path, change.content, old)
     if placeholder is None:
         return None
@@ -71,7 +74,6 @@ def decode_text(content: bytes) -> str:
 
 
 _COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")
-_PROSE = frozenset({"", ".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".org", ".qmd", ".rmd", ".tex", ".ipynb"})
 
 
 def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
@@ -80,14 +82,6 @@ def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
     if original is not None or match is None or Path(path).suffix[1:].isalnum():
         return None
     return "unclear-path", f"has a comment after the path: write {shown(match['path'])} alone after the carets"
-
-
-def _markdown_fault(path: str, content: str, old: str | None) -> Fault | None:
-    if not content.startswith("```") or Path(path).suffix.lower() in _PROSE or (old or "").startswith("```"):
-        return None
-    if content.rstrip().endswith("\n```"):
-        return "markdown", "the content is wrapped in a Markdown code fence (```): send the file's own lines alone"
-    return None
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:

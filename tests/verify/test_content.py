@@ -128,7 +128,7 @@ def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder)
 
 @pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx\n```", "```c++\nx\n```\n\n"])
 def test_content_in_a_markdown_fence_is_rejected_but_where_it_belongs(project_folder, content):
-    assert broken(project_folder, FileReplacement("a.py", content, 3)) == [("a.py", 3, "markdown")]
+    assert broken(project_folder, FileReplacement("a.py", content, 3)) == [("a.py", 3, "wrong-format")]
     for name in ("README.md", "docs/notes.txt", "README"):
         verify(project_folder, FileReplacement(name, content))
     (project_folder / "odd.tmpl").write_text("```\nold\n```\n")

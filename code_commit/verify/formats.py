@@ -1,0 +1,140 @@
+"""Content that is in another format than the file: rule `wrong-format`.
+
+What LLMs write elsewhere: diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, the line of the codebase that
+names a file. Real files hold such things too: it counts where the old content was not like that, and the new one is
+nothing else, or the old one with marks in it. Where there is no old content, the file's name must say that it is code.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+_CODE = re.compile(
+    r"\.(?:c|cc|cjs|cpp|cs|css|dart|exs?|go|h|hpp|hs|html|java|jsx?|json|kt|lua|mjs|php|pl|pyi?|rb|rs|scala|scss|sh|sql"
+    r"|svelte|swift|tf|toml|tsx?|vue|xml|zig)\Z",
+    re.IGNORECASE,
+)
+"""No yaml: a map of numbers looks like numbered lines."""
+
+_DATA = re.compile(r"\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/", re.IGNORECASE)
+"""Patches; and what in these folders is no code may be what a test of a merge tool expects."""
+
+_DIFF = re.compile(
+    r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
+    r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
+)
+_LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
+_NUMBERED = re.compile(r"\s*+(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
+_FENCED = re.compile(r"\s*```+([^\n`]*)\n(.*)\n```+\s*", re.DOTALL)
+_INNER_FENCE = re.compile(r"^```+ *(\S*)", re.MULTILINE)
+_MARKER = re.compile(r"^(<{5,9}|={5,9}|>{5,9}|-{5,9}(?= SEARCH)|\+{5,9}(?= REPLACE))(?: .*|\r)?(?:\n|\Z)", re.MULTILINE)
+_BLOCK = re.compile(r"[<-]=[>+]")
+
+_INSTEAD = "send the file's own lines alone, all of them"
+
+
+class _File(NamedTuple):
+    """What is to be judged; `old` is None for a new file."""
+
+    path: str
+    new: str
+    old: str | None
+    is_code: bool
+    is_data: bool
+
+
+def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
+    """Return what the new content is instead of the file (old content None: a new file), and what to do; else None."""
+    is_code = _CODE.search(path) is not None
+    file = _File(path, new, old, is_code, not is_code and _DATA.search(path) is not None)
+    return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
+
+
+def _names_file(file: _File) -> bool:
+    labels = [_LABEL.match(text) for text in (file.new, file.old or "")]
+    return [label is not None and label[2] == file.path for label in labels] == [True, False]
+
+
+def _is_fenced(file: _File) -> bool:
+    match = _FENCED.fullmatch(file.new) if file.new.lstrip().startswith("```") else None
+    if match is None or (file.old or "").lstrip().startswith("```"):
+        return False
+    inner = _INNER_FENCE.findall(match[2])
+    if file.is_code or (inner and not inner[0]):  # then the first fence is closed before the end
+        return file.is_code
+    if file.old is None:
+        return file.path.endswith(".md") and match[1].strip().lower() in ("markdown", "md")
+    return _resembles(match[2].split("\n"), file.old)
+
+
+def _is_diff(file: _File) -> bool:
+    if file.is_data:
+        return False
+    if _DIFF.match(file.new):
+        is_for_file = file.is_code or f"+++ b/{file.path}\n" in file.new
+        return is_for_file if file.old is None else not _DIFF.match(file.old)
+    if re.search(r"^[+-]", file.new, re.MULTILINE) is None:
+        return False
+    lines = [line for line in file.new.replace("\r\n", "\n").split("\n") if line.strip()]
+    if file.old is None:
+        return file.is_code and len(lines) > 1 and all(line.startswith("+") for line in lines)
+    return _marks_changes(lines, set(file.old.replace("\r\n", "\n").split("\n")))
+
+
+def _marks_changes(lines: Iterable[str], had: set[str]) -> bool:
+    """Tell whether the lines are those that the file had, some of them after a minus, and others after a plus."""
+    new = [line for line in lines if line not in had]
+    added = [line for line in new if re.match(r"\+(?!\+).*\w", line)]
+    removed = [line for line in new if re.match(r"-.*[^\W\d]", line)]  # neither a rule nor a negative number
+    if not removed and (not added or any(line.startswith(("+", "-")) for line in had)):
+        return False
+    return all(line[0] == "+" or (line[0] in " -" and line[1:] in had) for line in new)
+
+
+def _is_numbered(file: _File) -> bool:
+    if not _NUMBERED.match(file.new) or _NUMBERED.match(file.old or ""):
+        return False
+    lines = [line for line in file.new.split("\n") if line.strip()]
+    rows = [row for line in lines if (row := _NUMBERED.fullmatch(line))]
+    numbers = [int(row[1]) for row in rows]
+    if not 1 < len(lines) == len(rows) or numbers != sorted(set(numbers)):
+        return False
+    if numbers[-1] - numbers[0] > file.new.count("\n"):
+        return False
+    return file.is_code or (file.old is not None and _resembles([row[2] for row in rows], file.old))
+
+
+def _resembles(lines: Sequence[str], old: str) -> bool:
+    """Tell whether half of the lines stand in the old content."""
+    had = {line.strip() for line in old.split("\n")}
+    said = [line.strip() for line in lines if line.strip()]
+    return 2 * sum(line in had for line in said) >= len(said) > 0
+
+
+def _has_markers(file: _File) -> bool:
+    """Tell whether blocks between markers are all there is, or one of them holds old lines in their old place."""
+    old = file.old or ""
+    if file.is_data or "=====" not in file.new or re.search("^(?:<{5}|-{5,9} SEARCH)", old, re.MULTILINE):
+        return False
+    texts = _MARKER.split(file.new.replace("\r\n", "\n"))
+    markers = "".join(marker[0] for marker in texts[1::2])
+    blocks = [match.start() for match in _BLOCK.finditer(markers)]
+    texts = texts[::2]
+    sides = {side for block in blocks for side in (block + 1, block + 2)}
+    if not any(text.strip() for number, text in enumerate(texts) if number not in sides):
+        return bool(blocks) and (file.is_code or file.old is not None)
+    there = "\n" + old.replace("\r\n", "\n")
+    for block in blocks:
+        before, after = "\n".join(texts[block].split("\n")[-2:]), texts[block + 3].partition("\n")[0]
+        if any(f"\n{before}{side}{after}" in there for side in texts[block + 1 : block + 3] if side):
+            return True
+    return False
+
+
+_FORMATS: tuple[tuple[Callable[[_File], bool], str], ...] = (
+    (_names_file, "begins with a line that names the file: leave it out"),
+    (_is_fenced, "is wrapped in a Markdown code fence (```): leave the fence out"),
+    (_is_numbered, "has a number in front of each line: leave the numbers out"),
+    (_is_diff, "is a diff, not the file: leave the signs + - @@ out"),
+    (_has_markers, "holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>): leave them out"),
+)
