@@ -4,11 +4,13 @@
 fn main() {}
 """
 
+import functools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular, replacing
@@ -16,6 +18,9 @@ from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, ask_git
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 BINARY = "binary"
 EXCLUDED = "excluded"
@@ -42,32 +47,24 @@ _SECRET_NAMES = re.compile(
     r"|[._]netrc|\.pypirc|\.git-credentials|\.htpasswd|\.pgpass|\.dockercfg",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = (
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^\w+/])*([\w-]+: .*\n\s*)*[\w+/]{40}"
-    r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY"
-)
-_SECRET_SHAPES = (
-    ("a private key", "PRIVATE KEY", _PRIVATE_KEY),
-    ("a key of AWS", "AKIA", r"AKIA(?!\w*EXAMPLE)[A-Z2-7]{16}\b"),
-    ("a key of Azure", "AccountKey=", r"AccountKey=[\w+/]{86}=="),
-    ("a key of Google", "AIza", r"AIza[\w-]{35}"),
-    ("a key of Google", "GOCSPX-", r"GOCSPX-[\w-]{28}"),
-    ("a token of GitHub", "ghp_", r"ghp_[A-Za-z0-9]{36}"),
-    ("a token of GitHub", "gho_", r"gho_[A-Za-z0-9]{36}"),
-    ("a token of GitHub", "github_pat_", r"github_pat_\w{60}"),
-    ("a token of GitLab", "glpat-", r"glpat-[\w-]{20}"),
-    ("a key of Hugging Face", "hf_", r"hf_[A-Za-z0-9]{34}\b"),
-    ("a token of npm", "npm_", r"npm_[A-Za-z0-9]{36}\b"),
-    ("a login of npm", "_auth=", r"(?m:^)(//\S+:)?_auth=[\w+/-]{12}"),
-    ("a login of npm", "_authToken=", r"(?m:^)(//\S+:)?_authToken=[\w-]{12}"),
-    ("a token of PyPI", "pypi-", r"pypi-AgE[\w-]{50}"),
-    ("a key of SendGrid", "SG.", r"SG\.[\w-]{22}\.[\w-]{43}"),
-    ("a token of Slack", "xox", r"xox[abeprs]-\d+-[\w-]{20}"),
-    ("an address of Slack", "hooks.slack.com", r"hooks\.slack\.com/services/T\w+/B\w+/\w{20}"),
-    ("a key of Stripe", "k_live_", r"[sr]k_live_[A-Za-z0-9]{20}"),
-    ("an API key", "sk-", r"sk-((proj|svcacct|admin|ant|or)-[\w-]{40}|[A-Za-z0-9]{32})"),
-)
-"""What it is, a text that stands in each, and its shape."""
+_SECRET_SHAPES = {
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
+    r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
+    r"\bAKIA[A-Z2-7]{16}\b": "a key of AWS",
+    r"\bAccountKey=[0-9A-Za-z+/]{86}==": "a key of Azure",
+    r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}": "a key of Google",
+    r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": "a token of GitHub",
+    r"\bglpat-[0-9A-Za-z_-]{20}": "a token of GitLab",
+    r"\bhf_[0-9A-Za-z]{34}\b": "a key of Hugging Face",
+    r"\bnpm_[0-9A-Za-z]{36}\b|(?m:^)(//\S+:)?_auth(Token)?=[0-9A-Za-z+/-]{12}": "a login of npm",
+    r"\bpypi-AgE[0-9A-Za-z_-]{50}": "a token of PyPI",
+    r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}": "a key of SendGrid",
+    r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}": "a token of Slack",
+    r"\b[sr]k_live_[0-9A-Za-z]{20}": "a key of Stripe",
+    r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": "an API key",
+}
+"""The shapes of secrets, in what Python's and Rust's regular expressions have in common."""
+_IN_EXAMPLES = "EXAMPLE"  # at the end of the keys in Amazon's documents
 _LARGEST = 10
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 
@@ -217,10 +214,21 @@ def _read(path: str) -> bytes:
 
 def find_secret(text: str) -> str | None:
     """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none."""
-    for what, mark, shape in _SECRET_SHAPES:
-        if mark in text and (match := re.search(rf"(?<![A-Za-z0-9_])(?:{shape})", text)):
-            return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
+    if not _any_shape().isinstance_python(text):
+        return None
+    for shape, what in _SECRET_SHAPES.items():
+        for match in re.finditer(shape, text):
+            if not match[0].endswith(_IN_EXAMPLES):
+                return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
     return None
+
+
+@functools.cache
+def _any_shape() -> "SchemaValidator":
+    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass."""
+    from pydantic_core import SchemaValidator, core_schema
+
+    return SchemaValidator(core_schema.str_schema(pattern="|".join(_SECRET_SHAPES), regex_engine="rust-regex"))
 
 
 def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bool) -> str:

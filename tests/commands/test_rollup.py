@@ -185,8 +185,9 @@ def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(r
 
 
 def test_a_secret_is_told_with_its_line(root: Path, run_code_commit: Run):
-    lay(root, {"src/a.py": f"\n\nkey = 'sk-{RANDOM}'\n"})
-    assert "src/a.py (an API key in line 3)" in run_code_commit(root, "rollup").stderr
+    lay(root, {"a.py": f"\n\nkey = 'sk-{RANDOM}'\n", "b.py": f"{'x = 1' * 9000}\nkey = 'sk-{RANDOM}'\n"})
+    told = run_code_commit(root, "rollup").stderr
+    assert "a.py (an API key in line 3), b.py (an API key in line 2)" in told
 
 
 def test_files_that_git_does_not_track_are_named(root: Path, run_code_commit: Run):
