@@ -130,7 +130,10 @@ Command = Literal["run", "apply", "undo"]
 
 @dataclass(slots=True)
 class RunRecord:
-    """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`."""
+    """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
+
+    `undoes` is the run that an undo puts back.
+    """
 
     version: str
     run: str
@@ -150,6 +153,7 @@ class RunRecord:
     totals: Totals = field(default_factory=Totals)
     warnings: list[str] = field(default_factory=list)
     rolled_back: bool = False
+    undoes: str = ""
     schema_version: int = SCHEMA_VERSION
 
 

@@ -97,7 +97,8 @@ def test_a_run_is_undone_byte_for_byte(root: Path, before: dict, run_code_commit
     done = run_code_commit(root, "undo", REPAIRED)
     assert done.returncode == 0, done.stderr
     assert tree(root) == before | {"list.txt": after["list.txt"]}  # a later run changed that one
-    assert run_code_commit(root, "undo").returncode == 0
+    (undo,) = {path.name for path in (root / "agent-config/logs").iterdir()} - set(RUNS)
+    assert run_code_commit(root, "undo", undo).returncode == 0
     assert tree(root) == after
 
 
@@ -106,6 +107,16 @@ def test_an_undo_is_undone(root: Path, run_code_commit: Run):
     assert done.returncode == 0, done.stderr
     assert (root / "title.txt").read_text() == "All the words\n"
     assert (root / "more.txt").read_text() == "more\n"
+
+
+def test_undo_without_a_name_does_not_take_what_the_older_version_undid(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, "undo").returncode == 0
+    assert record(root, sorted(path.name for path in (root / "agent-config/logs").iterdir())[-1])["undoes"] == (
+        KILLED_IN_BUILD
+    )
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 2
+    assert f"{KILLED_BEFORE_APPLYING}, changed no file: code-commit undo {REPAIRED} " in done.stderr
 
 
 def test_what_was_killed_in_the_build_is_resumed_and_undone(root: Path, before: dict, run_code_commit: Run):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -89,12 +90,79 @@ def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG, RESPONSE)).returncode == 0
     after = tree(root)
     assert after != before
+    run = latest(root)["run"]
     assert run_code_commit(root, "undo").returncode == 0
     assert tree(root) == before
     assert git(root, "status", "--porcelain") == ""
-    assert latest(root)["command"] == "undo"
+    undo = latest(root)
+    assert (undo["command"], undo["undoes"]) == ("undo", run)
+    for state, said in ((after, "in the tree again"), (before, "no longer in the tree")):
+        done = run_code_commit(root, "undo", latest(root)["run"])
+        assert (done.returncode, tree(root)) == (0, state), done.stderr
+        assert f"the changes of {run} are {said}" in done.stderr
+
+
+def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: Run):
+    runs = [apply(root, run_code_commit, name) for name in ("a.txt", "b.txt", "c.txt")]
     assert run_code_commit(root, "undo").returncode == 0
-    assert tree(root) == after
+    assert run_code_commit(root, "undo", latest(root)["run"]).returncode == 0
+    assert (root / "c.txt").exists()
+    for left in (["a.txt", "b.txt"], ["a.txt"]):
+        assert run_code_commit(root, "undo").returncode == 0
+        assert sorted(path.name for path in root.glob("[abc].txt")) == left
+    done = run_code_commit(root, "undo", runs[1].name)
+    assert done.returncode == 0
+    assert f"nothing to put back: every file is as it was before {runs[1].name}" in done.stderr.replace("N", "n")
+    assert run_code_commit(root, "undo").returncode == 0
+    assert not (root / "a.txt").exists()
+    done = run_code_commit(root, "undo")
+    assert (done.returncode, "no run that changed a file" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("kind", ["equal", "rejected", "dry", "unreadable"])
+def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, run_code_commit: Run):
+    log = apply(root, run_code_commit, "a.txt")
+    answer = {"equal": "^^^a.txt\nx\n^^^end\n", "rejected": "no blocks"}.get(kind, "^^^b.txt\nx\n^^^end\n")
+    run_code_commit(root, "apply", "-", *(["--dry-run"] if kind == "dry" else []), stdin=answer)
+    last = root / latest(root)["log_dir"]
+    if kind == "unreadable":
+        newer = json.loads((last / "run.json").read_text()) | {"schema_version": 99}
+        (last / "run.json").write_text(json.dumps(newer))
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 2
+    assert f"the latest run, {last.name}, " in done.stderr
+    assert f"code-commit undo {log.name}" in done.stderr
+    assert (root / "a.txt").exists()
+    assert run_code_commit(root, "undo", log.name).returncode == 0
+    assert not (root / "a.txt").exists()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
+def test_an_undo_that_was_killed_and_is_repeated_undoes_the_same_run(root: Path, run_code_commit: Run, tmp_path: Path):
+    apply(root, run_code_commit, "a.txt")
+    with_a = tree(root)
+    apply(root, run_code_commit, "b.txt")
+    killed = 0
+    for number in range(1, 40):
+        copy = tmp_path / f"copy-{number}" / "project"
+        shutil.copytree(root, copy, symlinks=True)
+        kill = [
+            "strace",
+            "-f",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=rename",
+            "-e",
+            f"inject=rename:signal=KILL:when={number}",
+        ]
+        done = subprocess.run([*kill, *CODE_COMMIT, "undo"], cwd=copy, capture_output=True, check=False)
+        assert run_code_commit(copy, "undo").returncode == 0
+        if done.returncode == 0:
+            break
+        killed += 1
+        assert tree(copy) == with_a
+    assert killed >= 4
 
 
 def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_commit: Run):
