@@ -111,9 +111,7 @@ def test_an_undo_is_undone(root: Path, run_code_commit: Run):
 
 def test_undo_without_a_name_does_not_take_what_the_older_version_undid(root: Path, run_code_commit: Run):
     assert run_code_commit(root, "undo").returncode == 0
-    assert record(root, sorted(path.name for path in (root / "agent-config/logs").iterdir())[-1])["undoes"] == (
-        KILLED_IN_BUILD
-    )
+    assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == KILLED_IN_BUILD
     done = run_code_commit(root, "undo")
     assert done.returncode == 2
     assert f"{KILLED_BEFORE_APPLYING}, changed no file: code-commit undo {REPAIRED} " in done.stderr
