@@ -4,8 +4,6 @@ From Python: `from code_commit import run`; see `code_commit.api`. It is importe
 command line imports this package before it knows what to do.
 """
 
-from __future__ import annotations  # types cost no time at start-up
-
 from code_commit.version import __version__
 
 TYPE_CHECKING = False
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "run"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "run":
         from code_commit.api import run
 

@@ -4,7 +4,6 @@ Git is asked, never told: read-only questions with an environment that nothing o
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.terminal import shown
+from code_commit.trust import find_program, outside_environment
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
@@ -37,6 +37,13 @@ class Index(NamedTuple):
     hidden: frozenset[str] = frozenset()
 
 
+class Configuration(NamedTuple):
+    """What git is configured by and with: the files inside the work tree, there or not, and the names of filters."""
+
+    files: tuple[Path, ...] = ()
+    filters: tuple[str, ...] = ()
+
+
 class UnansweredError(Exception):
     """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
 
@@ -53,6 +60,8 @@ class Project:
     git: GitRepository | None = None
     _indexes: dict[tuple[int, ...], Index] = field(default_factory=dict, compare=False, repr=False)
     """By the `stat` of the index file: git is asked again only when that has changed."""
+    _configurations: list[Configuration] = field(default_factory=list, compare=False, repr=False)
+    """The one of when it was first asked for: what comes later may be a build's."""
 
     def index(self) -> Index:
         """Return what git tracks now. Raises UnansweredError."""
@@ -62,6 +71,23 @@ class Project:
         if key not in self._indexes:
             self._indexes[key] = _read_index(self.root)
         return self._indexes[key]
+
+    def configuration(self) -> Configuration:
+        """Return what git is configured by; the first answer holds. Raises UnansweredError."""
+        if self.git is None:
+            return Configuration()
+        if not self._configurations:
+            self._configurations.append(_read_configuration(self.root, self.git))
+        return self._configurations[0]
+
+    def ask_unfiltered(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Ask git about the content of files, without the filters of its configuration: they may run what is in it.
+
+        Raises UnansweredError where the configuration cannot be read.
+        """
+        settings = ("process=", "clean=", "smudge=", "required=false")
+        off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
+        return ask_git([*(word for setting in off for word in ("-c", setting)), *arguments], self.root)
 
     @property
     def agent_config(self) -> Path:
@@ -97,12 +123,12 @@ def find_project(directory: Path | None = None) -> Project:
 
     Raises NotSetUpError without git, and where git refuses the directory.
     """
-    require_git()
     try:
         root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
     except OSError as error:
         message = f"the current directory cannot be used: {error.strerror}; change to the project's folder"
         raise NotSetUpError(message) from error
+    require_git(root)
     return Project(root, _find_repository(root))
 
 
@@ -146,10 +172,44 @@ def _read_index(root: Path) -> Index:
     return Index(frozenset(files), frozenset(submodules), frozenset(hidden))
 
 
-def require_git() -> None:
-    """Raise NotSetUpError where there is no git."""
-    if shutil.which("git") is None:
-        raise NotSetUpError("git is not installed, or not on the PATH: code-commit cannot work without it")
+def _read_configuration(root: Path, git: GitRepository) -> Configuration:
+    """Ask git what it is configured with, and from which files; some that it would read too may not be there yet."""
+    answer = ask_git(["config", "--list", "--show-origin", "-z"], root)
+    if answer.returncode != 0:
+        raise UnansweredError("git config", answer)
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "git")
+    files = [Path("~/.gitconfig"), user / "config", user / "ignore", user / "attributes"]
+    filters = set()
+    words = os.fsdecode(answer.stdout).split("\0")
+    for origin, entry in zip(words[::2], words[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        file = Path(origin.removeprefix("file:"))
+        files.append(file)
+        if key in {"core.excludesfile", "core.attributesfile"}:
+            files.append(Path(value))
+        elif key.startswith("include") and key.endswith(".path"):
+            files.append(file.parent / Path(value).expanduser())
+        elif key.startswith("filter."):
+            filters.add(key.removeprefix("filter.").rpartition(".")[0])
+    paths = {os.path.normpath(git.work_tree / file.expanduser()) for file in files}
+    paths |= {os.path.realpath(path) for path in paths}
+    inside = (path for path in map(Path, sorted(paths)) if _lies_in_work_tree(path, git))
+    return Configuration(tuple(inside), tuple(sorted(filters)))
+
+
+def _lies_in_work_tree(path: Path, git: GitRepository) -> bool:
+    """Tell whether the path is of the work tree, and not of git's own folders, which are protected anyway."""
+    folders = (git.git_dir, git.common_dir)
+    return path.is_relative_to(git.work_tree) and not any(path.is_relative_to(folder) for folder in folders)
+
+
+def require_git(root: Path) -> str:
+    """Return git's absolute path. Raises NotSetUpError where there is none."""
+    git = find_program("git", root)
+    if git is None:
+        message = "git is not installed, or not on the PATH: code-commit cannot work without it"
+        raise NotSetUpError(f"{message}; one that lies inside the project does not count")
+    return git
 
 
 def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -158,10 +218,10 @@ def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subproce
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
     repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     return subprocess.run(
-        ["git", "-c", "core.fsmonitor=false", *arguments],
+        [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments],
         cwd=cwd,
         env=environment,
         input=stdin,

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import system_prompts
 from code_commit.changes import FileChange, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
@@ -39,7 +38,7 @@ class Task(NamedTuple):
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
     """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
-    packaged = Path(system_prompts.__path__[0])
+    packaged = Path(__file__).parents[1] / "system_prompts"
     texts = {}
     for name in SystemPrompts._fields:
         own = overrides / f"{name}.txt"

@@ -138,7 +138,7 @@ def _processes() -> Iterator[Process]:
 def _processes_by_ps() -> Iterator[Process]:
     """The same where there is no /proc; the output's form is that of POSIX."""
     columns = [word for column in ("pid", "ppid", "pgid", "state", "comm") for word in ("-o", f"{column}=")]
-    listing = subprocess.run(["ps", "-A", *columns], capture_output=True, check=False).stdout
+    listing = subprocess.run(["/bin/ps", "-A", *columns], capture_output=True, check=False).stdout
     for line in listing.splitlines():
         pid, parent, group, state, *program = os.fsdecode(line).split(maxsplit=4)
         if not state.startswith("Z"):

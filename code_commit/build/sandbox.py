@@ -7,7 +7,6 @@ also takes the network, the other processes, and the right to write anywhere but
 import errno
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from io import FileIO
@@ -19,6 +18,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build
 from code_commit.settings import Settings
+from code_commit.trust import find_program
 
 CREDENTIALS = (
     ".ssh",
@@ -93,16 +93,16 @@ class Sandbox(NamedTuple):
                 raise
             status_end.close()
             if said := re.search(rb'"child-pid": (\d+)', status.readline()):
-                self._let_in(started, int(said[1]))
+                self._let_in(started, int(said[1]), project.root)
         return started
 
-    def _let_in(self, started: Started, first: int) -> None:
+    def _let_in(self, started: Started, first: int, root: Path) -> None:
         """Give the sandbox, held at its gate, what comes from outside; `first` is the first process in it."""
         try:
             if os.geteuid() == 0:
                 _map_users(first)
                 if self.mode == "strict":
-                    _forbid_namespaces(first)
+                    _forbid_namespaces(first, root)
         except OSError:
             started.process.kill()
             started.process.wait()
@@ -144,11 +144,12 @@ def _map_users(pid: int) -> None:
         Path(f"/proc/{pid}/{table}").write_text(identity, "ascii")
 
 
-def _forbid_namespaces(pid: int) -> None:
+def _forbid_namespaces(pid: int, root: Path) -> None:
     """Allow no user namespace below the process's, as bubblewrap's own --disable-userns does. Raises OSError."""
     script = "echo 0 >/proc/sys/user/max_user_namespaces"
-    words = ["nsenter", f"--user=/proc/{pid}/ns/user", "sh", "-c", script]
-    if subprocess.run(words, capture_output=True, check=False).returncode != 0:
+    nsenter = find_program("nsenter", root) or "/usr/bin/nsenter"
+    words = [nsenter, f"--user=/proc/{pid}/ns/user", "/bin/sh", "-c", script]
+    if subprocess.run(words, env={}, capture_output=True, check=False).returncode != 0:
         raise OSError(errno.EPERM, "further user namespaces cannot be forbidden")
 
 
@@ -237,7 +238,7 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
     if mode == "off":
         return None, None
     problem: str | None = "bubblewrap (bwrap, Linux only) is not installed"
-    if program := shutil.which("bwrap"):
+    if program := find_program("bwrap", project.root):
         sandbox = Sandbox(
             mode="strict" if mode == "strict" else "guard",
             program=program,
@@ -266,7 +267,7 @@ _REMEDY = (
 
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
-    true = shutil.which("true") or "/bin/true"
+    true = find_program("true", project.root) or "/bin/true"
     try:
         started = sandbox.start([true], os.environ, project, protected_from_build(project))
     except OSError as error:

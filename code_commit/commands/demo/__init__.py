@@ -48,7 +48,6 @@ def run(_options: dict[str, Any]) -> int:
 
 def _make_project() -> Project:
     """Write the sample project into a new temporary folder, committed to git."""
-    require_git()
     root = Path(tempfile.mkdtemp(prefix="code-commit-demo-"))
     source = resources.files(__name__)
     config = root / AGENT_CONFIG
@@ -73,4 +72,4 @@ def _commit(root: Path) -> None:
     author = ["-c", "user.name=code-commit demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
     hooks = ["-c", "core.hooksPath=/dev/null", "-c", "init.templateDir="]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "The sample project"]):
-        subprocess.run(["git", *author, *hooks, *arguments], cwd=root, check=True, capture_output=True)
+        subprocess.run([require_git(root), *author, *hooks, *arguments], cwd=root, check=True, capture_output=True)
