@@ -1,9 +1,14 @@
 """The critical files: what no response may name, and what no build may change."""
 
+import os
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
+from code_commit.files import read_regular_file
 from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
+from code_commit.trust import own_folders
 
 PROTECTED = (
     ".gitignore",
@@ -26,8 +31,16 @@ USER_SPECIFICATION = "UserSpecification.md"
 ROOT_FILES = (".gitignore", BUILD_SCRIPT, "codeRollup.sh", "LLMInstructions.md", USER_SPECIFICATION)
 """Those of the list that a build has no business with: cargo writes Cargo.lock and target itself."""
 
-GIT_FILES = ("config", "config.worktree", "info/exclude", "info/attributes", "info/sparse-checkout")
-"""Those by which git runs a program or hides a change. info/refs is not among them: `git gc` writes it."""
+GIT_FILES = (
+    "config",
+    "config.worktree",
+    "commondir",
+    "info/exclude",
+    "info/attributes",
+    "info/sparse-checkout",
+    "info/grafts",
+)
+"""Those of a git directory by which git runs a program or hides a change. Not info/refs: `git gc` writes it."""
 
 
 def protected_from_build(project: Project) -> list[Path]:
@@ -39,9 +52,10 @@ def protected_from_build(project: Project) -> list[Path]:
     paths = [project.root / name for name in ROOT_FILES]
     if project.git is not None:
         with suppress(UnansweredError):  # the preflight has told it
-            paths += [
-                project.root / path for path in sorted(project.index().files) if path.endswith(f"/{USER_SPECIFICATION}")
-            ]
+            index = project.index()
+            paths += [project.root / path for path in sorted(index.files) if path.endswith(f"/{USER_SPECIFICATION}")]
+            paths += project.configuration().files
+            paths += chain.from_iterable(_of_submodule(project.root / path) for path in sorted(index.submodules))
         link_to_git_dir = project.git.work_tree / ".git"
         if not link_to_git_dir.is_dir():
             paths.append(link_to_git_dir)
@@ -50,6 +64,25 @@ def protected_from_build(project: Project) -> list[Path]:
         if not project.root.is_relative_to(project.git.hooks_dir):
             paths.append(project.git.hooks_dir)
     return list(dict.fromkeys(paths))
+
+
+def _of_submodule(folder: Path) -> Iterator[Path]:
+    """Yield what says where a submodule's repository is, and what git runs and hides by in that one.
+
+    The user's own `git status` goes there.
+    """
+    git_dir = folder / ".git"
+    if not git_dir.is_dir():
+        yield git_dir
+        with suppress(OSError):
+            git_dir = folder / os.fsdecode(read_regular_file(git_dir)).strip().removeprefix("gitdir: ")
+    if git_dir.is_dir():
+        yield from (Path(os.path.normpath(git_dir / name)) for name in (*GIT_FILES, "hooks"))
+
+
+def watched_from_build(project: Project) -> list[Path]:
+    """Return the folders inside the project that this tool runs from: many large files, of which no copy is kept."""
+    return [Path(folder) for folder in own_folders(str(project.root))]
 
 
 def never_removed(project: Project) -> list[Path]:

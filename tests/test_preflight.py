@@ -18,15 +18,10 @@ def replay(root: Path, *answers: str) -> list[str]:
     return ["--model", "replay:agent-config/replay", "--sandbox", "off"]
 
 
-def broken_submodule(root: Path) -> None:
+def missing_tree(root: Path) -> None:
     """After it `git status` ends with 128 and tells nothing."""
-    (root / "sub").mkdir()
-    git(root / "sub", "init", "-q")
-    git(root / "sub", "commit", "-q", "--allow-empty", "-m", "x")
-    git(root, "-c", "advice.addEmbeddedRepo=false", "add", "sub")
-    git(root, "commit", "-qm", "sub")
-    shutil.rmtree(root / "sub" / ".git")
-    (root / "sub" / ".git").write_text("gitdir: /no/such/folder\n")
+    name = git(root, "rev-parse", "HEAD^{tree}").strip()
+    (root / ".git" / "objects" / name[:2] / name[2:]).unlink()
 
 
 def no_repository(root: Path) -> None:
@@ -34,7 +29,7 @@ def no_repository(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "told"), [(broken_submodule, "git status failed"), (no_repository, "this is no git repository")]
+    ("build", "told"), [(missing_tree, "git status failed"), (no_repository, "this is no git repository")]
 )
 def test_a_tree_that_git_cannot_judge_is_not_clean(
     project_folder: Path, run_code_commit: Run, build: Callable[[Path], None], told: str

@@ -64,6 +64,7 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
     """Read what holds for the whole run, before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
+        project.configuration()  # as it is before anything is changed
         ignore_files, submodules = remember_ignore_files(project), project.index().submodules
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from code_commit.changes import quoted
 from code_commit.project import Project
-from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE, watched_from_build
 
 Fault = tuple[str, str]
 """The name of the broken rule, and what to do instead."""
@@ -170,7 +170,7 @@ _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
 
 
 class GuardedFolder(NamedTuple):
-    """A folder inside the project that git runs code or keeps its files in; `parts` is its folded path."""
+    """A folder or file inside the project that git or this tool runs or reads; `parts` is its folded path."""
 
     parts: tuple[str, ...]
     path: Path
@@ -178,14 +178,18 @@ class GuardedFolder(NamedTuple):
 
 
 def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
-    """Return the folders inside the project that its git configuration names: the git directory and the hooks."""
-    if project.git is None:
-        return ()
-    named = (
-        (project.git.git_dir, "lies in the git directory: change files of the work tree alone"),
-        (project.git.common_dir, "lies in the git directory: change files of the work tree alone"),
-        (project.git.hooks_dir, "lies in the folder of git's hooks (core.hooksPath): leave the hooks as they are"),
-    )
+    """Return what is inside the project of the git directory, git's hooks and configuration, and of this tool itself.
+
+    Raises UnansweredError.
+    """
+    named = [(path, "lies in the folder that code-commit itself runs from") for path in watched_from_build(project)]
+    if project.git is not None:
+        inside_git = "lies in the git directory: change files of the work tree alone"
+        named += [(project.git.git_dir, inside_git), (project.git.common_dir, inside_git)]
+        in_hooks = "lies in the folder of git's hooks (core.hooksPath): leave the hooks as they are"
+        named.append((project.git.hooks_dir, in_hooks))
+        configures = "is a file that git takes its configuration from (see git config --list --show-origin): leave it"
+        named += [(path, configures) for path in project.configuration().files]
     return tuple(
         GuardedFolder(tuple(map(fold, path.relative_to(project.root).parts)), path, f"is protected: it {message}")
         for path, message in named

@@ -251,6 +251,49 @@ def target_of_a_link_in_the_place_of_the_hooks(root):
     git(root, "config", "core.hooksPath", "hooks")
 
 
+# What git is configured by
+
+
+@refused("team/git.inc", "protected")
+def file_that_the_configuration_includes(root):
+    git(root, "config", "include.path", "../team/git.inc")
+    write(root / "team/git.inc", "[core]\n\tignoreCase = false\n")
+
+
+@refused("deep/er.inc", "protected")
+def file_that_an_included_file_includes_and_that_is_missing(root):
+    git(root, "config", "include.path", "../deep/git.inc")
+    write(root / "deep/git.inc", "[include]\n\tpath = er.inc\n")
+
+
+@refused("sometimes.inc", "protected")
+def file_that_the_configuration_includes_on_another_branch(root):
+    git(root, "config", "includeIf.onbranch:other.path", f"{root}/sometimes.inc")
+
+
+@refused("Hidden.TXT", "protected")
+def core_excludesfile_in_another_case(root):
+    git(root, "config", "core.excludesFile", "hidden.txt")
+
+
+@refused("src/attributes", "protected")
+def core_attributesfile_through_a_link(root):
+    (root / "conf").symlink_to("src")
+    git(root, "config", "core.attributesFile", "conf/attributes")
+
+
+@refused("home/.gitconfig", "protected")
+def configuration_of_the_user_that_is_a_link_into_the_project(root):
+    (Path.home() / ".gitconfig").rename(root / "gitconfig.old")
+    (Path.home() / ".gitconfig").symlink_to(root / "home" / ".gitconfig")
+
+
+@refused("ignore", "protected")
+def ignore_rules_of_the_user_that_are_a_link_into_the_project(root):
+    (Path.home() / ".config/git").mkdir(parents=True)
+    (Path.home() / ".config/git/ignore").symlink_to(root / "ignore")
+
+
 # Other repositories
 
 
