@@ -1,0 +1,92 @@
+"""What a run changed in all, as one diff: from the originals of its snapshot to what it left, not to today's tree."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.apply.journal import FileState
+from code_commit.apply.snapshot import ORIGINALS, first_states, last_states, load_layers, read_original
+from code_commit.changes import FileReplacement, RejectedResponseError
+from code_commit.diff import FileEdit, diff_files, header_of
+from code_commit.files import open_regular
+from code_commit.parse import parse_response
+
+
+class NetDiff(NamedTuple):
+    """A run's whole change as a diff that `git apply` reads, and the files whose content of then is lost."""
+
+    diff: bytes
+    unknown: list[str]
+
+
+def net_diff(folder: Path, root: Path) -> NetDiff:
+    """Return what the run of this log folder changed below `root`. Raises ApplyError where the snapshot is damaged.
+
+    What the run made of a file is looked for by its checksum: in the tree, in the run's responses, and in the
+    snapshots, for a later run that changed or undid it has kept it. Where it is nowhere, the diff of the one attempt
+    that changed the file says the same, but for a key that is censored in it.
+    """
+    layers = load_layers(folder / "snapshot")
+    last, steps = last_states(layers), Counter(step.path for layer in layers for step in layer.files)
+    responses, sections = _contents_of_responses(folder), _sections_of_diffs(folder)
+    edits, parts, unknown = [], [], []
+    for path, before in first_states(layers).items():
+        after = last[path]
+        if before == after or (before and before.same_file(after)):
+            continue
+        new = _find(after, root / path, responses.get(path, []), folder.parent) if after else None
+        if new is not None or after is None:
+            old = read_original(folder / "snapshot", path, before) if before else None
+            modes = (before.mode if before else 0o644, after.mode if after else 0o644)
+            edits.append(FileEdit(path, old, new, *modes))
+        elif steps[path] == 1 and header_of(path) in sections:
+            parts.append(sections[header_of(path)])
+        else:
+            unknown.append(path)
+    return NetDiff(b"".join([diff_files(edits)[1], *parts]), unknown)
+
+
+def _find(state: FileState, file: Path, responses: list[bytes], logs: Path) -> bytes | None:
+    """Return the content that has the checksum; None where it is nowhere."""
+
+    def candidates() -> Iterator[bytes]:
+        yield _read(file)
+        for response in responses:
+            yield response
+            yield response.replace(b"\n", b"\r\n")  # so is a file written that had such line ends
+        for log in logs.iterdir():
+            yield _read(log / "snapshot" / ORIGINALS / state.sha256)
+
+    return next((content for content in candidates() if sha256(content).hexdigest() == state.sha256), None)
+
+
+def _contents_of_responses(folder: Path) -> dict[str, list[bytes]]:
+    contents: dict[str, list[bytes]] = {}
+    for path in folder.glob("*-response.txt"):
+        try:
+            changes = parse_response(_read(path).decode("utf-8", "replace"))
+        except RejectedResponseError:
+            continue
+        for change in changes:
+            if isinstance(change, FileReplacement):
+                contents.setdefault(change.path, []).append(change.content.encode())
+    return contents
+
+
+def _sections_of_diffs(folder: Path) -> dict[bytes, bytes]:
+    """Return what the attempts' diffs say of each file, by the line that it begins with."""
+    diffs = b"".join(map(_read, folder.glob("*-changes.diff")))
+    sections = re.split(rb"^(?=diff --git )", diffs, flags=re.MULTILINE)
+    return {section[: section.find(b"\n") + 1]: section for section in sections}
+
+
+def _read(path: Path) -> bytes:
+    """Return a file's content; b"" where there is none that can be read."""
+    try:
+        with open_regular(path) as file:
+            return file.readall()
+    except OSError:
+        return b""

@@ -1,0 +1,69 @@
+"""What a run changed in all is the same diff whatever became of the tree since; git applies it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded, the_log, tree
+
+from code_commit.commands.net_diff import net_diff
+
+FIRST = (
+    "^^^ok.txt\nnot\n^^^end\n^^^dos.txt\none\ntwo\n^^^end\n^^^deep/new.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
+)
+SECOND = "^^^ok.txt\nok\n^^^end\n^^^dos.txt\none\n2\n^^^end\n^^^empty.txt\n^^^end\n"
+
+
+@pytest.fixture
+def root(project_folder: Path, run_code_commit: Run) -> Path:
+    """A run of two attempts; both changed dos.txt and ok.txt."""
+    (project_folder / "dos.txt").write_bytes(b"one\r\n")
+    (project_folder / "old.txt").write_text("old\n")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    done = run_code_commit(project_folder, *recorded(project_folder, FIRST, SECOND), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    return project_folder
+
+
+def unapply(root: Path, diff: bytes) -> None:
+    subprocess.run(["git", "apply", "-R", "--whitespace=nowarn", "-"], cwd=root, input=diff, check=True)
+
+
+def test_it_is_what_git_sees(root: Path):
+    after = tree(root)
+    diff, unknown = net_diff(the_log(root), root)
+    assert unknown == []
+    unapply(root, diff)
+    assert git(root, "status", "--porcelain") == ""
+    subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], cwd=root, input=diff, check=True)
+    assert tree(root) == after
+
+
+def test_it_stays_when_the_tree_moves_on(root: Path, run_code_commit: Run):
+    log = the_log(root)
+    before = net_diff(log, root)
+    assert before.diff.count(b"diff --git") == 5
+    (root / "dos.txt").write_text("something else\n")
+    (root / "ok.txt").unlink()
+    assert net_diff(log, root) == before
+    (log / "1-response.txt").unlink()
+    (log / "2-response.txt").unlink()
+    diff, unknown = net_diff(log, root)
+    assert unknown == ["dos.txt", "ok.txt"]
+    assert sorted(diff.split(b"diff --git ")) == sorted(
+        part for part in before.diff.split(b"diff --git ") if b"dos.txt" not in part and b"ok.txt" not in part
+    )
+
+
+def test_what_was_undone_is_known_from_the_undo(root: Path, run_code_commit: Run):
+    log = the_log(root)
+    before = net_diff(log, root)
+    for path in log.glob("*-response.txt"):
+        path.unlink()
+    assert run_code_commit(root, "undo").returncode == 0
+    assert net_diff(log, root) == before
+    undo = net_diff(max(log.parent.iterdir()), root)
+    unapply(root, undo.diff)
+    unapply(root, before.diff)
+    assert git(root, "status", "--porcelain") == ""
