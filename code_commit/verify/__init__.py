@@ -2,17 +2,25 @@
 
 Rules by name, each in the module that owns it:
 
-    outside unclear-path windows-name too-long protected same-file                     names
+    outside unclear-path wrong-format windows-name too-long protected same-file        names
     link not-a-file other-file-system other-repository same-file protected unreadable  tree
     ignored hidden                                                                     ignored
     not-allowed protected-by-option                                                    below
-    not-text placeholder missing holds-key wrong-format unclear-path stale             content
+    not-text placeholder missing holds-key wrong-format stale                          content
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from code_commit.changes import FileChange, FileReplacement, OriginalFile, Reasons, VerifiedChange, VerifiedChanges
+from code_commit.changes import (
+    FileChange,
+    FileRemoval,
+    FileReplacement,
+    OriginalFile,
+    Reasons,
+    VerifiedChange,
+    VerifiedChanges,
+)
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
@@ -28,7 +36,7 @@ from code_commit.verify.ignored import (
     remember_ignore_files,
 )
 from code_commit.verify.names import find_path_fault, find_protected, find_twins, guarded_folders, read_limits
-from code_commit.verify.tree import find_bare_repositories, look_at_targets
+from code_commit.verify.tree import find_bare_repositories, find_invented_folder, look_at_targets
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
@@ -156,6 +164,10 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
         originals, faults = look_at_targets(findings.open_paths, project, guarded_folders(project), rules.submodules)
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
+    removed = {change.path for change in findings.open if isinstance(change, FileRemoval)}
+    for path in [path for path, original in originals.items() if original is None]:
+        fault = find_invented_folder(path, project.root, removed)
+        faults |= {path: fault} if fault else {}
     for path, fault in faults.items():
         findings.close(path, *fault)
     return originals

@@ -1,7 +1,6 @@
 """What a file will hold, byte for byte, and what would lose content. The rules:
 
-unclear-path  a comment stands after the path of a new file
-wrong-format  the content is a diff, in a fence, numbered ...: what `formats` finds
+wrong-format  a comment stands after the path of a new file; the content is a diff, numbered ...: what `formats` finds
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
@@ -81,7 +80,7 @@ def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
     match = _COMMENT.fullmatch(path)
     if original is not None or match is None or Path(path).suffix[1:].isalnum():
         return None
-    return "unclear-path", f"has a comment after the path: write {shown(match['path'])} alone after the carets"
+    return "wrong-format", f"has a comment after the path: write {shown(match['path'])} alone after the carets"
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:

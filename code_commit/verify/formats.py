@@ -85,7 +85,7 @@ def _marks_changes(lines: Iterable[str], had: set[str]) -> bool:
     """Tell whether the lines are those that the file had, some of them after a minus, and others after a plus."""
     new = [line for line in lines if line not in had]
     added = [line for line in new if re.match(r"\+(?!\+).*\w", line)]
-    removed = [line for line in new if re.match(r"-.*[^\W\d]", line)]  # neither a rule nor a negative number
+    removed = [line for line in new if re.match(r"-(?!-).*[^\W\d]", line)]  # no rule, option or negative number
     if not removed and (not added or any(line.startswith(("+", "-")) for line in had)):
         return False
     return all(line[0] == "+" or (line[0] in " -" and line[1:] in had) for line in new)

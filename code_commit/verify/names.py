@@ -4,6 +4,7 @@ Strings alone are looked at here, no file. The rules that a path can break:
 
     outside        it may leave the project: absolute, `..`, a drive, a URL, something a shell would expand
     unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
+    wrong-format   it is decorated: quotes, brackets, `file:`, `###`, a colon at the end
     windows-name   Windows gives the name a meaning of its own: devices, 8.3 names
     too-long       the file system does not take names or paths of this length
     protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
@@ -61,9 +62,14 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
     ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
     (
-        "unclear-path",
+        "wrong-format",
         r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
         "stands in quotes or brackets: write the bare path after the carets",
+    ),
+    (
+        "wrong-format",
+        r"\A(?i:file|file ?name|path|file ?path) ?:|\A(?:#{1,6}|\+{3}|\*) |:\Z|\.\w+:\d+(?:-\d+)?\Z",
+        "has something before or after the path ('file:', '###', a colon): write the bare path after the carets",
     ),
     (
         "windows-name",

@@ -9,10 +9,12 @@ Nothing that could block is opened, and each folder is checked by what it is, no
     same-file          an existing entry has the same name but for case or normalisation
     protected          a folder or file of the path is, by its inode, a protected one
     unreadable         the original, which undo needs, cannot be read
+    wrong-format       the path of a new file begins with a folder of diffs or examples that is not there
 """
 
 import errno
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
@@ -176,6 +178,17 @@ def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None
     if name in names:
         return None
     return next((other for other in names if _inode(folder, other) == inode), name)
+
+
+def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fault | None:
+    """Tell the `a/`, `b/` and `path/to/` of diffs and examples from the project's folders. Nothing is at the path."""
+    match = re.fullmatch(r"((path)/to|[ab])/(.+)", path)
+    if match is None or os.path.lexists(root / path.split("/", 1)[0]):
+        return None
+    name = match[3]
+    if not match[2] and (name in removed or not os.path.lexists(root / name)):
+        return None
+    return "wrong-format", f"begins with {match[1]}/, which the project does not have: write {shown(name)}"
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:

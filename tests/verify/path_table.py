@@ -141,7 +141,6 @@ UNCLEAR = (
     *("a\U000e0100b", "a\U0001d173b", "a\ufffeb", "a\uffffb", "a\ufdd0b", "a\ue000b", "a\uf05cb", "a\U000f0000b"),
     *("a\u00a0b", "a\u2003b", "a\u3000b", "a\u202fb", "a\u205fb", "a\u1680b", "a\u3000", "\u00a0a", "a\u2007b"),
     *("\u2025/x", "a/\uff0e\uff0e/x", "\uff0e\uff0e", "a/\u2024\u2024", "\u2026/x", "a/\uff0e", "x\uff0e"),
-    *('"src/a.rs"', "'src/a.rs'", "`src/a.rs`", "<src/a.rs>", "[src/a.rs]", "[file]", "**src/a.rs**"),
     *(
         ".g\u200cit/config",
         ".gi\u200dt/x",
@@ -151,6 +150,13 @@ UNCLEAR = (
         ".git\u2060",
         ".gitignore\ufeff",
     ),
+)
+
+DECORATED = (
+    *('"src/a.rs"', "'src/a.rs'", "`src/a.rs`", "<src/a.rs>", "[src/a.rs]", "[file]", "**src/a.rs**"),
+    *("file: src/a.rs", "File:src/a.rs", "Filename: a.rs", "path : a.rs", "file path: a.rs"),
+    *("# a.rs", "### src/a.rs", "### `src/a.rs`", "* a.rs", "+++ b/a.rs", "src/a.rs:", "LICENSE:", "src/a.rs:12"),
+    *("a.py:3-10",),
 )
 
 WINDOWS = (
@@ -267,6 +273,7 @@ REJECTED: tuple[tuple[str, str], ...] = tuple(
     for rule, paths in (
         ("outside", OUTSIDE),
         ("unclear-path", UNCLEAR),
+        ("wrong-format", DECORATED),
         ("windows-name", WINDOWS),
         ("protected", PROTECTED),
         ("too-long", TOO_LONG),

@@ -137,12 +137,25 @@ def test_content_in_a_markdown_fence_is_rejected_but_where_it_belongs(project_fo
 
 
 def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
-    for path in ("src/a.py (new file)", "a.rs # the parser", "a.c // new", "lib/a.js <- changed", "a.go -- rewritten"):
-        assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "unclear-path")]
+    for path in ("src/a.py (new file)", "a.rs # the parser", "lib/a.js <- changed", "a.go -- rewritten"):
+        assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "wrong-format")]
     for path in ("My file (1).txt", "notes (draft)", "a # b.txt", "Foo - bar.swift", "v1.2 release/a.txt"):
         verify(project_folder, FileReplacement(path, "x\n"))
     (project_folder / "old.v2 (final)").write_text("x\n")
     verify(project_folder, FileReplacement("old.v2 (final)", "y\n"))
+
+
+def test_the_folders_of_diffs_and_examples_are_rejected_where_the_project_has_none(project_folder):
+    for path in ("a/ok.txt", "b/ok.txt", "path/to/ok.txt", "path/to/new.txt"):
+        assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "wrong-format")]
+    assert broken(project_folder, FileRemoval("a/ok.txt", 7)) == [("a/ok.txt", 7, "wrong-format")]
+    for path in ("a/new.txt", "b/src/new.txt", "docs/path/to/ok.txt", "c/ok.txt"):
+        verify(project_folder, FileReplacement(path, "x\n"))
+    verify(project_folder, FileReplacement("a/ok.txt", "x\n"), FileRemoval("ok.txt"))
+    (project_folder / "a").mkdir()
+    (project_folder / "path").mkdir()
+    for path in ("a/ok.txt", "path/to/ok.txt"):
+        verify(project_folder, FileReplacement(path, "x\n"))
 
 
 def test_a_removal_of_what_is_not_there_is_rejected(project_folder):

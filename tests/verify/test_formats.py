@@ -90,6 +90,7 @@ RIGHT = {
     "diff in a tutorial": ("a.md", f"{PAGE}\n```diff\n{HUNK}```\n", PAGE),
     "signs in an example": ("a.md", "```diff\n+ some\n++ words\n```\n", "```diff\n- some\n-- words\n```\n"),
     "options": ("requirements.txt", "-r base.txt\nflask\n", "flask\n"),
+    "option in documentation": ("a.txt", "--cc::\n\tcombined\n", "-cc::\n\tcombined\n"),
     "shorter rules": ("a.adoc", "----\n$ make\n----\n", "-----\n$ make\n-----\n"),
     "continued list": ("a.adoc", "So:\n+\n----\n$ make\n----\n", "So:\n----\n$ make\n----\n"),
     "negative number": ("a.csv", "-1\n2\n", "1\n2\n"),
