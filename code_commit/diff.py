@@ -19,6 +19,10 @@ CONTEXT_LINES = 3  # as git diff
 MOST_LEVELS = 16
 """How often the lines between two that hold are searched for more of them; each search takes time for all of them."""
 
+MOST_LINES = 250_000
+"""Of both versions together; in longer ones nothing is searched for, all lines go and all come: a list of ten million
+lines takes gigabytes."""
+
 Range = tuple[int, int]
 Block = tuple[Range, Range]
 """Lines of the old version, from the first to before the last, and those of the new one that stand for them."""
@@ -59,13 +63,37 @@ def diff_files(edits: Iterable[FileEdit]) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs."""
     changes, texts = [], {}
     for edit in edits:
-        old, new = _lines(edit.old or b""), _lines(edit.new or b"")
-        blocks = list(_differing_ranges(old, new))
-        removed = sum(end - start for (start, end), _ in blocks)
-        added = sum(end - start for _, (start, end) in blocks)
+        added, removed, hunks = _differences(edit.old or b"", edit.new or b"")
         changes.append(AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed))
-        texts[edit.path.encode("utf-8", "replace")] = _file_diff(edit, list(_hunks(old, new, blocks)))
+        texts[edit.path.encode("utf-8", "replace")] = _file_diff(edit, hunks)
     return changes, b"".join(text for _, text in sorted(texts.items()))
+
+
+def _differences(before: bytes, after: bytes) -> tuple[int, int, list[bytes]]:
+    """Return how many lines are added and removed, and the hunks."""
+    sizes = _count_lines(before), _count_lines(after)
+    if before == after:
+        return 0, 0, []
+    if not before or not after or sum(sizes) > MOST_LINES:
+        header = b"@@ -%s +%s @@\n" % (_span((0, sizes[0])), _span((0, sizes[1])))
+        return sizes[1], sizes[0], [header + _marked(b"-", before) + _marked(b"+", after)]
+    old, new = _lines(before), _lines(after)
+    blocks = list(_differing_ranges(old, new))
+    removed = sum(end - start for (start, end), _ in blocks)
+    added = sum(end - start for _, (start, end) in blocks)
+    return added, removed, list(_hunks(old, new, blocks))
+
+
+def _count_lines(content: bytes) -> int:
+    return content.count(b"\n") + (content[-1:] not in (b"", b"\n"))
+
+
+def _marked(mark: bytes, content: bytes) -> bytes:
+    """Return all the lines with the mark before each, without a list of them."""
+    if not content:
+        return b""
+    text = mark + content.removesuffix(b"\n").replace(b"\n", b"\n" + mark) + b"\n"
+    return text if content.endswith(b"\n") else text + b"\\ No newline at end of file\n"
 
 
 def _lines(content: bytes) -> list[bytes]:

@@ -25,7 +25,7 @@ from code_commit.changes import FileChange, FileRemoval, FileReplacement, Reason
 SHORTEST_FENCE = "^^^"
 _THINKING = re.compile(r"\s*+<think>.*?</think>[ \t]*+\r?\n?", re.DOTALL)
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
-_REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)+")
+_REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
 
 _MOST_BLOCKS = 50_000
 """No LLM's response has room for so many: what stands after them is not read."""

@@ -111,6 +111,7 @@ SHAPES = {
     "two lines in turn": (b"a\nb\n" * 3000, b"b\na\nc\n" * 2000),
     "the reverse order": (b"".join(b"%d\n" % n for n in range(4000)), b"".join(b"%d\n" % n for n in range(4000, 0, -1))),
     "one line in three gone": (b"".join(b"%d\n" % n for n in range(9000)), b"".join(b"%d\n" % n for n in range(9000) if n % 3)),
+    "more lines than are compared": (b"old\n\nx\n" * 50_000 + b"end", b"old\n\ny\n" * 60_000),
     "unique only between others": (b"".join(b"%d\n" % abs(n) for n in range(-900, 900)), b"".join(b"%d\n" % abs(n) for n in range(-890, 910))),
 }  # fmt: skip
 

@@ -136,11 +136,11 @@ def _length_fault(path: str, limits: Limits) -> Fault | None:
     if len(path) * 4 <= min(limits.name, limits.path):
         return None
     encoded = path.encode("utf-8", "surrogatepass")
+    if len(encoded) > limits.path:
+        return "too-long", f"is {len(encoded)} bytes long, {limits.path} are possible here: choose a shorter path"
     longest = max(map(len, encoded.split(b"/")))
     if longest > limits.name:
         return "too-long", f"has a name of {longest} bytes, the file system takes {limits.name}: choose a shorter name"
-    if len(encoded) > limits.path:
-        return "too-long", f"is {len(encoded)} bytes long, {limits.path} are possible here: choose a shorter path"
     return None
 
 

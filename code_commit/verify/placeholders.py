@@ -8,10 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import islice
 from typing import Literal
 
 _LONGEST_LINE = 160
 """Longer lines are no placeholders."""
+
+_MOST_LINES = 100_000
+"""So many lines of a file are looked at that hold a hint: an LLM that leaves code out does so in its first thousand."""
 
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
@@ -45,7 +49,7 @@ def _placeholders(path: str, text: str, *, is_new: bool, shrinks: bool) -> Itera
     lowered = text.lower()
     is_prose = path.lower().endswith(_PROSE)
     number, counted_to = 0, 0
-    for start, line in _candidates(lowered):
+    for start, line in islice(_candidates(lowered), _MOST_LINES):
         if _is_placeholder(line.strip(), is_prose=is_prose, is_new=is_new, shrinks=shrinks):
             number += lowered.count("\n", counted_to, start)
             counted_to = start

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,6 +75,32 @@ def test_what_a_rejection_costs_is_in_proportion_to_the_response(line, root: Pat
     assert len(attempt["rejections"]) == (1 if line in ("\n", "^^^../a\n^^^end\n") else 50)
     assert attempt["more_rejections"] == (0 if len(attempt["rejections"]) == 1 else 200_000 // len(line) - 50)
     assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 250_000
+
+
+HUGE = {
+    "a new file of line ends": ("^^^new.txt\n", "\n", "^^^end\n", 0),
+    "an old file of line ends": ("^^^ok.txt\n", "\r\n", "^^^end\n", 0),
+    "a path of slashes": ("^^^new", "/", "new.txt\nx\n^^^end\n", 0),
+    "a path of parents": ("^^^new", "/..", "\nx\n^^^end\n", 4),
+    "dots": ("^^^new.txt\n", "...\n", "^^^end\n", 0),
+    "other lines": ("^^^ok.txt\n", "# the other one\n", "^^^end\n", 0),
+    "carets": ("^^^new.txt\n", "^\n", "^^^end\n", 0),
+    "thoughts": ("^^^new.txt\n", "<think>\u2028", "\n^^^end\n", 0),
+}
+
+
+@pytest.mark.parametrize(("begin", "unit", "end", "code"), HUGE.values(), ids=HUGE)
+def test_what_a_huge_answer_costs_is_in_proportion_to_it(begin, unit, end, code, root: Path, tmp_path: Path):
+    size = 20_000_000
+    (tmp_path / "answer").write_text(begin + unit * (size // len(unit.encode())) + end, newline="")
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    limits = 'ulimit -d 400000 && exec "$@"'
+    command = ["sh", "-c", limits, "sh", *CODE_COMMIT, "apply", str(tmp_path / "answer")]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - usage.ru_utime < 5
+    (log,) = (root / "agent-config/logs").iterdir()
+    assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 3.1 * size
 
 
 @pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (None, "cannot be read")])
