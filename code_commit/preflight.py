@@ -20,6 +20,7 @@ from code_commit.llm.models import check_base_url, choose_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, ask_git, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
+from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings, load_settings
 from code_commit.terminal import shown
@@ -148,9 +149,14 @@ def _required(ready: T | None, findings: Findings, project: Project) -> T:
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:
     findings = Findings(Redactor(find_secrets(project, environment)))
     findings.ask(".gitignore", lambda: _check_gitignore(project))
+    if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
+        findings.warnings.append(f"code-commit runs from inside the project, {_ELSEWHERE}: {own} cannot be changed")
     note = "" if project.git else "no repository"
     findings.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
     return findings
+
+
+_ELSEWHERE = "install it elsewhere by pipx or uv tool"
 
 
 def _load_settings(

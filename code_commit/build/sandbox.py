@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
-from code_commit.protected import protected_from_build
+from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
 from code_commit.trust import find_program
 
@@ -115,7 +115,7 @@ class Sandbox(NamedTuple):
         """Yield the words for bwrap, without those that say what shall run."""
         yield "--new-session"
         yield from _strict(self, project, environment) if self.mode == "strict" else _guard(project)
-        for path in protected:
+        for path in (*protected, *watched_from_build(project)):
             if _can_be_bound(path):
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():

@@ -16,6 +16,7 @@ from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, ask_git, find_project, require_git
 from code_commit.redaction import Redactor
+from code_commit.trust import outside_environment
 
 DESCRIPTION = """\
 Runs the whole loop on a sample project in a temporary folder, with a recorded
@@ -48,6 +49,7 @@ def run(_options: dict[str, Any]) -> int:
 
 def _make_project() -> Project:
     """Write the sample project into a new temporary folder, committed to git."""
+    require_git(Path(tempfile.gettempdir()))
     root = Path(tempfile.mkdtemp(prefix="code-commit-demo-"))
     source = resources.files(__name__)
     config = root / AGENT_CONFIG
@@ -72,4 +74,5 @@ def _commit(root: Path) -> None:
     author = ["-c", "user.name=code-commit demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
     hooks = ["-c", "core.hooksPath=/dev/null", "-c", "init.templateDir="]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "The sample project"]):
-        subprocess.run([require_git(root), *author, *hooks, *arguments], cwd=root, check=True, capture_output=True)
+        words = [require_git(root), *author, *hooks, *arguments]
+        subprocess.run(words, cwd=root, env=outside_environment(root), check=True, capture_output=True)

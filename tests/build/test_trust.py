@@ -1,0 +1,234 @@
+"""Nothing that lies inside the project runs outside the sandbox: what an answer or a build put there, and honest shapes."""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded
+
+import code_commit
+from code_commit.keys import KEY_VARIABLES
+from code_commit.project import find_project
+from code_commit.trust import find_program
+
+PASSES, FAILS = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nno\n^^^end\n"
+REAL_PATH = os.environ["PATH"]
+TOOL = Path(code_commit.__file__).parents[1]
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """Outside the project: what runs that must not makes this file."""
+    return tmp_path / "ran"
+
+
+def program(ran: Path, name: str = "git") -> str:
+    return f'#!/bin/sh\necho "$0 $*" >>{ran}\nexec {find_program(name, "/dev/null")} "$@"\n'
+
+
+@pytest.mark.parametrize("place", ["bin", "./bin", "", "{root}/bin", "{root}/../link/bin", "{root}/../to-bin"])
+def test_no_program_that_an_answer_wrote_is_run(place, project_folder: Path, ran: Path, run_code_commit: Run):
+    (project_folder.parent / "link").symlink_to("project")
+    (project_folder.parent / "to-bin").symlink_to("project/bin")
+    folder = "bin/" if place else ""
+    answer = "".join(f"^^^{folder}{name}\n{program(ran, name)}^^^end\n" for name in ("git", "true", "nsenter", "sh"))
+    options = recorded(project_folder, answer + FAILS, PASSES)
+    path = f"{place.format(root=project_folder)}:{REAL_PATH}"
+    for _ in range(2):
+        done = run_code_commit(project_folder, *options, "--sandbox", "off", env={"PATH": path})
+        assert done.returncode == 0, done.stderr
+    assert os.access(project_folder / f"{folder}git", os.X_OK)
+    assert not ran.exists(), ran.read_text()
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+def test_no_program_that_a_build_wrote_is_run(mode, project_folder: Path, ran: Path, run_code_commit: Run, needs_bwrap):
+    """It lies in the work tree, above the project, and is reached through a folder outside."""
+    root = project_folder / "inner"
+    (root / "agent-config").mkdir(parents=True)
+    for name in ("build.sh", ".gitignore", "agent-config/query.txt", "agent-config/codeRollup.txt"):
+        (project_folder / name).rename(root / name)
+    outside = project_folder.parent / "programs"
+    outside.mkdir()
+    wanted = root / "bin" if mode == "strict" else project_folder / "bin"
+    (outside / "git").symlink_to(wanted / "git")
+    script = (
+        f"mkdir -p {wanted}\ncat >{wanted}/git <<'!'\n{program(ran)}!\nchmod +x {wanted}/git\ngrep -q '^ok' ok.txt\n"
+    )
+    (root / "build.sh").write_text(f"#!/bin/sh\n{script}")
+    done = run_code_commit(
+        root, *recorded(root, FAILS, PASSES), "--sandbox", mode, env={"PATH": f"{outside}:{wanted}:{REAL_PATH}"}
+    )
+    assert (done.returncode, (wanted / "git").exists()) == (0, True), done.stderr
+    assert not ran.exists(), ran.read_text()
+
+
+@pytest.mark.parametrize("setting", ["", ".", "src", "{root}/src", "{root}/../link"])
+def test_no_module_that_an_answer_wrote_is_imported(setting, project_folder: Path, ran: Path, run_code_commit: Run):
+    """`python -m code_commit` alone puts the current folder in front."""
+    (project_folder.parent / "link").symlink_to("project")
+    folder = "src/" if "src" in setting else ""
+    names = {*sys.stdlib_module_names, "httpx", "pydantic", "jinja2", "rich", "pathspec", "genai_prices"} - {
+        "antigravity"
+    }
+    spy = f"open({str(ran)!r}, 'a').write(__name__ + chr(10))\n"
+    answer = "".join(f"^^^{folder}{name}.py\n{spy}^^^end\n" for name in sorted(names) if "aux" not in name)
+    options = [*recorded(project_folder, answer + FAILS, PASSES), "--sandbox", "off"]
+    env = {"PYTHONPATH": setting.format(root=project_folder)} if setting else {}
+    done = run_code_commit(project_folder, *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert not ran.exists(), ran.read_text()
+    for name in python_has_loaded():
+        (project_folder / f"{folder}{name}.py").unlink(missing_ok=True)
+    assert run_code_commit(project_folder, *options, env=env).returncode == 0
+    assert not ran.exists(), ran.read_text()
+
+
+def python_has_loaded() -> set[str]:
+    """Return what Python itself imports from the current folder before it comes to anything of ours."""
+    script = "import runpy, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_python_that_calls_the_tool_keeps_its_own_path(project_folder: Path):
+    script = "import sys; sys.path.insert(0, ''); before = list(sys.path); import code_commit; code_commit.run"
+    script += "; sys.exit(sys.path != before)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=project_folder, check=False).returncode == 0
+
+
+def test_git_gets_no_key_and_no_way_into_the_project(project_folder: Path, run_code_commit: Run):
+    outside = project_folder.parent / "programs"
+    outside.mkdir()
+    seen = project_folder.parent / "seen"
+    (outside / "git").write_text(f'#!/bin/sh\nenv >>{seen}\nexec {find_program("git", "/dev/null")} "$@"\n')
+    (outside / "git").chmod(0o755)
+    keys = {name: f"sk-secret-of-{name.lower()}" for name in KEY_VARIABLES.values()}
+    paths = dict.fromkeys(("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), f"lib:{project_folder}/lib:/no/such/lib")
+    env = keys | paths | {"PATH": f"{outside}:{project_folder}/bin:{REAL_PATH}", "CODE_COMMIT_MAX_COST": "7.25"}
+    done = run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", "off", env=env)
+    assert done.returncode == 0, done.stderr
+    lines = set(seen.read_text().splitlines())
+    assert {f"PATH={outside}:{REAL_PATH}", "LD_LIBRARY_PATH=/no/such/lib", f"HOME={os.environ['HOME']}"} <= lines
+    assert not [line for line in lines if "sk-secret" in line or "7.25" in line or f"{project_folder}/" in line]
+
+
+def damaged(root: Path, script: str, run_code_commit: Run) -> str:
+    """Return the complaint about a build that ran the script, without a sandbox, and passed."""
+    (root / "build.sh").write_text(f"#!/bin/sh\n{script}\n")
+    done = run_code_commit(root, *recorded(root, PASSES), "--sandbox", "off")
+    assert done.returncode == 5, done.stderr
+    return done.stderr
+
+
+def make_submodule(root: Path, folder: str = "sub") -> Path:
+    """Add a submodule; return where its repository is."""
+    origin = root.parent / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q")
+    (origin / "a.txt").write_text("a\n")
+    git(origin, "add", "-A")
+    git(origin, "commit", "-qm", "a")
+    git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(origin), folder)
+    git(root, "commit", "-qam", "submodule")
+    return root / ".git" / "modules" / folder
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("cp -r .git/modules/sub target/m; echo 'gitdir: ../target/m' >sub/.git", "sub/.git (changed"),
+        ("rm sub/.git; cp -r .git/modules/sub sub/.git", "sub/.git (changed"),
+        ("git -C sub config core.fsmonitor ./x", ".git/modules/sub/config (changed"),
+        ("touch .git/modules/sub/hooks/post-checkout", ".git/modules/sub/hooks/post-checkout (new"),
+        ("echo '* -diff' >.git/modules/sub/info/attributes", ".git/modules/sub/info/attributes (new"),
+        ("cp -r .git target/g; echo ../target/g >.git/commondir", ".git/commondir (new"),
+        ("echo '* -diff' >hidden", "hidden (new"),
+        ("echo x >>team/git.inc", "team/git.inc (changed"),
+        ("mkdir deep; echo x >deep/er.inc", "deep/er.inc (new"),
+    ],
+)
+def test_a_build_cannot_change_what_configures_git(script, told, project_folder: Path, run_code_commit: Run):
+    make_submodule(project_folder)
+    git(project_folder, "config", "core.attributesFile", "hidden")
+    git(project_folder, "config", "include.path", "../team/git.inc")
+    (project_folder / "target").mkdir()
+    (project_folder / "team").mkdir()
+    (project_folder / "team" / "git.inc").write_text("[include]\n\tpath = ../deep/er.inc\n")
+    assert told in damaged(project_folder, script, run_code_commit)
+
+
+def test_no_question_of_ours_looks_into_a_submodule(project_folder: Path, ran: Path, run_code_commit: Run):
+    repository = make_submodule(project_folder)
+    (project_folder / "spy").write_text(program(ran, "true"))
+    (project_folder / "spy").chmod(0o755)
+    for setting in ("core.fsmonitor", "filter.x.clean"):
+        git(project_folder / "sub", "config", setting, str(project_folder / "spy"))
+    (repository / "info" / "attributes").write_text("* filter=x\n")
+    (project_folder / "sub" / "a.txt").write_text("b\n")
+    done = run_code_commit(project_folder, *recorded(project_folder, FAILS, PASSES), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert run_code_commit(project_folder, "rollup").returncode == 0
+    assert not ran.exists()
+    git(project_folder, "status")
+    assert ran.exists()  # the user's own does
+
+
+@pytest.mark.parametrize("required", ["true", "false"])
+def test_git_can_be_asked_without_its_filters(required, project_folder: Path, ran: Path):
+    """All of them run what is in the project."""
+    (project_folder / "spy").write_text(f"#!/bin/sh\necho >>{ran}\ncat\n")
+    (project_folder / "spy").chmod(0o755)
+    for number, name in enumerate(("fmt", "a.B", "x")):
+        git(project_folder, "config", f"filter.{name}.clean", "./spy")
+        git(project_folder, "config", f"filter.{name}.required", required)
+        (project_folder / f"{number}.txt").write_text("text\n")
+    (project_folder / ".gitattributes").write_text('0.txt filter=fmt\n"1.txt" filter=a.B\n2.txt filter=x\n')
+    git(project_folder, "config", "filter.x.process", "./spy")
+    project = find_project(project_folder)
+    git(project_folder, "add", "0.txt", "1.txt")
+    ran.unlink()
+    for name in ("0.txt", "1.txt"):
+        (project_folder / name).write_text("TEXT\n")
+    answer = project.ask_unfiltered(["status", "--porcelain"])
+    assert (answer.returncode, b"AM 0.txt" in answer.stdout) == (0, True), answer.stderr
+    assert not ran.exists()
+
+
+def in_own_environment(root: Path) -> tuple[dict[str, str], str]:
+    """The tool runs by the Python of the project's .venv."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True)
+    (site_packages,) = (root / ".venv" / "lib").glob("python*/site-packages")
+    (site_packages / "others.pth").write_text("\n".join([*site.getsitepackages(), str(TOOL)]))
+    return {}, ".venv"
+
+
+def in_a_folder_with_the_packages(root: Path) -> tuple[dict[str, str], str]:
+    for name in ("code_commit", "system_prompts"):
+        shutil.copytree(TOOL / name, root / "vendor" / name)
+    return {"PYTHONPATH": "vendor"}, "vendor/code_commit"
+
+
+@pytest.mark.parametrize("install", [in_own_environment, in_a_folder_with_the_packages])
+def test_what_the_tool_runs_from_is_protected(install, project_folder: Path, needs_bwrap):
+    env, folder = install(project_folder)
+    python = project_folder / ".venv" / "bin" / "python"
+    words = [python if python.exists() else sys.executable, "-m", "code_commit", "--max-repairs", "0"]
+    script = f"touch {folder}/new 2>/dev/null && exit 1\ncat ok.txt\n"
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\n{script}")
+    for answer, sandbox, code in (
+        (f"^^^{folder}/lib/new.py\n\n^^^end\n", "guard", 4),
+        (PASSES, "guard", 0),
+        (PASSES, "strict", 0),
+    ):
+        options = [*recorded(project_folder, answer), "--sandbox", sandbox]
+        done = subprocess.run(
+            [*words, *options], cwd=project_folder, env=os.environ | env, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert [folder in line for line in done.stderr.splitlines() if "pipx or uv tool" in line] == [True]
+        assert code == 0 or "the folder that code-commit itself runs from" in done.stderr
