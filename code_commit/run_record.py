@@ -32,6 +32,9 @@ Status = Literal[
     "interrupted",
 ]
 
+RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
+"""How a run ends that has a next step; the others came to their end."""
+
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 
 

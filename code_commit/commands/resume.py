@@ -10,24 +10,22 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import begun, job_of, roll_back_at_failure
+from code_commit.commands.run import RULES, begun, job_of, roll_back_at_failure
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
+from code_commit.files import read_regular_file
 from code_commit.llm import LLM, open_llm
 from code_commit.preflight import check_project
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
-from code_commit.run_record import RunRecord, Status
+from code_commit.run_record import RESUMABLE, RunRecord
 from code_commit.runs import UnreadableRun, find_run_folders, read_run
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
-from code_commit.workflow import run_workflow
-
-_RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
-"""How a run ends that has a next step; the others came to their end."""
+from code_commit.workflow import Job, run_workflow
 
 DESCRIPTION = """\
-Goes on with an interrupted run, the latest or the named one, at its next step.
+Goes on with the latest interrupted run, or the named one, at its next step.
 An answer that is there is not asked for again, nor one that the API still has;
 a build that ended is not repeated. The run's own options hold, but for those
 given now."""
@@ -52,26 +50,30 @@ def run(options: dict[str, Any]) -> int:
             progress.say(message)
         folder, record = _find_resumable(project, name)
         _check_tree(folder, record, project)
-        ready = check_project(project, _options_of(record) | options)
+        progress.say(f"resuming {record.run}")
+        ready = check_project(
+            project, _options_of(record) | {"require_clean": False} | options
+        )  # its own changes are in
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
         ):
             roll_back_at_failure(project, log, wanted=ready.settings.rollback)
-            job = job_of(project, ready, ready.task.codebase + _answers(log))
+            job = _by_its_rules(job_of(project, ready, ready.task.codebase + _answers(log)), log)
             return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
-    """Return the latest run whose name begins with `name` that has a next step. Raises NotSetUpError."""
+    """Return the latest run that has a next step, or the named one. Raises NotSetUpError."""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
         if isinstance(record, UnreadableRun) or record.command != "run" or record.options.get("dry_run"):
             continue
-        if record.status in _RESUMABLE:
+        if record.status in RESUMABLE:
             return folder, record
-        raise NotSetUpError(f"{record.run} has come to its end ({record.status}): there is nothing to resume")
-    which = f"no run {shown(name)}" if name else "no run"
+        if name:
+            raise NotSetUpError(f"{record.run} has come to its end ({record.status}): there is nothing to resume")
+    which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 
 
@@ -95,6 +97,16 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         return validate_settings(known) | {"model": record.model}
     except ValueError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
+
+
+def _by_its_rules(job: Job, log: RunLog) -> Job:
+    """Return the job with the rules of before its run, which a build may have changed since. Raises NotSetUpError."""
+    try:
+        return job._replace(rules=job.rules.with_kept(read_regular_file(log.folder / RULES)))
+    except FileNotFoundError:  # an older version began the run
+        return job
+    except (OSError, ValueError) as error:
+        raise NotSetUpError(f"{log.shown_name(RULES)} cannot be read, start a new run: {error}") from error
 
 
 def _answers(log: RunLog) -> str:

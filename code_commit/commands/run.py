@@ -21,6 +21,9 @@ from code_commit.settings import add_settings
 from code_commit.verify import capture_rules
 from code_commit.workflow import Job, run_dry, run_workflow
 
+RULES = "rules.json"
+"""The file of a run's log with what `resume` must know of the tree as it was before the run."""
+
 DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
 agent-config/query.txt describes, verifies the whole answer, applies all of it
@@ -58,6 +61,7 @@ def run_main_job(
     with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
         log.add_warnings(ready.warnings)
         job = job_of(project, ready, ready.task.codebase, environment)
+        log.write_json(RULES, job.rules.kept())
         with open_llm(ready.choice, ready.key, job.settings, project) as llm:
             if job.settings.dry_run:
                 return run_dry(job, ready.task, llm.complete, log)

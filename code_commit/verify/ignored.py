@@ -34,6 +34,16 @@ def remember_ignore_files(project: Project) -> IgnoreFiles:
     return {path: _read(top / path) for path in paths}
 
 
+def dump_ignore_files(files: IgnoreFiles) -> dict[str, str | None]:
+    """Return the ignore files as JSON has them, byte for byte."""
+    return {path: None if content is None else content.decode("latin-1") for path, content in files.items()}
+
+
+def load_ignore_files(files: dict[str, str | None]) -> IgnoreFiles:
+    """Return the ignore files that were dumped. Raises AttributeError and UnicodeEncodeError for others."""
+    return {path: None if text is None else text.encode("latin-1") for path, text in files.items()}
+
+
 def _work_tree(project: Project) -> tuple[Path, str]:
     """Return the top of the work tree, which the ignore rules count from, and where the root is in it: "" or "a/b/"."""
     top = project.root if project.git is None else project.git.work_tree

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
@@ -144,6 +144,50 @@ def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_c
     assert [attempt["verdict"] for attempt in record(root)["attempts"]] == ["applied", "applied"]
 
 
+NESTED = "^^^sub/hidden.txt\nx\n^^^end\n"
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("rule", ["ignored", "protected-by-option", "not-allowed"])
+def test_the_rules_of_before_the_run_hold(rule, resumed, root: Path, run_code_commit: Run):
+    """A path that the one run rejects is rejected after a `resume` too."""
+    (root / "sub").mkdir()
+    if rule == "ignored":
+        (root / "sub/.gitignore").write_bytes(b"h\xc3\xafdden*\n/hidden.txt\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    (root / "build.sh").write_text("#!/bin/sh\nrm -f sub/.gitignore\ngrep -qx ok ok.txt\n")
+    options = {"ignored": [], "protected-by-option": ["--protect", "sub/"], "not-allowed": ["--allow", "*ok.txt"]}[rule]
+    first = "^^^ok.txt\nwrong\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, first, *([] if resumed else [NESTED, RIGHT])), *options)
+    if resumed:
+        assert done.returncode == 3  # there is no second response yet
+        recorded(root, first, NESTED, RIGHT)
+        done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert [attempt["verdict"] for attempt in record(root)["attempts"]] == ["applied", "rejected", "applied"]
+    assert [reason["rule"] for reason in record(root)["attempts"][1]["rejections"]] == [rule]
+    assert not (root / "sub/hidden.txt").exists()
+
+
+def test_a_run_that_wanted_a_clean_tree_is_resumed(root: Path, run_code_commit: Run):
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    assert run_code_commit(root, *recorded(root, WRONG), "--require-clean").returncode == 3
+    recorded(root, WRONG, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+
+
+def test_rules_that_are_damaged_are_not_taken_for_none(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
+    (the_log(root) / "rules.json").write_text("{}")
+    recorded(root, WRONG, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert "rules.json cannot be read, start a new run" in done.stderr
+
+
 def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commit: Run):
     wrong = "^^^ok.txt\nwrong\n^^^end\n"
     assert run_code_commit(root, *recorded(root, wrong), "--strict").returncode == 3  # there is no second response yet
@@ -157,14 +201,31 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, RIGHT)).returncode == 0
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert "nothing to resume" in done.stderr
+    assert "no interrupted run to resume" in done.stderr
+    done = resume(root, run_code_commit, the_log(root).name)
+    assert done.returncode == 2
+    assert "has come to its end (success): there is nothing to resume" in done.stderr
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 
 def test_no_run_to_resume(root: Path, run_code_commit: Run):
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert "no run to resume" in done.stderr
+    assert "no interrupted run to resume" in done.stderr
+
+
+def test_the_latest_interrupted_run_is_resumed_and_named(root: Path, run_code_commit: Run):
+    first = "^^^first.txt\nx\n^^^end\n"
+    assert run_code_commit(root, *recorded(root, first)).returncode == 3
+    interrupted = the_log(root)
+    (root / "ok.txt").write_text("ok\n")
+    assert run_code_commit(root, "apply", "-", stdin="^^^other.txt\nx\n^^^end\n").returncode == 0
+    assert run_code_commit(root, *recorded(root, "^^^more.txt\nx\n^^^end\n")).returncode == 0
+    recorded(root, first, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert f"resuming {interrupted.name}" in done.stderr
+    assert json.loads((interrupted / "run.json").read_text())["status"] == "success"
 
 
 def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
