@@ -35,14 +35,15 @@ class Price(NamedTuple):
 class Option:
     """How one setting is written on the command line and in a variable.
 
-    `kind` is what its text becomes: str, int, float, bool (a flag) or tuple (repeatable); `choices` are the only
-    texts that it may have, where there are such.
+    `kind` is what its text becomes: str, int, float, bool (a flag) or tuple (repeatable, of `part`s); `choices` are
+    the only texts that it may have, where there are such.
     """
 
     def __init__(self, help_text: str, metavar: str = "") -> None:
         self.help = help_text
         self.metavar = metavar
         self.kind: Any = str
+        self.part: Any = str
         self.choices: tuple[str, ...] = ()
 
     def set_type(self, annotation: Any, default: Any) -> None:
@@ -54,6 +55,9 @@ class Option:
             self.kind = arguments[0]
         else:
             self.kind = origin or annotation
+        if origin is tuple:
+            self.part = arguments[0]
+            default = ", ".join(map(str, default))
         if default:
             self.help += f" (default {f'{default:g}' if self.kind is float else default})"
 
@@ -61,16 +65,15 @@ class Option:
         """Turn the text of an option or a variable into the setting's type. Raises ValueError."""
         if self.choices and text not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}")
-        if self.kind is tuple:
-            return tuple(part for part in re.split(r"[,\n]", text) if part)
         if self.kind is bool:
             if text.lower() not in _BOOLEANS:
                 raise ValueError("must be true or false")
             return _BOOLEANS[text.lower()]
+        kind = self.part if self.kind is tuple else self.kind
         try:
-            return self.kind(text)
+            return tuple(kind(part) for part in re.split(r"[,\n]", text) if part) if self.kind is tuple else kind(text)
         except ValueError as error:
-            raise ValueError(f"must be a {'whole ' if self.kind is int else ''}number") from error
+            raise ValueError(f"must be a {'whole ' if kind is int else ''}number") from error
 
 
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
@@ -105,6 +108,9 @@ class Settings(NamedTuple):
     strict: Annotated[bool, Option("reject a change to a file that the rollup lacks or has in another version")] = False
     dry_run: Annotated[bool, Option("ask once, verify, print the diff that would be applied, change nothing")] = False
     rollback: Annotated[bool, Option("without a passing build at the end, put every file back as it was")] = False
+    infrastructure_exit_codes: Annotated[
+        tuple[int, ...], Option("exit codes of build.sh for a failure that no repair can mend (repeatable)", "N")
+    ] = (75,)
     require_clean: Annotated[bool, Option("refuse to start while `git status` is not clean")] = False
     sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Option("what the build may touch")] = "auto"
     json: Annotated[bool, Option("print run.json on stdout at the end")] = False
@@ -153,7 +159,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.choices:
             group.add_argument(flag, choices=option.choices, help=option.help)
         elif option.kind is tuple:
-            group.add_argument(flag, action="append", metavar=option.metavar, help=option.help)
+            group.add_argument(flag, action="append", type=option.part, metavar=option.metavar, help=option.help)
         else:
             group.add_argument(flag, type=_parsed_by(option), metavar=option.metavar, help=option.help)
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from code_commit.apply import apply_changes
 from code_commit.build import Sandbox, build_environment, run_build
 from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.parse import parse_response
-from code_commit.project import Project
+from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import Task, initial_prompt, read_build_output, rejected_prompt, repair_prompt
 from code_commit.run_log import AttemptLog, RunLog
 from code_commit.run_record import BuildResult, RunRecord
@@ -118,8 +118,12 @@ def _is_in_tree(job: Job, response: Response) -> bool:
 
 
 def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
-    """Run build.sh and return how it ended, unless a resumed run has done so. Raises BuildError."""
-    if attempt.record.build is not None:
+    """Run build.sh and return how it ended, unless a resumed run has done so.
+
+    Raises BuildError, also where build.sh itself says by its exit code that not the code is to blame.
+    """
+    unfit = job.settings.infrastructure_exit_codes
+    if attempt.record.build is not None and attempt.record.build.exit_code not in unfit:
         return attempt.record.build
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
@@ -131,6 +135,12 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
             environment=environment,
             sandbox=job.sandbox,
             warn=log.add_warning,
+        )
+    if build_log.result.exit_code in unfit:
+        raise BuildError(
+            f"{BUILD_SCRIPT} ended with exit code {build_log.result.exit_code}, by which it says that the machine"
+            " failed, not the code (infrastructure_exit_codes): no repair was asked for; put the machine right, then"
+            " build again (code-commit resume goes on with the run)"
         )
     return build_log.result
 

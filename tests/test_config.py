@@ -58,17 +58,20 @@ def test_every_kind_of_setting_from_the_environment(project):
         "CODE_COMMIT_BUILD_TIMEOUT": "1.5",
         "CODE_COMMIT_MAX_OUTPUT_TOKENS": "9",
         "CODE_COMMIT_ON_REJECTED": "stop",
+        "CODE_COMMIT_INFRASTRUCTURE_EXIT_CODES": "75,99",
     }
     settings = load_settings(project, {}, environment)
     assert settings.allow == ("src/", "docs/", "*.md")
     assert (settings.strict, settings.quiet, settings.build_timeout) == (True, False, 1.5)
     assert (settings.max_output_tokens, settings.on_rejected) == (9, "stop")
+    assert settings.infrastructure_exit_codes == (75, 99)
 
 
 WRONG_FILES = {
     "typo": ("max_repair = 1", "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
     "unknown": ("zzz = 1", "there is no setting 'zzz'"),
     "wrong type": ("max_repairs = 'many'", "max_repairs: "),
+    "wrong part": ("infrastructure_exit_codes = ['x']", "infrastructure_exit_codes.0: "),
     "wrong word": ("sandbox = 'on'", "sandbox: "),
     "negative": ("max_repairs = -1", "max_repairs must be 0 or more"),
     "no TOML": ("max_repairs = = 1", "is not valid TOML"),
@@ -98,6 +101,7 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
     [
         ("MAX_REPAIRS", "x", "must be a whole number"),
         ("LLM_TIMEOUT", "soon", "must be a number"),
+        ("INFRASTRUCTURE_EXIT_CODES", "75,x", "must be a whole number"),
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
         ("MAX_REPAIRS", "-1", "max_repairs must be 0 or more"),
@@ -126,8 +130,9 @@ def test_the_example_config_shows_every_setting_with_its_default():
         "context_window",
     }
     for name in fields - unset:
+        default = getattr(defaults, name)
         if name in shown:
-            assert shown[name] == getattr(defaults, name), name
+            assert shown[name] == (list(default) if isinstance(default, tuple) else default), name
 
 
 @pytest.mark.parametrize(

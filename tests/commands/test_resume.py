@@ -266,3 +266,18 @@ def test_a_run_that_was_rolled_back_is_not_resumed(root: Path, run_code_commit: 
     done = resume(root, run_code_commit)
     assert done.returncode == 2
     assert "was rolled back" in done.stderr
+
+
+@pytest.mark.parametrize(("code", "arguments"), [(75, []), (99, ["--infrastructure-exit-codes", "99"])])
+def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, arguments, root: Path, run_code_commit: Run):
+    with (root / "build.sh").open("a") as script:
+        script.write(f"[ -e machine-is-well ] || exit {code}\n")
+    done = run_code_commit(root, *recorded(root, RIGHT), *arguments)
+    assert done.returncode == 5, done.stderr
+    assert f"build.sh ended with exit code {code}, by which it says that the machine failed" in done.stderr
+    assert (record(root)["status"], len(record(root)["attempts"])) == ("build_error", 1)
+    assert record(root)["attempts"][0]["build"]["exit_code"] == code
+    assert (root / "ok.txt").read_text() == "ok\n"
+    (root / "machine-is-well").touch()
+    assert resume(root, run_code_commit).returncode == 0
+    assert (builds(root), len(record(root)["attempts"])) == (2, 1)
