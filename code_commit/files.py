@@ -58,6 +58,16 @@ def read_regular_file(path: Path) -> bytes:
         return file.readall()
 
 
+def decode_text(content: bytes) -> str:
+    """Return a text file's text. Raises ValueError, its message a predicate, for what git or an LLM cannot show."""
+    if b"\0" in content:
+        raise ValueError("is binary (it holds NUL bytes)")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 text (byte {error.start})") from error
+
+
 def enter_folder(parent: int, name: str, path: str) -> int:
     """Open a folder of the parent, and no link to one. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
     if name in {"", ".", ".."}:

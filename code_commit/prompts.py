@@ -5,13 +5,14 @@ section is data: nothing here, and nothing that reads the response, looks for la
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from code_commit.changes import FileChange, FileReplacement
+from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
+from code_commit.files import Tree, decode_text
 from code_commit.terminal import settle
 
 Layout = Literal["spec", "cached"]
@@ -93,6 +94,24 @@ def _replacement(change: FileChange) -> str:
         end = "" if change.content.endswith("\n") or not change.content else "\n"
         return f"--- FILE REPLACEMENT {change.path} ---\n{change.content}{end}"
     return f"--- FILE REMOVED {change.path} ---\n"
+
+
+def read_replacements(root: Path, paths: Iterable[str], redact: Callable[[str], str]) -> list[FileChange]:
+    """Return what the tree holds now of files that answers changed: a build may have formatted or removed them."""
+    with Tree(root) as tree:
+        return [_read_replacement(tree, path, redact) for path in sorted(paths)]
+
+
+def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str]) -> FileChange:
+    try:
+        return FileReplacement(path, redact(decode_text(tree.read(path)[0])))
+    except (FileNotFoundError, NotADirectoryError):
+        return FileRemoval(path)
+    except ValueError as error:
+        why = f"it {error}"
+    except OSError as error:
+        why = error.strerror or "it cannot be read"
+    return FileReplacement(path, f"(since build.sh ran it can be neither shown nor replaced: {why})\n")
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:

@@ -11,7 +11,14 @@ from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.parse import parse_response
 from code_commit.project import BUILD_SCRIPT, Project
-from code_commit.prompts import Task, initial_prompt, read_build_output, rejected_prompt, repair_prompt
+from code_commit.prompts import (
+    Task,
+    initial_prompt,
+    read_build_output,
+    read_replacements,
+    rejected_prompt,
+    repair_prompt,
+)
 from code_commit.run_log import AttemptLog, RunLog
 from code_commit.run_record import BuildResult, RunRecord
 from code_commit.settings import Settings
@@ -36,7 +43,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     of the steps.
     """
     question = prompt = initial_prompt(task)
-    replacements: dict[str, FileChange] = {}
+    changed: set[str] = set()
     last = 1 + job.settings.max_repairs
     for number in range(1, last + 1):
         attempt = log.attempt(number)
@@ -49,14 +56,16 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
                 raise
             prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.reasons)
             continue
-        replacements |= {change.path: change for change in changes}
+        changed |= {change.path for change in changes}
 
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
         output = log.redactor.redact_text(output)  # a key may have been whole again when the escapes went
-        question = prompt = repair_prompt(task, output, replacements.values())
+        replacements = read_replacements(job.project.root, changed, log.redactor.redact_text)
+        job.rules.note_seen(replacements)
+        question = prompt = repair_prompt(task, output, replacements)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 

@@ -59,7 +59,7 @@ _STALE = "the code rollup does not hold it as it is now: leave it as it is, or a
 class Rules:
     """What holds for a whole run: options, the codebase, the keys, and the ignore rules of before the run.
 
-    `written` remembers what earlier responses of the run put into files: the LLM knows that content too.
+    `seen` remembers what else the LLM knows of files: what a response put into them, or what a prompt has shown since.
     """
 
     allow: tuple[str, ...]
@@ -69,7 +69,13 @@ class Rules:
     redactor: Redactor
     ignore_files: IgnoreFiles
     submodules: frozenset[str]
-    written: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
+
+    def note_seen(self, changes: Iterable[FileChange]) -> None:
+        """Take what a prompt shows of files."""
+        self.seen.update(
+            (change.path, hash(change.content.encode())) for change in changes if isinstance(change, FileReplacement)
+        )
 
     def kept(self) -> dict[str, Any]:
         """Return as JSON what nobody could read from the tree again once the run has changed it."""
@@ -150,7 +156,7 @@ def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules
     verified = _check_content(findings, originals, rules)
     warnings = [*find_cautions(verified), *_check_rollup(findings, verified, rules)]
     findings.reasons.reject()
-    rules.written.update((change.path, hash(change.content)) for change in verified)
+    rules.seen.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
 
 
@@ -225,7 +231,7 @@ def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules
     texts = {
         change.path: change.original.content.decode("utf-8", "surrogateescape")
         for change in verified
-        if change.original is not None and rules.written.get(change.path) != hash(change.original.content)
+        if change.original is not None and rules.seen.get(change.path) != hash(change.original.content)
     }
     for path in sorted(find_unseen(texts, rules.codebase)):
         if rules.strict:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
+from code_commit.files import decode_text
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify.formats import find_wrong_format
@@ -60,16 +61,6 @@ def verified_change(change: FileChange, original: OriginalFile | None, umask: in
         mode = 0o777 if content.startswith(_SHEBANG) else 0o666
         return VerifiedChange(change, "create", content, mode & ~umask, None)
     return VerifiedChange(change, "replace", content, original.mode, original)
-
-
-def decode_text(content: bytes) -> str:
-    """Return a text file's text. Raises ValueError, its message a predicate, for what git or an LLM cannot show."""
-    if b"\0" in content:
-        raise ValueError("is binary (it holds NUL bytes)")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8 text (byte {error.start})") from error
 
 
 _COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")

@@ -248,7 +248,7 @@ def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_
     assert verify(project_folder, new, codebase=codebase, strict=True).warnings == ()
 
 
-def test_what_the_llm_wrote_itself_earlier_in_the_run_is_not_stale(project_folder):
+def test_what_the_llm_wrote_or_was_shown_earlier_in_the_run_is_not_stale(project_folder):
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(strict=True), "not yet\n", Redactor([]))
     verify_changes([FileReplacement("ok.txt", "still not right\n", 1)], project, rules)
@@ -257,6 +257,8 @@ def test_what_the_llm_wrote_itself_earlier_in_the_run_is_not_stale(project_folde
     (project_folder / "ok.txt").write_text("formatted by the build\n")
     with pytest.raises(RejectedResponseError, match="rollup"):
         verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules)
+    rules.note_seen([FileReplacement("ok.txt", "formatted by the build\n")])
+    assert verify_changes([FileReplacement("ok.txt", "formatted again\n", 1)], project, rules).warnings == ()
 
 
 def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
