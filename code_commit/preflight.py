@@ -84,24 +84,32 @@ class Findings:
         return answer
 
 
-def check_project(project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Ready:
+def check_project(
+    project: Project,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    query: str | None = None,
+) -> Ready:
     """Return all that a run needs. Raises NotSetUpError with every problem."""
-    findings, ready = inspect_project(project, options, environment)
+    findings, ready = inspect_project(project, options, environment, query)
     return _required(ready, findings, project)
 
 
 def inspect_project(
-    project: Project, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+    project: Project,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    task: str | None = None,
 ) -> tuple[Findings, Ready | None]:
     """Make every check of the preflight; None stands where one of them found a problem."""
     findings = _check_ignored(project, environment)
-    query = findings.ask("query.txt", lambda: read_query(project), _size)
+    query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
     codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
     findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment))
     settings = _load_settings(findings, project, options, environment)
     keys = findings.ask("keys", lambda: load_keys(project, environment), _name_keys) or {}
     choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
-    key, base_url, sandbox, task = None, None, None, None
+    key, base_url, sandbox, whole = None, None, None, None
     if settings and choice:
         key = findings.ask("key", lambda: require_key(choice.provider, keys, environment), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
@@ -114,12 +122,12 @@ def inspect_project(
         _check_clean(findings, settings, project)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
     if query and codebase and prompts and settings:
-        task = Task(prompts, query, codebase, settings.prompt_layout)
-        _check_prompt(findings, initial_prompt(task), choice, settings)
+        whole = Task(prompts, query, codebase, settings.prompt_layout)
+        _check_prompt(findings, initial_prompt(whole), choice, settings)
     findings.ask("lock", lambda: _check_lock(project))
-    if settings and choice and task and not findings.problems:
+    if settings and choice and whole and not findings.problems:
         redactor, warnings = findings.redactor, findings.warnings
-        return findings, Ready(settings, keys, sandbox, redactor, warnings, choice, key, base_url or "", task)
+        return findings, Ready(settings, keys, sandbox, redactor, warnings, choice, key, base_url or "", whole)
     return findings, None
 
 
@@ -141,14 +149,18 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
 
 def _required(ready: T | None, findings: Findings, project: Project) -> T:
     if ready is None or findings.problems:
-        hint = [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
-        raise NotSetUpError("\n".join(findings.problems + hint))
+        raise NotSetUpError("\n".join(findings.problems + hint_at_init(project)))
     return ready
+
+
+def hint_at_init(project: Project) -> list[str]:
+    """Return what helps a project that nobody prepared."""
+    return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:
     findings = Findings(Redactor(find_secrets(project, environment)))
-    findings.ask(".gitignore", lambda: _check_gitignore(project))
+    findings.ask(".gitignore", lambda: check_ignore_line(project))
     if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
         findings.warnings.append(f"code-commit runs from inside the project, {_ELSEWHERE}: {own} cannot be changed")
     note = "" if project.git else "no repository"
@@ -169,17 +181,29 @@ def _load_settings(
     return settings
 
 
-def _check_gitignore(project: Project) -> None:
+def _read_task(project: Project, given: str | None) -> str:
+    """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
+    if given is None:
+        return read_query(project)
+    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
+        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
+    return given
+
+
+def check_ignore_line(project: Project) -> None:
     """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
     try:
         text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
     except FileNotFoundError as error:
-        raise NotSetUpError(f".gitignore is missing: create it with the line /{AGENT_CONFIG}") from error
+        message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
+        raise NotSetUpError(message) from error
     except OSError as error:
         raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
     lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
     if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
-        raise NotSetUpError(f".gitignore lacks the line /{AGENT_CONFIG}: add it, so that no API key is committed")
+        raise NotSetUpError(
+            f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
+        )
     if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
         raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
 
@@ -233,6 +257,34 @@ def _choose_sandbox(findings: Findings, settings: Settings, project: Project) ->
     sandbox, warning = chosen or (None, None)
     findings.warnings.extend([warning] if warning else [])
     return sandbox
+
+
+def find_stale_files(project: Project, codebase: str) -> list[str]:
+    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none.
+
+    It knows them by the lines `--- PATH ---` of `code-commit rollup`.
+    """
+    written = project.codebase_file.stat().st_mtime_ns
+    stale = []
+    for section in f"\n{codebase}".split("\n--- "):
+        name, mark, content = section.partition(" ---\n")
+        try:
+            if not mark or os.stat(f"{project.root}/{name}").st_mtime_ns < written:  # noqa: PTH116 - half the time
+                continue
+            text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
+        except (OSError, ValueError):
+            continue
+        if text != content.rstrip("\n") and f"--- {name} ---\n{text}" not in codebase:
+            stale.append(shown(name))
+        if len(stale) > _STALE_SHOWN:
+            break
+    if not stale:
+        return []
+    names = ", ".join(stale[:_STALE_SHOWN]) + (" and more" if len(stale) > _STALE_SHOWN else "")
+    return [f"changed since codeRollup.txt was written, the LLM sees the old text: {names}; code-commit rollup"]
+
+
+_STALE_SHOWN = 5
 
 
 def _check_clean(findings: Findings, settings: Settings, project: Project) -> None:

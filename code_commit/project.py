@@ -230,9 +230,9 @@ def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subproce
     )
 
 
-def read_text(path: Path, purpose: str) -> str:
+def read_text(path: Path, purpose: str, name: str = "") -> str:
     """Return a user's text file exactly as it is. Raises NotSetUpError when it is missing, empty or not UTF-8."""
-    shown_path = f"{AGENT_CONFIG}/{path.name}"
+    shown_path = shown(name) or f"{AGENT_CONFIG}/{path.name}"
     try:
         text = read_regular_file(path).decode("utf-8")
     except FileNotFoundError as error:
@@ -249,7 +249,7 @@ def read_text(path: Path, purpose: str) -> str:
 
 def read_query(project: Project) -> str:
     """Return the hand-written task, unchanged. Raises NotSetUpError."""
-    return read_text(project.query_file, "write the task into it")
+    return read_text(project.query_file, "write the task into it, or give it with -m")
 
 
 def read_codebase(project: Project) -> str:

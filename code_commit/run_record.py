@@ -135,7 +135,7 @@ Command = Literal["run", "apply", "undo"]
 class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
 
-    `undoes` is the run that an undo puts back.
+    `undoes` is the run that an undo puts back; `query` the first line of the task.
     """
 
     version: str
@@ -147,6 +147,7 @@ class RunRecord:
     pid: int
     model: str = ""
     base_url: str = ""
+    query: str = ""
     status: Status = "running"
     exit_code: int | None = None
     finished: str | None = None

@@ -61,7 +61,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="code-commit")
     if not arguments or arguments[0] not in COMMANDS:
-        add_settings(parser)
+        add_main_job(parser)
     for name, help_text in COMMANDS.items():
         command = commands.add_parser(
             name,
@@ -77,6 +77,14 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             command.description, command.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
             module.add_arguments(command)
     return parser
+
+
+def add_main_job(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the main job."""
+    task = parser.add_mutually_exclusive_group()
+    task.add_argument("-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; rolls up anew first")
+    task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
+    add_settings(parser)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,7 +110,8 @@ _DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run build.sh,
 and let the LLM repair a failing build up to three times.
 
-The task is agent-config/query.txt, the codebase agent-config/codeRollup.txt.
+The task is agent-config/query.txt, or what -m says; the codebase is
+agent-config/codeRollup.txt.
 Nothing is committed: review with git status and git diff."""
 
 _EPILOG = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.preflight import Findings, inspect_project
+from code_commit.preflight import Findings, find_stale_files, inspect_project
 from code_commit.settings import add_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
@@ -28,7 +28,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     as_json = wants_json(options)
     with answering(as_json=as_json) as project:
-        findings, _ = inspect_project(project, options)
+        findings, ready = inspect_project(project, options)
+        if ready:
+            findings.warnings += find_stale_files(project, ready.task.codebase)
         if as_json:
             print_bytes(findings.redactor.redact_json(_as_json(findings)))
         else:

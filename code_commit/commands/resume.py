@@ -10,7 +10,7 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import RULES, begun, job_of, roll_back_at_failure
+from code_commit.commands.run import QUERY_OF_RUN, RULES, begun, job_of, roll_back_at_failure
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.files import read_regular_file
@@ -51,9 +51,8 @@ def run(options: dict[str, Any]) -> int:
         folder, record = _find_resumable(project, name)
         _check_tree(folder, record, project)
         progress.say(f"resuming {record.run}")
-        ready = check_project(
-            project, _options_of(record) | {"require_clean": False} | options
-        )  # its own changes are in
+        settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
+        ready = check_project(project, settings, query=_query_of(folder))
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
@@ -97,6 +96,14 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         return validate_settings(known) | {"model": record.model}
     except ValueError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
+
+
+def _query_of(folder: Path) -> str | None:
+    """Return the task that the run was given, None for that of agent-config/query.txt."""
+    try:
+        return read_regular_file(folder / QUERY_OF_RUN).decode("utf-8")
+    except FileNotFoundError:
+        return None
 
 
 def _by_its_rules(job: Job, log: RunLog) -> Job:

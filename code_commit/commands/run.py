@@ -4,20 +4,24 @@ import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import harden_process
+from code_commit.commands import add_main_job
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError
 from code_commit.files import ending_signals_held
+from code_commit.keys import find_secrets
 from code_commit.llm import open_llm
-from code_commit.preflight import Ready, ReadyTree, check_project
+from code_commit.preflight import Ready, ReadyTree, check_ignore_line, check_project, find_stale_files
 from code_commit.progress import Progress
-from code_commit.project import Project
+from code_commit.project import AGENT_CONFIG, Project, read_text
+from code_commit.redaction import Redactor
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
-from code_commit.settings import add_settings
+from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
 from code_commit.workflow import Job, run_dry, run_workflow
 
@@ -26,12 +30,14 @@ RULES = "rules.json"
 
 DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
-agent-config/query.txt describes, verifies the whole answer, applies all of it
-or nothing, and runs build.sh. While the build fails it asks for a repair, three
-times at most. Nothing is committed."""
+agent-config/query.txt describes, or -m, verifies the whole answer, applies all
+of it or nothing, and runs build.sh. While the build fails it asks for a repair,
+three times at most. Nothing is committed. With -m it writes codeRollup.txt anew
+first, as code-commit rollup does, and makes agent-config/ where it is missing."""
 
 EXAMPLES = """\
 code-commit
+code-commit -m 'make the slug drop punctuation'
 code-commit run --model anthropic:claude-opus-5-5 --max-cost 2
 code-commit run --model chat:qwen3-coder --base-url http://127.0.0.1:11434/v1
 code-commit run --allow 'src/' --allow 'tests/' --rollback
@@ -39,27 +45,55 @@ code-commit run --dry-run >proposed.diff"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_settings(parser)
+    add_main_job(parser)
 
 
 def run(options: dict[str, Any]) -> int:
+    task, file = options.pop("task", None), options.pop("query", None)
     with recording("run", options) as (project, progress):
-        return show_end(project, run_main_job(project, options, progress))
+        if task is not None:
+            roll_up_first(project, options, progress)
+        query = read_text(Path(file), "write the task into it", file) if file else task
+        return show_end(project, run_main_job(project, options, progress, query=query))
+
+
+def roll_up_first(project: Project, options: Mapping[str, Any], progress: Progress) -> None:
+    """Write codeRollup.txt anew, and make agent-config where it is missing. Raises NotSetUpError.
+
+    No folder is made that git would show, and that a commit of everything would take with the logs in it.
+    """
+    from code_commit.commands.rollup import FileSelection, roll_up
+
+    settings = load_settings(project, options)
+    progress.quiet, progress.verbose = settings.quiet, settings.verbose
+    if message := recover(project):
+        progress.say(message)
+    if not project.agent_config.exists():
+        check_ignore_line(project)
+        progress.say(f"making {AGENT_CONFIG}/, which is missing")
+    roll_up(project, Redactor(find_secrets(project, os.environ, settings.base_url)), FileSelection(), progress)
 
 
 def run_main_job(
-    project: Project, options: Mapping[str, Any], progress: Progress, environment: Mapping[str, str] = os.environ
+    project: Project,
+    options: Mapping[str, Any],
+    progress: Progress,
+    environment: Mapping[str, str] = os.environ,
+    *,
+    query: str | None = None,
 ) -> RunRecord:
-    """Run the whole job in the project and return its record.
+    """Run the whole job in the project and return its record. The task is `query`, else that of query.txt.
 
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
     if message := recover(project):
         progress.say(message)
-    ready = check_project(project, options, environment)
+    ready = check_project(project, options, environment, query)
     with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
-        log.add_warnings(ready.warnings)
+        if query is not None:
+            log.write_text(QUERY_OF_RUN, query)
+        log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
         job = job_of(project, ready, ready.task.codebase, environment)
         log.write_json(RULES, job.rules.kept())
         with open_llm(ready.choice, ready.key, job.settings, project) as llm:
@@ -69,9 +103,14 @@ def run_main_job(
             return run_workflow(job, ready.task, llm.complete, log)
 
 
+QUERY_OF_RUN = "query.txt"
+"""The file of a run's log that holds its task, where that is not agent-config/query.txt."""
+
+
 def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
     log = open_run_log(project, "run", ready.settings, ready.redactor, progress)
     log.record.model, log.record.base_url = str(ready.choice), ready.base_url
+    log.record.query = ready.task.query.strip().split("\n")[0]
     return log
 
 
