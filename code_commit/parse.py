@@ -19,6 +19,7 @@ written is not decided here.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, Reasons, quoted
 
@@ -26,6 +27,9 @@ SHORTEST_FENCE = "^^^"
 _THINKING = re.compile(r"\s*+<think>.*?</think>[ \t]*+\r?\n?", re.DOTALL)
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
+
+_DEEPEST = 10
+"""So many fences open one inside the other are forgotten ends, not the lines of a file."""
 
 _MOST_BLOCKS = 50_000
 """No LLM's response has room for so many: what stands after them is not read."""
@@ -40,6 +44,8 @@ class _Findings:
     reasons: Reasons = field(default_factory=Reasons)
     line: int = 1
     counted_to: int = 0
+    closed: FileChange | None = None
+    overran: FileChange | None = None
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -57,9 +63,16 @@ class _Findings:
 
 
 def parse_response(text: str) -> tuple[FileChange, ...]:
-    """Return the changes in the order of the response.
+    """Return the changes in the order of the response. Raises RejectedResponseError with the first fifty reasons."""
+    changes, reasons = read_response(text)
+    reasons.reject()
+    return changes
 
-    Raises RejectedResponseError with the first fifty reasons; what follows them is not read, its fences are counted.
+
+def read_response(text: str) -> tuple[tuple[FileChange, ...], Reasons]:
+    """Return the changes of the blocks that can be read, and what is wrong with the others.
+
+    What follows fifty reasons is not read, its fences are counted.
     """
     found = _Findings(text)
     thinking = _THINKING.match(text)
@@ -81,8 +94,7 @@ def parse_response(text: str) -> tuple[FileChange, ...]:
     elif not found.changes and not found.reasons.kept:
         message = "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end"
         found.reject(0, "no-block", message)
-    found.reasons.reject()
-    return tuple(found.changes.values())
+    return tuple(found.changes.values()), found.reasons
 
 
 def notes_of(text: str) -> str:
@@ -133,7 +145,7 @@ def _read_block(found: _Findings, opening: int) -> int:
     line = found.line_at(opening)
     carets, name, body = _split_fence(text, opening)
     if name in ("end", "delete"):
-        found.reject(line, "stray-fence", f"^^^{name} stands outside a block: it belongs after a ^^^PATH line")
+        _reject_stray_fence(found, opening, name)
         return body
     if not name:
         found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
@@ -149,18 +161,49 @@ def _read_block(found: _Findings, opening: int) -> int:
         return len(text)
     _, word, after = _split_fence(text, closing)
     if word == "end":
-        found.add(FileReplacement(path, text[body:closing], line))
+        found.closed = FileReplacement(path, text[body:closing], line)
+        found.add(found.closed)
         return after
     if word == "delete" and closing == body:
+        found.closed = None
         found.add(FileRemoval(path, line))
         return _skip_end(text, after, carets)
-    fence = quoted("^" * carets)
+    fence, end = quoted("^" * carets), _outer_end(text, closing, carets)
     message = (
         f"the block of {quoted(path)} (line {line}) holds the line '{fence}{quoted(word)}': close the block with "
-        f"{fence}end before it, or, when it belongs to the file, open and close the block with more carets"
+        f"{fence}end before it, or, when it belongs to the file, {_longer_fence(text, path)}"
     )
     found.reject(found.line_at(closing), "fence-in-block", message, path)
-    return closing
+    return end or closing
+
+
+def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
+    """Tell the first of the fences after a block, all of which may be lines of its file."""
+    block, message = found.closed, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
+    if block and block is found.overran:
+        return
+    if block:
+        message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found.text, block.path)}"
+    found.overran = block
+    found.reject(found.line_at(position), "stray-fence", message)
+
+
+def _longer_fence(text: str, path: str) -> str:
+    """Say which fence a file needs that holds lines like those of the response."""
+    used = set(map(len, re.findall(r"^\^+", text, re.MULTILINE)))
+    carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
+    fence = quoted("^" * carets)
+    return f"open and close the block with {carets} carets: {fence}{quoted(path)} and {fence}end"
+
+
+def _outer_end(text: str, position: int, carets: int) -> int:
+    """Return where a block ends that holds the fence there and whole blocks of its own; 0 if it is never closed."""
+    depth, after = 1, 0
+    while 0 < depth < _DEEPEST and position < len(text):
+        _, word, after = _split_fence(text, position)
+        depth += -1 if word in ("end", "delete") else 1
+        position = _closing_fence(text, after, carets)
+    return 0 if depth else after
 
 
 def _split_fence(text: str, position: int) -> tuple[int, str, int]:

@@ -9,7 +9,7 @@ from code_commit.changes import FileChange, FileReplacement, RejectedResponseErr
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
-from code_commit.parse import parse_response
+from code_commit.parse import parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     Task,
@@ -83,7 +83,8 @@ DRY_RUN = "dry run: nothing was changed, nothing was built"
 def verify_response(job: Job, response: Response, attempt: AttemptLog) -> VerifiedChanges:
     """Parse and verify a response. Raises RejectedResponseError, when it is in the log."""
     try:
-        return verify_changes(parse_response(response.complete_text()), job.project, job.rules)
+        changes, reasons = read_response(response.complete_text())
+        return verify_changes(changes, job.project, job.rules, reasons)
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)
         raise

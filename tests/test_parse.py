@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
-from code_commit.parse import notes_of, parse_response, render_response
+from code_commit.parse import notes_of, parse_response, read_response, render_response
 
 
 def contents(text: str) -> dict[str, str | None]:
@@ -85,7 +85,12 @@ REJECTED = {
     "cut off after the path": ("^^^a", ["unclosed"]),
     "cut off inside the end": ("^^^a\nx\n^^^en", ["fence-in-block", "unclosed"]),
     "forgotten end": ("^^^a\nx\n^^^b\ny\n^^^end\n", ["fence-in-block"]),
-    "forgotten end before a removal": ("^^^a\nx\n^^^delete\n", ["fence-in-block", "stray-fence"]),
+    "forgotten end before a removal": ("^^^a\nx\n^^^delete\n", ["fence-in-block"]),
+    "blocks in a block": (
+        "^^^a.md\nSo:\n^^^b\nx\n^^^end\nor:\n^^^c\n^^^delete\n^^^../d\ny\n^^^end\n^^^end\n^^^end\n",
+        ["fence-in-block", "stray-fence"],
+    ),
+    "ends in a block": ("^^^a.md\nIt ends with\n^^^end\nor\n^^^end\nor\n^^^delete\n.\n^^^end\n", ["stray-fence"]),
     "end with a name": ("^^^a\nx\n^^^end a\n^^^end\n", ["fence-in-block"]),
     "stray end": ("^^^a\n^^^end\n^^^end\n", ["stray-fence"]),
     "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
@@ -117,6 +122,28 @@ def test_a_violation_names_its_line_and_says_what_to_do():
     assert str(caught.value).startswith(
         "line 4: a: the block of a (line 2) holds the line '^^^b': close the block with ^^^end"
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "carets"), [("^^^b\nx\n^^^end\n", 4), ("^^^b\n^^^^\n^^^^^\n^^^end\n", 6), ("^^^end\n", 4)]
+)
+def test_a_file_that_holds_fences_is_told_how_many_carets_it_needs(content, carets):
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(f"^^^a.md\n{content}^^^end\n")
+    (reason,) = caught.value.reasons
+    fence = "^" * carets
+    assert f"open and close the block with {carets} carets: {fence}a.md and {fence}end" in reason
+    assert contents(f"{fence}a.md\n{content}{fence}end\n") == {"a.md": content}
+
+
+def test_what_could_be_read_is_there_beside_the_reasons():
+    text = "^^^a\nx\n^^^end\n^^^b\n^^^c\ny\n^^^end\n^^^end\n^^^d\n^^^delete\n^^^e\nx\n"
+    changes, reasons = read_response(text)
+    assert [change.path for change in changes] == ["a", "d"]
+    assert [(reason.path, reason.line, reason.rule) for reason in reasons.kept] == [
+        ("b", 5, "fence-in-block"),
+        ("e", 11, "unclosed"),
+    ]
 
 
 FLOODS = {

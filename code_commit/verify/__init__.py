@@ -108,9 +108,9 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
 class _Findings:
     """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further."""
 
-    def __init__(self, changes: Sequence[FileChange]) -> None:
+    def __init__(self, changes: Sequence[FileChange], reasons: Reasons) -> None:
         self.changes = changes
-        self.reasons = Reasons()
+        self.reasons = reasons
         self._lines = {change.path: change.line for change in changes}
         self._closed: set[str] = set()
 
@@ -144,12 +144,15 @@ class _Findings:
                 self.add(path, rule, message)
 
 
-def verify_changes(changes: Sequence[FileChange], project: Project, rules: Rules) -> VerifiedChanges:
+def verify_changes(
+    changes: Sequence[FileChange], project: Project, rules: Rules, reasons: Reasons | None = None
+) -> VerifiedChanges:
     """Check every change against every rule and return them as they may be applied.
 
-    Raises RejectedResponseError with all violations; ApplyError where the project cannot be looked at.
+    Raises RejectedResponseError with all violations, after the reasons that are known before; ApplyError where the
+    project cannot be looked at.
     """
-    findings = _Findings(list(dict.fromkeys(changes)))
+    findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
