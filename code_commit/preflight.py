@@ -299,7 +299,10 @@ def _doubt_clean(project: Project) -> str:
     """Return why the tree does not count as clean, "" for a clean one; a question without an answer is a doubt too."""
     if project.git is None:
         return "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
-    status = ask_git(["status", "--porcelain", "--ignore-submodules=all", "-z", "--", "."], project.root)
+    question = ["status", "--porcelain", "--ignore-submodules=all", "-z", "--", "."]
+    status = ask_git(question, project.root)
+    if status.returncode != 0:  # a filter that only the project itself has, perhaps
+        status = project.ask_unfiltered(question)
     if status.returncode != 0:
         complaint = shown(" ".join(status.stderr.decode("utf-8", "replace").split()))
         return f"git status failed ({complaint}): put that right, or there may be no diff to review"

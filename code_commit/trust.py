@@ -7,6 +7,10 @@ of `sys.path`. Inside is the whole git work tree. Until `sys.path` is clean, not
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def find_top(folder: str) -> str:
     """Return the top of the git work tree that the folder is in, else the folder itself; free of links."""
@@ -63,14 +67,16 @@ _programs: dict[tuple[str, str, str], str | None] = {}
 
 
 def outside_environment(root: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the environment for a program that runs outside the sandbox.
+    """Return the environment for a program that runs outside the sandbox: without API keys, and as `search_outside`."""
+    names = [name for name in os.environ if not name.startswith("CODE_COMMIT_") and not name.endswith("_API_KEY")]
+    return search_outside({name: os.environ[name] for name in names}, root)
 
-    It has no API key, and nothing inside the project is searched for programs or libraries.
-    """
+
+def search_outside(environment: "Mapping[str, str]", root: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the environment with no folder of the project where programs or libraries are searched."""
     return {
         name: _outside(value, root) if name == "PATH" or name.startswith(("LD_", "DYLD_")) else value
-        for name, value in os.environ.items()
-        if not name.startswith("CODE_COMMIT_") and not name.endswith("_API_KEY")
+        for name, value in environment.items()
     }
 
 

@@ -18,7 +18,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
-from code_commit.trust import find_program
+from code_commit.trust import find_program, search_outside
 
 CREDENTIALS = (
     ".ssh",
@@ -85,9 +85,12 @@ class Sandbox(NamedTuple):
             if os.geteuid() == 0:
                 passed.append(info.fileno())  # --userns-block-fd asks for it
                 words += ["--unshare-user", "--userns-block-fd", str(passed[1]), "--info-fd", str(passed[2])]
+            outside = search_outside(environment, project.root)  # the libraries that bwrap itself is loaded with
+            for name in (name for name in outside if outside[name] != environment[name]):
+                words += ["--setenv", name, environment[name]]
             words += [*self.options(project, protected, environment), "--", *argv]
             try:
-                started = Started(start_process(words, environment, project.root, passed), status=status)
+                started = Started(start_process(words, outside, project.root, passed), status=status)
             except OSError:
                 status.close()
                 raise

@@ -232,3 +232,41 @@ def test_what_the_tool_runs_from_is_protected(install, project_folder: Path, nee
         assert done.returncode == code, done.stderr
         assert [folder in line for line in done.stderr.splitlines() if "pipx or uv tool" in line] == [True]
         assert code == 0 or "the folder that code-commit itself runs from" in done.stderr
+
+
+@pytest.mark.parametrize("mode", ["guard", "strict"])
+def test_bubblewrap_loads_no_library_of_the_project(mode, project_folder: Path, run_code_commit: Run, needs_bwrap):
+    """The build itself gets the folders of the user's environment; a library that is no library would end it here."""
+    (project_folder / "lib").mkdir()
+    (project_folder / "lib" / "libcap.so.2").write_text("not a library\n")
+    (project_folder / "build.sh").write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH $PATH" >seen\ncat ok.txt\n')
+    env = {"LD_LIBRARY_PATH": f"{project_folder}/lib:lib", "PATH": f"bin:{REAL_PATH}"}
+    options = [*recorded(project_folder, PASSES), "--sandbox", mode]
+    done = run_code_commit(project_folder, *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "seen").read_text() == f"{env['LD_LIBRARY_PATH']} {env['PATH']}\n"
+
+
+def test_a_filter_that_only_the_project_has_is_no_trouble(project_folder: Path, run_code_commit: Run):
+    (project_folder / "bin").mkdir()
+    (project_folder / "bin" / "strip").write_text("#!/bin/sh\ntr a-z A-Z\n")
+    (project_folder / "bin" / "strip").chmod(0o755)
+    (project_folder / ".gitattributes").write_text("*.txt filter=upper\n")
+    git(project_folder, "config", "filter.upper.clean", f"{project_folder}/bin/strip")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "filter")
+    git(project_folder, "config", "filter.upper.clean", "strip")
+    git(project_folder, "config", "filter.upper.required", "true")
+    os.utime(project_folder / "ok.txt", (1, 1))
+    options = [*recorded(project_folder, PASSES), "--sandbox", "off"]
+    done = run_code_commit(project_folder, *options, env={"PATH": f"{project_folder}/bin:{REAL_PATH}"})
+    assert (done.returncode, "failed" in done.stderr) == (0, False), done.stderr
+
+
+def test_no_browser_of_the_project_is_started(project_folder: Path, ran: Path, run_code_commit: Run):
+    assert run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", "off").returncode == 0
+    (project_folder / "browse").write_text(f"#!/bin/sh\necho >{ran}\n")
+    (project_folder / "browse").chmod(0o755)
+    env = {"BROWSER": "browse %s", "PATH": f"{project_folder}:{REAL_PATH}"}
+    run_code_commit(project_folder, "log", "--open", env=env)
+    assert not ran.exists()

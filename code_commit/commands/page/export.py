@@ -15,6 +15,7 @@ from code_commit.redaction import Redactor
 from code_commit.run_record import RunRecord
 from code_commit.runs import find_run, find_run_folders, read_run, status_of
 from code_commit.terminal import shown
+from code_commit.trust import outside_environment
 
 PAGE = "page.html"
 """What the page is named in the run's log folder, where no other file was asked for."""
@@ -55,5 +56,6 @@ def _page(logged: LoggedRun, options: Mapping[str, Any]) -> bytes:
 def _open(path: Path) -> None:
     import webbrowser
 
+    os.environ |= outside_environment(Path.cwd())
     if not webbrowser.open(path.as_uri()):
         raise NotSetUpError(f"no browser could be started: open {path} yourself")
