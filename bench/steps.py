@@ -42,6 +42,7 @@ def apply(response: str) -> None:
 
 def capture() -> None:
     """Build once, as a run does."""
+    from code_commit.build import Builder
     from code_commit.progress import Progress
     from code_commit.project import find_project
     from code_commit.redaction import Redactor
@@ -51,7 +52,9 @@ def capture() -> None:
     from code_commit.workflow import Job, build_project
 
     project, settings, redactor = find_project(), Settings(), Redactor([KEY])
-    job = Job(project, settings, capture_rules(project, settings, None, redactor), (), dict(os.environ), None)
+    job = Job(
+        project, settings, capture_rules(project, settings, None, redactor), (), dict(os.environ), Builder(project)
+    )
     with open_run_log(project, "run", settings, redactor, Progress(redactor, quiet=True)) as log:
         with _timed():
             build = build_project(job, log, log.attempt(1))
@@ -60,7 +63,7 @@ def capture() -> None:
 
 def builds(rounds: str) -> None:
     """Print the seconds of each build by its sandbox; `skipped` says why a sandbox could not be had."""
-    from code_commit.build import choose_sandbox, run_build
+    from code_commit.build import Builder, choose_sandbox
     from code_commit.errors import NotSetUpError
     from code_commit.project import find_project
     from code_commit.settings import Settings
@@ -75,7 +78,8 @@ def builds(rounds: str) -> None:
     for _ in range(int(rounds)):
         for mode, sandbox in sandboxes.items():
             started = time.perf_counter()
-            run_build(project, lambda _: None, timeout=60, environment=dict(os.environ), sandbox=sandbox)
+            with Builder(project, sandbox) as builder:
+                builder.run(lambda _: None, timeout=60, environment=dict(os.environ))
             times[mode].append(time.perf_counter() - started)
     print(json.dumps({"times": times, "skipped": skipped}))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from code_commit.apply import apply_changes
-from code_commit.build import Sandbox, build_environment, run_build
+from code_commit.build import Builder, build_environment
 from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
@@ -33,7 +33,7 @@ class Job(NamedTuple):
     rules: Rules
     keys: tuple[ApiKey, ...]
     environment: dict[str, str]
-    sandbox: Sandbox | None
+    builder: Builder
 
 
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
@@ -138,13 +138,8 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
     with attempt.build_log() as build_log:
-        build_log.result = run_build(
-            job.project,
-            build_log.write,
-            timeout=timeout,
-            environment=environment,
-            sandbox=job.sandbox,
-            warn=log.add_warning,
+        build_log.result = job.builder.run(
+            build_log.write, timeout=timeout, environment=environment, warn=log.add_warning
         )
     if build_log.result.exit_code in unfit:
         raise BuildError(

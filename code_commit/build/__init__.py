@@ -1,78 +1,149 @@
 """Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
 
+import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from code_commit.build.command import build_command, build_environment, harden_process
 from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved
 from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
-from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
 from code_commit.protected import never_removed, protected_from_build
 from code_commit.run_record import BuildResult
 from code_commit.terminal import shown
 
-__all__ = ["Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process", "run_build"]
+__all__ = ["Builder", "Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process"]
 
 
-def run_build(  # noqa: PLR0913 - the two that have no default stand by position, the others by name
-    project: Project,
-    write: Callable[[bytes], object],
-    *,
-    timeout: float,
-    environment: Mapping[str, str],
-    sandbox: Sandbox | None = None,
-    warn: Callable[[str], object] = lambda _: None,
-) -> BuildResult:
-    """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB.
+class Builder:
+    """Runs the builds of one run. What the protected files are before the first holds for all of them."""
 
-    `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when it changed a
-    protected file, which is then as it was before. What `write` or a signal's handler raises ends the build, with all
-    that descends from it, and is raised again.
-    """
-    argv = build_command(project, environment, warn)
-    protected = protected_from_build(project)
+    def __init__(self, project: Project, sandbox: Sandbox | None = None) -> None:
+        self._project = project
+        self._sandbox = sandbox
+        self._agent_config = Path(os.path.realpath(project.agent_config))
+        self._protected: list[Path] = []
+        self._before: Fingerprints | None = None
+        self._submodules: frozenset[str] = frozenset()
 
-    def start() -> Started:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._before is not None:
+            self._before.close()
+
+    def run(
+        self,
+        write: Callable[[bytes], object],
+        *,
+        timeout: float,
+        environment: Mapping[str, str],
+        warn: Callable[[str], object] = lambda _: None,
+    ) -> BuildResult:
+        """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB.
+
+        `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when it or what an
+        earlier build left running changed a protected file, which is then as it was before. What `write` or a signal's
+        handler raises ends the build, with all that descends from it, and is raised again.
+        """
+        with DeferredSignals() as signals:
+            if self._before is None:
+                self._before = self._remember()
+                self._submodules = _submodules(self._project)
+            else:
+                self._put_back(self._before, "what the last build left running, or somebody else,")
+            argv = build_command(self._project, environment, warn)
+            try:
+                ending = supervise(lambda: self._start(argv, environment), write, timeout, signals)
+            except BaseException:
+                try:
+                    self._put_back(self._before)
+                except BuildError as error:
+                    warn(str(error))
+                raise
+            self._put_back(self._before)
+        return _result(ending)
+
+    def _start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
         try:
-            if sandbox is not None:
-                return sandbox.start(argv, environment, project, protected)
-            process = start_process(argv, environment, project.root)
+            if self._sandbox is not None:
+                return self._sandbox.start(argv, environment, self._project, self._protected)
+            process = start_process(argv, environment, self._project.root)
             return Started(process, group=process.pid)
         except OSError as error:
-            program = "bwrap" if sandbox else BUILD_SCRIPT
+            program = "bwrap" if self._sandbox else BUILD_SCRIPT
             raise BuildError(f"{program} cannot be started: {error.strerror}") from error
 
-    before = _remember(project, protected, sandbox)
-    saved = Saved(project.root, project.agent_config / FOLDER_NAME)
-    with DeferredSignals() as signals:
-        try:
-            ending = supervise(start, write, timeout, signals)
-        except BaseException:
-            if damages := before.put_back(saved):
-                warn(_explain(damages, project, saved))
-            raise
-        if damages := before.put_back(saved):
-            raise BuildError(_explain(damages, project, saved))
-    return _result(ending)
+    def _remember(self) -> Fingerprints:
+        """Remember the protected files; agent-config too, but for what is in its logs, unless a sandbox hides it.
+
+        Folders that a sandbox makes read-only are made where they are missing: nothing is mounted over nothing.
+        """
+        project, git = self._project, self._project.git
+        repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
+        info = [folder / "info" for folder in repositories]
+        self._protected = protected_from_build(project)
+        outside = [path for path in self._protected if not _is_ours(path, project)]
+        own = [project.logs, self._agent_config / FOLDER_NAME]
+        agent_config = [project.agent_config, self._agent_config]
+        if self._sandbox is not None:
+            own, agent_config = [], []
+            self._protected += info
+            for folder in (*info, *(path for path in self._protected if git and path == git.hooks_dir)):
+                if folder not in outside:
+                    with suppress(OSError):
+                        folder.mkdir(parents=True)
+        return Fingerprints(
+            project.root,
+            [*agent_config, *repositories, *info, *self._protected],
+            shells=[*repositories, *info, *own],
+            never_removed=never_removed(project),
+            only_told=outside,
+        )
+
+    def _put_back(self, before: Fingerprints, who: str = "the build") -> None:
+        """Raise BuildError when something protected was changed, which is then as it was before."""
+        saved = Saved(self._project.root, self._agent_config)
+        damages = before.put_back(saved)
+        for name in sorted(_submodules(self._project) - self._submodules):
+            path = self._project.root / name
+            before.forbid(path / ".git")
+            damages |= before.put_back(saved)
+            damages[path] = f"a repository in git's index{NOT_PUT_BACK}: git rm --cached {shlex.quote(name)}"
+        for name in self._submodules:
+            path = self._project.root / name / ".git"
+            if path in damages:
+                damages[path] += "; git submodule update --init before the run initialises it"
+        if damages:
+            raise BuildError(_explain(damages, self._project, saved, who))
 
 
-def _remember(project: Project, protected: Sequence[Path], sandbox: Sandbox | None) -> Fingerprints:
-    """Remember the protected files; agent-config too, but for what is in its logs, unless a sandbox hides it."""
-    shells = [project.git.git_dir] if project.git else []
-    own = [] if sandbox else [project.logs, project.agent_config / FOLDER_NAME]
-    agent_config = [] if sandbox else [project.agent_config]
-    paths = [*shells, *agent_config, *own, *protected]
-    return Fingerprints(paths, shells=[*shells, *own], never_removed=never_removed(project))
+def _submodules(project: Project) -> frozenset[str]:
+    with suppress(UnansweredError, OSError):
+        return project.index().submodules
+    return frozenset()
 
 
-def _explain(damages: Mapping[Path, str], project: Project, saved: Saved) -> str:
+def _is_ours(path: Path, project: Project) -> bool:
+    """Tell whether the path is in the project or its repository: nothing else is ever put back."""
+    real = Path(os.path.realpath(path.parent), path.name)
+    folders = [project.root, *(project.git[:3] if project.git else ())]
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _explain(damages: Mapping[Path, str], project: Project, saved: Saved, who: str) -> str:
     listing = ", ".join(f"{_shown(path, project)} ({damage})" for path, damage in damages.items())
     is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
     undone = "it was put back" if is_whole else "not all of it could be put back"
-    where = f"; what was there is kept in {_shown(saved.folder, project)}" if saved.folder else ""
-    return f"the build changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
+    folders = " and ".join(_shown(folder, project) for folder in saved.folders)
+    where = f"; what was there is kept in {folders}" if folders else ""
+    return f"{who} changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
 
 
 def _shown(path: Path, project: Project) -> str:

@@ -1,26 +1,26 @@
-"""What the protected files were before a build, whether the build changed them, and how they come back.
+"""What the protected files were before a run's first build, whether they are so still, and how they come back.
 
-Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. What stands in
-the place of what comes back is saved, in case it was the user's own edit.
+Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. Every file is
+reached by descriptors, never through a link, so that nothing is put back where a link leads. What stands in the place
+of what comes back is saved, in case it was the user's own edit.
 """
 
 import contextlib
 import errno
-import itertools
 import os
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.files import FOLDER, open_regular, replacing
+from code_commit.files import FOLDER, NewFiles, Tree, open_regular, set_mode
 
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
 FOLDER_NAME = "changed-by-build"
 NOT_PUT_BACK = ", and cannot be put back"
+
+_WAY = FOLDER | getattr(os, "O_PATH", 0)  # needs no right to list the folders on the way
 
 
 class Entry(NamedTuple):
@@ -33,224 +33,267 @@ class Entry(NamedTuple):
     def is_folder(self) -> bool:
         return stat.S_ISDIR(self.status.st_mode)
 
-    def is_unchanged(self, path: Path, now: os.stat_result) -> bool:
-        """Tell whether nothing happened to it, or nothing that counts: its times and its inode may be others."""
-        if _values(self.status, _TOUCHED) == _values(now, _TOUCHED):
-            return True
-        counts = ("st_mode", "st_uid", "st_gid")
-        return _values(self.status, counts) == _values(now, counts) and self.content == _content(path, now)
-
-    def is_this_folder(self, path: Path) -> bool:
-        """Tell whether the very same folder is at the path. A link that took its place may have its inode number."""
-        now = _status(path)
-        names = ("st_dev", "st_ino")
-        return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, names) == _values(self.status, names)
+    def is_same_folder(self, now: os.stat_result | None) -> bool:
+        """Tell whether this is the very same folder. A link that took its place may have its inode number."""
+        same = ("st_dev", "st_ino")
+        return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, same) == _values(self.status, same)
 
 
 _TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
+_COUNTS = ("st_mode", "st_uid", "st_gid")
 
 
 def _values(status: os.stat_result, names: tuple[str, ...]) -> list[int]:
     return [getattr(status, name) for name in names]
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _names(folder: int) -> list[str]:
+    opened = os.open(".", FOLDER, dir_fd=folder)
     try:
-        return path.lstat()
-    except OSError:
-        return None
-
-
-def _content(path: Path, status: os.stat_result) -> bytes | None:
-    with contextlib.suppress(OSError):
-        if stat.S_ISLNK(status.st_mode):
-            return os.fsencode(path.readlink())
-        if stat.S_ISREG(status.st_mode):
-            with open_regular(path) as file:
-                return file.readall()
-    return None
-
-
-def _names(folder: Path) -> list[str]:
-    """Return what is in a folder; nothing of where a link leads."""
-    try:
-        with _opened(folder) as descriptor:
-            return sorted(os.listdir(descriptor))  # noqa: PTH208 - a descriptor
-    except OSError:
-        return []
-
-
-@contextlib.contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    descriptor = os.open(folder, FOLDER)
-    try:
-        yield descriptor
+        return sorted(os.listdir(opened))  # noqa: PTH208 - a descriptor  # noqa: PTH208 - a descriptor
     finally:
-        os.close(descriptor)
+        os.close(opened)
+
+
+def _open_tree() -> Tree:
+    """Return all that is on this machine, by paths without their first slash."""
+    return Tree(Path("/"), lambda parent, name, _: os.open(name, _WAY, dir_fd=parent))
+
+
+def _in_tree(path: Path) -> str:
+    """Return the path free of links, but for its last component, as the tree has it."""
+    return os.path.join(os.path.realpath(path.parent), path.name)[1:]  # noqa: PTH118 - many of them
+
+
+def _make_folder(tree: Tree, path: str, mode: int = 0o777) -> int:
+    """Return a descriptor of the folder, which is made where it is missing. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        return tree.folder(path)
+    above, _, name = path.rpartition("/")
+    parent = _make_folder(tree, above, mode)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, mode, dir_fd=parent)
+    return tree.folder(path)
 
 
 class Fingerprints:
-    """The protected files as they were before the build."""
+    """The protected files as they were when this was made. Keeps folders open until `close`."""
 
     def __init__(
-        self, paths: Collection[Path], *, shells: Collection[Path] = (), never_removed: Collection[Path] = ()
+        self,
+        root: Path,
+        paths: Collection[Path],
+        *,
+        shells: Collection[Path] = (),
+        never_removed: Collection[Path] = (),
+        only_told: Collection[Path] = (),
     ) -> None:
         """Remember what is at the paths, and below those that are folders.
 
-        Of those that are `shells` too it matters only that they are the same folders still, and of `never_removed`
-        that they are there.
+        Of `shells` it matters only that they are the same folders still and can be entered, and of `never_removed`
+        that they are there. What is at or below `only_told` is never put back.
         """
-        self._entries: dict[Path, Entry | None] = {}
-        self._listed: set[Path] = set()
-        self._parents: dict[Path, str] = {}
-        self._shells = frozenset(shells)
-        self._never_removed = [path for path in never_removed if os.path.lexists(path)]
-        for path in paths:
-            self._parents[path.parent] = os.path.realpath(path.parent)
+        self._tree = _open_tree()
+        self._root = str(root)[1:]
+        self._entries: dict[str, Entry | None] = {}
+        self._listed: set[str] = set()
+        self._shells = {self._root, *map(_in_tree, shells)}
+        self._only_told = tuple(f"{_in_tree(path)}/" for path in only_told)
+        self._kept_open: list[int] = []
+        for path in (self._root, *map(_in_tree, [*paths, *shells])):
             self._remember(path)
+            if (entry := self._entries[path]) and entry.is_folder:  # no other gets the inode number of an open folder
+                self._kept_open.append(os.dup(self._tree.folder(path)))
+        self._never_removed = [path for path in map(_in_tree, never_removed) if self._look(path)]
+
+    def close(self) -> None:
+        self._tree.close()
+        while self._kept_open:
+            os.close(self._kept_open.pop())
+
+    def forbid(self, path: Path) -> None:
+        """Let there be nothing at the path from now on."""
+        self._entries[_in_tree(path)] = None
 
     def put_back(self, saved: "Saved") -> dict[Path, str]:
-        """Compare, and restore what differs: {path: what the build had done to it}. Folders come before their contents.
+        """Compare, and restore what differs: {path: what was done to it}. Folders come before their contents.
 
         What cannot be restored is told in the text of its path. What is replaced or removed is saved.
         """
-        damages: dict[Path, str] = {}
+        self._tree.forget()
+        root = self._entries[self._root]
+        if root is None or not root.is_same_folder(self._look(self._root)):  # nothing at its path is ours to change
+            return {Path("/", self._root): f"moved or removed{NOT_PUT_BACK}"}
+        damages: dict[str, str] = {}
         for find in (self._lost, self._new):  # what is new may be the old under another name
             for path, entry in self._entries.items():
                 for place, damage in find(path, entry):
                     damages[place] = damage
                     try:
-                        self._check_parent(place.parent)
-                        _restore(place, self._entries.get(place), saved, is_shell=place in self._shells)
+                        self._restore(place, saved)
                     except OSError as error:
                         damages[place] += f"{NOT_PUT_BACK}: {error.strerror}"
         for path in self._never_removed:
-            if NOT_PUT_BACK not in damages.get(path.parent, "") and not os.path.lexists(path):
+            if NOT_PUT_BACK not in damages.get(path.rpartition("/")[0], "") and not self._look(path):
                 damages[path] = f"removed{NOT_PUT_BACK}: no copy of it was made"
-        saved.store()
-        return damages
+        return {Path("/", path): damage for path, damage in damages.items()}
 
-    def _remember(self, path: Path) -> None:
+    def _remember(self, path: str) -> None:
         if path in self._entries:
             return
-        status = _status(path)
-        entry = self._entries[path] = Entry(status, _content(path, status)) if status else None
+        status = self._look(path)
+        entry = self._entries[path] = Entry(status, self._content(path, status)) if status else None
         if entry and entry.is_folder and path not in self._shells and len(self._entries) < MOST_ENTRIES:
             self._listed.add(path)
-            self._parents[path] = os.path.realpath(path)
-            for name in _names(path):
-                self._remember(path / name)
+            for name in self._names(path):
+                self._remember(f"{path}/{name}")
 
-    def _check_parent(self, folder: Path) -> None:
-        """Raise OSError when the path of a folder leads elsewhere than before: nothing there is ours to change."""
-        if os.path.realpath(folder) != self._parents[folder]:
-            raise OSError(errno.ELOOP, f"{folder} leads elsewhere now")
+    def _look(self, path: str) -> os.stat_result | None:
+        """Return what is at the path; None where nothing is, and where a link or a missing right is in the way."""
+        with contextlib.suppress(OSError):
+            return self._tree.look(path)
+        return None
 
-    def _lost(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, str]]:
+    def _content(self, path: str, status: os.stat_result) -> bytes | None:
+        with contextlib.suppress(OSError):
+            if stat.S_ISLNK(status.st_mode):
+                folder, name = self._tree.parent(path)
+                return os.fsencode(os.readlink(name, dir_fd=folder))
+            if stat.S_ISREG(status.st_mode):
+                return self._tree.read(path)[0]
+        return None
+
+    def _names(self, path: str) -> list[str]:
+        with contextlib.suppress(OSError):
+            return _names(self._tree.folder(path))
+        return []
+
+    def _lost(self, path: str, entry: Entry | None) -> Iterator[tuple[str, str]]:
         """Yield the path and what happened to it, where there was something."""
-        now = _status(path)
-        if entry and now is None:
+        if entry is None:
+            return
+        now = self._look(path)
+        if now is None:
             yield path, "removed"
-        elif entry and now:
-            is_another = path in self._shells and not entry.is_this_folder(path)
-            if is_another or not entry.is_unchanged(path, now):
+        elif path in self._shells and entry.is_folder:
+            if not entry.is_same_folder(now) or entry.status.st_mode & ~now.st_mode & stat.S_IRWXU:
                 yield path, "changed"
+        elif _values(entry.status, _TOUCHED) != _values(now, _TOUCHED) and (
+            _values(entry.status, _COUNTS) != _values(now, _COUNTS) or entry.content != self._content(path, now)
+        ):
+            yield path, "changed"
 
-    def _new(self, path: Path, entry: Entry | None) -> Iterator[tuple[Path, str]]:
+    def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, str]]:
         """Yield the path where there was nothing, and what is new in it where it was a folder."""
-        now = _status(path)
-        if entry is None and now and not (path in self._shells and stat.S_ISDIR(now.st_mode)):
+        now = self._look(path) if entry is None else None
+        if now and not (path in self._shells and stat.S_ISDIR(now.st_mode)):
             yield path, "new"
-        for name in _names(path) if path in self._listed else ():
-            if path / name not in self._entries:
-                yield path / name, "new"
+        for name in self._names(path) if path in self._listed else ():
+            if f"{path}/{name}" not in self._entries:
+                yield f"{path}/{name}", "new"
+
+    def _restore(self, path: str, saved: "Saved") -> None:
+        """Put back what was at the path over whatever is there now. Raises OSError."""
+        if f"{path}/".startswith(self._only_told):
+            raise OSError(errno.EPERM, "it is outside the project")
+        entry = self._entries.get(path)
+        above, _, name = path.rpartition("/")
+        folder = _make_folder(self._tree, above)
+        if entry is None:
+            saved.take(folder, name, path)
+        elif entry.is_folder:
+            _restore_folder(folder, path, entry, saved, is_shell=path in self._shells)
+        elif entry.content is None:
+            raise OSError(errno.EACCES, "it could not be read before the build")
+        else:
+            _restore_file(folder, path, entry.content, entry.status, saved)
+        self._tree.forget()
+
+
+def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result, saved: "Saved") -> None:
+    name, new = path.rpartition("/")[2], f".{os.urandom(6).hex()}.new"
+    try:
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(content, new, dir_fd=folder)
+        else:
+            with NewFiles() as files:
+                files.write(folder, new, content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
+        saved.take(folder, name, path)
+        os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
+
+
+def _restore_folder(parent: int, path: str, entry: Entry, saved: "Saved", *, is_shell: bool) -> None:
+    """Put a folder back: the same one where it was only renamed, else an empty one, too little for a shell."""
+    name = path.rpartition("/")[2]
+    now = _status(parent, name)
+    if not entry.is_same_folder(now):
+        moved = next((other for other in _names(parent) if entry.is_same_folder(_status(parent, other))), None)
+        if moved or (now and not stat.S_ISDIR(now.st_mode)):
+            saved.take(parent, name, path)
+        if moved:
+            os.rename(moved, name, src_dir_fd=parent, dst_dir_fd=parent)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=parent)
+    try:
+        folder = os.open(name, FOLDER, dir_fd=parent)
+    except PermissionError:
+        os.chmod(name, stat.S_IRWXU, dir_fd=parent)
+        folder = os.open(name, FOLDER, dir_fd=parent)
+    try:
+        set_mode(folder, stat.S_IMODE(entry.status.st_mode), (entry.status.st_uid, entry.status.st_gid))
+    finally:
+        os.close(folder)
+    if is_shell and not entry.is_same_folder(_status(parent, name)):
+        raise OSError(errno.ENOENT, "what was in it is gone, or was moved away")
+
+
+def _status(folder: int, name: str) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 class Saved:
-    """What a build changed before the originals return, by its path below the root, in a new folder of agent-config.
+    """What was changed before the originals return, in a new folder of agent-config; each by its path in one word.
 
-    Until `store` it is collected in the root: agent-config itself may have to come back first.
+    What stood in the place of agent-config itself goes into one of the root. `folders` are those that were made.
     """
 
-    def __init__(self, root: Path, parent: Path) -> None:
-        self.folder: Path | None = None
+    def __init__(self, root: Path, agent_config: Path) -> None:
+        stamp = time.strftime("%Y-%m-%d-%H-%M-%S-", time.gmtime()) + os.urandom(3).hex()
+        self._choice = agent_config / FOLDER_NAME / stamp, root / f".{FOLDER_NAME}-{stamp}"
         self._root = root
-        self._parent = parent
+        self.folders: dict[Path, list[str]] = {}
 
-    def take(self, path: Path) -> None:
+    def take(self, folder: int, name: str, path: str) -> None:
         """Take a file or a folder away; a link, a FIFO or a device has no content and just goes. Raises OSError."""
-        status = _status(path)
-        if status and (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            shutil.move(path, self._place(path))
+        status = _status(folder, name)
+        if status and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            os.unlink(name, dir_fd=folder)
         elif status:
-            path.unlink()
+            try:
+                self._move(folder, name, path, self._choice[0])
+            except OSError:
+                self._move(folder, name, path, self._choice[1])
 
-    def store(self) -> None:
-        """Move what was taken to where the user is told; where that fails it stays in the root."""
-        if self.folder is None:
-            return
-        with contextlib.suppress(OSError):
-            self._parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.folder = Path(shutil.move(self.folder, self._parent / self.folder.name.removeprefix(".")))
-
-    def _place(self, path: Path) -> Path:
-        """Return a free path for it, with its parent made."""
-        if self.folder is None:
-            prefix = time.strftime(".%Y-%m-%d-%H-%M-%S-", time.gmtime())
-            self.folder = Path(tempfile.mkdtemp(prefix=prefix, dir=self._root))
-        relative = path.relative_to(self._root if path.is_relative_to(self._root) else path.anchor)
-        for number in itertools.count():
-            place = (self.folder / f"again-{number}" if number else self.folder) / relative
-            with contextlib.suppress(FileExistsError, NotADirectoryError):  # a file was taken that is a folder here
-                place.parent.mkdir(parents=True, exist_ok=True)
-                if not os.path.lexists(place):
-                    return place
-        raise AssertionError
-
-
-def _restore(path: Path, entry: Entry | None, saved: Saved, *, is_shell: bool) -> None:
-    """Put an entry back over whatever is in its place now; an entry that was not there goes. Raises OSError."""
-    if entry is None:
-        saved.take(path)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if entry.is_folder:
-        _restore_folder(path, entry, saved, is_shell=is_shell)
-    elif entry.content is None:
-        raise OSError(errno.EACCES, "it could not be read before the build")
-    elif stat.S_ISLNK(entry.status.st_mode):
-        saved.take(path)
-        path.symlink_to(os.fsdecode(entry.content))
-    else:
-        with replacing(path, mode=stat.S_IMODE(entry.status.st_mode), sync=True) as file:
-            file.write(entry.content)
-            _give_back(file.fileno(), entry.status)
-            saved.take(path)
-
-
-def _restore_folder(path: Path, entry: Entry, saved: Saved, *, is_shell: bool) -> None:
-    """Put a folder back: the same one where it was only renamed, else, unless it is a shell, an empty one."""
-    if not entry.is_this_folder(path):
-        neighbours = (path.parent / name for name in _names(path.parent))
-        moved = next((place for place in neighbours if entry.is_this_folder(place)), None)
-        if moved or not _is_folder(path):
-            saved.take(path)
-        if moved:
-            moved.rename(path)
-        elif is_shell:
-            raise OSError(errno.ENOENT, "it was removed with all that was in it, or moved away")
-        else:
-            path.mkdir(exist_ok=True)
-    with _opened(path) as folder:
-        os.fchmod(folder, stat.S_IMODE(entry.status.st_mode))
-        _give_back(folder, entry.status)
-
-
-def _is_folder(path: Path) -> bool:
-    status = _status(path)
-    return status is not None and stat.S_ISDIR(status.st_mode)
-
-
-def _give_back(file: int, status: os.stat_result) -> None:
-    if os.geteuid() == 0:
-        os.fchown(file, status.st_uid, status.st_gid)
+    def _move(self, folder: int, name: str, path: str, place: Path) -> None:
+        """Move it; a file to another file system too."""
+        word = os.path.relpath(f"/{path}", self._root).replace("/", "_")
+        while word in self.folders.get(place, ()):
+            word += "~"
+        with _open_tree() as tree:
+            own = _make_folder(tree, str(place)[1:], 0o700)
+            try:
+                os.rename(name, word, src_dir_fd=folder, dst_dir_fd=own)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                with open_regular(name, folder=folder) as file, NewFiles() as files:
+                    files.write(own, word, file.readall())
+                os.unlink(name, dir_fd=folder)
+        self.folders.setdefault(place, []).append(word)

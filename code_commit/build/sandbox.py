@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
+from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
@@ -183,6 +184,7 @@ def _guard(project: Project) -> Iterator[str]:
     yield from _bind("--bind", project.root)  # a mount point cannot be renamed
     for folder in _git_folders(project):
         yield from _bind("--bind", folder)
+    yield from _hide_keys(project)
 
 
 def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
@@ -204,8 +206,17 @@ def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) 
     yield from _bind("--bind", project.root)
     for folder in _git_folders(project):
         yield from _bind("--ro-bind", folder)
+    yield from _hide_keys(project)
     yield from _hide_credentials(Path(environment.get("HOME") or os.path.expanduser("~")))  # noqa: PTH111 - without an error
     yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108 - the private one
+
+
+def _hide_keys(project: Project) -> Iterator[str]:
+    """Hide where key files lead that are links: the rest of agent-config is hidden with its folder."""
+    for provider in KEY_VARIABLES:
+        path = project.agent_config / f"{provider}-key.txt"
+        if path.is_symlink() and path.is_file():
+            yield from ("--ro-bind", os.devnull, os.path.realpath(path))
 
 
 def _hide_credentials(home: Path) -> Iterator[str]:

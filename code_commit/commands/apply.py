@@ -51,7 +51,8 @@ def run(options: dict[str, Any]) -> int:
             project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
         ) as log:
             log.add_warnings(ready.warnings)
-            record = _apply(job_of(project, ready, codebase), Response(text, finish_reason=""), log, build=build)
+            with job_of(project, ready, codebase) as job:
+                record = _apply(job, Response(text, finish_reason=""), log, build=build)
         return show_end(project, record)
 
 

@@ -56,10 +56,11 @@ def run(options: dict[str, Any]) -> int:
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
+            job_of(project, ready, ready.task.codebase + _answers(log)) as job,
         ):
             roll_back_at_failure(project, log, wanted=ready.settings.rollback)
-            job = _by_its_rules(job_of(project, ready, ready.task.codebase + _answers(log)), log)
-            return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
+            record = run_workflow(_by_its_rules(job, log), ready.task, _fetching_first(llm, log), log)
+            return record.exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import lock_tree, recover, restore
-from code_commit.build import harden_process
+from code_commit.build import Builder, harden_process
 from code_commit.commands import add_main_job
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError
@@ -94,9 +94,11 @@ def run_main_job(
         if query is not None:
             log.write_text(QUERY_OF_RUN, query)
         log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
-        job = job_of(project, ready, ready.task.codebase, environment)
-        log.write_json(RULES, job.rules.kept())
-        with open_llm(ready.choice, ready.key, job.settings, project) as llm:
+        with (
+            job_of(project, ready, ready.task.codebase, environment) as job,
+            open_llm(ready.choice, ready.key, job.settings, project) as llm,
+        ):
+            log.write_json(RULES, job.rules.kept())
             if job.settings.dry_run:
                 return run_dry(job, ready.task, llm.complete, log)
             roll_back_at_failure(project, log, wanted=job.settings.rollback)
@@ -126,15 +128,17 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
         yield log
 
 
+@contextmanager
 def job_of(
     project: Project, ready: ReadyTree, codebase: str | None, environment: Mapping[str, str] = os.environ
-) -> Job:
-    """Return the rules of a run that is ready, as they are before anything is changed.
+) -> Iterator[Job]:
+    """Give the rules of a run that is ready, as they are before anything is changed.
 
     `codebase` is what the LLM knows of the project, None where nobody can tell.
     """
     rules = capture_rules(project, ready.settings, codebase, ready.redactor)
-    return Job(project, ready.settings, rules, tuple(ready.keys.values()), dict(environment), ready.sandbox)
+    with Builder(project, ready.sandbox) as builder:
+        yield Job(project, ready.settings, rules, tuple(ready.keys.values()), dict(environment), builder)
 
 
 def roll_back_at_failure(project: Project, log: RunLog, *, wanted: bool) -> None:

@@ -7,7 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from code_commit.build import choose_sandbox, harden_process, run_build
+from build_watch import run_build
+
+from code_commit.build import choose_sandbox, harden_process
 from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.project import find_project
 from code_commit.settings import Settings

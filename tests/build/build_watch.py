@@ -4,12 +4,14 @@ import os
 import pickle
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from code_commit.build import Builder, Sandbox
 from code_commit.errors import CodeCommitError
+from code_commit.project import Project
 from code_commit.run_record import BuildResult
 
 T = TypeVar("T")
@@ -28,6 +30,20 @@ class Built:
     @property
     def output(self) -> str:
         return b"".join(self.pieces).decode("utf-8", "replace")
+
+
+def run_build(
+    project: Project,
+    write: Callable[[bytes], object],
+    *,
+    timeout: float,
+    environment: Mapping[str, str],
+    sandbox: Sandbox | None = None,
+    warn: Callable[[str], object] = lambda _: None,
+) -> BuildResult:
+    """Run the one build of a run."""
+    with Builder(project, sandbox) as builder:
+        return builder.run(write, timeout=timeout, environment=environment, warn=warn)
 
 
 def alive(mark: str) -> list[int]:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from build_watch import Built, alive
+from build_watch import Built, alive, run_build
 
-from code_commit.build import choose_sandbox, run_build
+from code_commit.build import choose_sandbox
 from code_commit.errors import CodeCommitError
 from code_commit.project import find_project
 from code_commit.settings import Settings

@@ -1,14 +1,17 @@
 """What a build does to protected files is undone and told."""
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
+from build_watch import run_build
 
-from code_commit.build import run_build
+from code_commit.build import Builder
 from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints, Saved
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
@@ -82,6 +85,12 @@ DAMAGE = {
     "mv agent-config x; ln -s x agent-config": ["agent-config (changed)"],
     "mv .git .git2; ln -s .git2 .git": [".git (changed)"],
     "mv .git .git2; git init -q; git config core.fsmonitor ./evil": [".git (changed)"],
+    "chmod 666 . .git": [" (changed)", ".git (changed)"],
+    "chmod 0 .git/hooks": [".git/hooks (changed)"],
+    "rm .gitignore; mkdir -m 0 .gitignore": [".gitignore (changed)"],
+    "rm -r .git/hooks; mkfifo .git/hooks": [".git/hooks (changed)", ".git/hooks/pre-commit (removed)"],
+    "rm -r .git/hooks; ln -s ../docs .git/hooks": [".git/hooks (changed)", ".git/hooks/pre-commit (removed)"],
+    "mv .git/info i; ln -s ../i .git/info": [".git/info (changed, and cannot be put back: what"],
     "mv .git .git2; echo x > .git": [".git (changed)"],
 }
 
@@ -117,6 +126,96 @@ def test_nothing_is_put_back_to_where_a_link_leads(build, full_project):
 def test_a_repository_that_is_gone_for_good_is_told(build, full_project):
     error = str(build("#!/bin/sh\nmv .git x; cp -r x .git; rm -r x\n").error)
     assert ".git (changed, and cannot be put back" in error
+
+
+def test_a_repository_that_is_made_anew_is_told(build, full_project):
+    """The new folder may get the inode number of the old."""
+    for _ in range(5):
+        error = str(build("#!/bin/sh\nrm -rf .git; git init -q\n").error)
+        assert ".git (changed, and cannot be put back" in error
+
+
+@pytest.mark.parametrize("swap", ["mv ../elsewhere $PWD", "ln -s elsewhere $PWD", "true"])
+def test_what_stands_in_the_place_of_the_project_is_left_alone(build, project_folder, swap):
+    elsewhere = project_folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / ".gitignore").write_text("theirs\n")
+    error = str(build(f"#!/bin/sh\nmv $PWD $PWD.away; {swap}; cd ..\n").error)
+    assert "moved or removed, and cannot be put back" in error
+    there = elsewhere if elsewhere.is_dir() else project_folder
+    assert [path.name for path in there.iterdir()] == [".gitignore"]
+    assert (there / ".gitignore").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_hooks_outside_the_project_are_watched_and_never_written(build, project_folder, tmp_path, exists):
+    hooks = tmp_path / "everybodys" / "hooks"
+    if exists:
+        hooks.mkdir(parents=True)
+        (hooks / "pre-commit").write_text("theirs\n")
+    subprocess.run(["git", "config", "core.hooksPath", hooks], cwd=project_folder, check=True)
+    assert build("#!/bin/sh\nexit 0\n").error is None
+    built = build(f"#!/bin/sh\nmkdir -p {hooks}; echo x > {hooks}/pre-commit; echo x > {hooks}/post-commit\n")
+    assert f"{hooks}{'/pre-commit (changed' if exists else ' (new'}, and cannot be put back: it is out" in str(
+        built.error
+    )
+    assert {path.name: path.read_text() for path in hooks.iterdir()} == {"pre-commit": "x\n", "post-commit": "x\n"}
+
+
+BETWEEN = {
+    # what is done between two builds: the path that the message names
+    "printf 'exit 0' > build.sh": "build.sh (changed)",
+    "echo x > .git/hooks/post-commit": ".git/hooks/post-commit (new)",
+    "git config core.fsmonitor ./evil": ".git/config (changed)",
+    "echo '* -diff' > .git/info/attributes": ".git/info/attributes (new)",
+    "rm -r docs; ln -s /etc docs": "docs/UserSpecification.md (removed, and cannot be put back",
+    "rm build.sh; mkfifo build.sh": "build.sh (changed)",
+}
+
+
+@pytest.mark.parametrize("change", BETWEEN)
+def test_what_changes_between_two_builds_is_found_before_the_second(full_project, change):
+    (full_project / "build.sh").write_text("#!/bin/sh\nexit 1\n")
+    (full_project / "agent-config" / "logs").mkdir()
+    with Builder(find_project(full_project)) as builder:
+        assert builder.run(len, timeout=0, environment=dict(os.environ)).exit_code == 1
+        (full_project / "agent-config" / "logs" / "new").touch()
+        (full_project / "ok.txt").write_text("ok\n")
+        assert builder.run(len, timeout=0, environment=dict(os.environ)).exit_code == 1
+        subprocess.run(["sh", "-c", change], cwd=full_project, check=True)
+        with pytest.raises(BuildError) as caught:
+            builder.run(lambda _: pytest.fail("it was built"), timeout=0, environment=dict(os.environ))
+    assert "what the last build left running, or somebody else, changed what it must not" in str(caught.value)
+    assert BETWEEN[change] in str(caught.value)
+    assert (full_project / "build.sh").read_text() == "#!/bin/sh\nexit 1\n"
+
+
+def test_descriptors_are_given_back(full_project):
+    def opened():
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = opened()
+    for _ in range(3):
+        with Builder(find_project(full_project)) as builder:
+            builder.run(len, timeout=0, environment=dict(os.environ))
+    assert opened() == before
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+def test_a_repository_that_a_build_puts_into_the_index_is_told_and_its_git_folder_taken(
+    build, request, project_folder, mode
+):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    script = "git init -q 'my dep'; echo x > 'my dep/file'; "
+    assert build(f"#!/bin/sh\n{script}exit 0\n", mode=mode).error is None
+    gitlink = 'git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),my dep"'
+    error = str(build(f"#!/bin/sh\n{script}{gitlink}\n", mode=mode).error)
+    assert "my dep (a repository in git's index, and cannot be put back: git rm --cached 'my dep')" in error
+    assert [path.name for path in (project_folder / "my dep").iterdir()] == ["file"]
+    (kept,) = project_folder.glob("agent-config/changed-by-build/*/my dep_.git/HEAD")
+    assert f"kept in {kept.parents[1].relative_to(project_folder)};" in error
+    assert build("#!/bin/sh\nexit 0\n", mode=mode).error is None
 
 
 @pytest.mark.parametrize("name", [".gitignore", "codeRollup.sh", "LLMInstructions.md", "UserSpecification.md"])
@@ -178,12 +277,12 @@ KEPT = {
     "printf mine > f; mv f build.sh": {"build.sh": "mine"},
     "echo mine > UserSpecification.md": {"UserSpecification.md": "mine\n"},
     "rm .gitignore; mkdir .gitignore; echo mine > .gitignore/x": {".gitignore/x": "mine\n"},
-    "echo mine > .git/hooks/post-checkout": {".git/hooks/post-checkout": "mine\n"},
-    "printf mine > .git/config": {".git/config": "mine"},
+    "echo mine > .git/hooks/post-checkout": {".git_hooks_post-checkout": "mine\n"},
+    "printf mine > .git/config": {".git_config": "mine"},
     "rm -r agent-config; echo mine > agent-config": {"agent-config": "mine\n"},
     "mv agent-config x; mkdir agent-config; echo mine > agent-config/query.txt; echo mine2 > x/query.txt": {
         "agent-config/query.txt": "mine\n",
-        "again-1/agent-config/query.txt": "mine2\n",
+        "agent-config_query.txt": "mine2\n",
     },
 }
 
@@ -191,15 +290,21 @@ KEPT = {
 @pytest.mark.parametrize("script", KEPT)
 def test_what_is_replaced_or_removed_is_kept(build, project_folder, script):
     error = str(build(f"#!/bin/sh\n{script}\n").error)
-    (folder,) = (project_folder / "agent-config" / "changed-by-build").iterdir()
-    assert f"what was there is kept in agent-config/changed-by-build/{folder.name};" in error
+    folders = [*project_folder.glob("agent-config/changed-by-build/*"), *project_folder.glob(".changed-by-build-*")]
+    assert all(f"{folder.relative_to(project_folder)}" in error for folder in folders)
     assert "it was put back" in error
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    kept = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+    kept = {
+        str(path.relative_to(folder)): path.read_text()
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     assert kept == KEPT[script]
-    assert not list(project_folder.glob(".2*"))
     assert build("#!/bin/sh\nexit 0\n").error is None
-    assert len(list(folder.parent.iterdir())) == 1
+    for folder in folders:
+        shutil.rmtree(folder)
+    assert not list(project_folder.rglob("*changed-by-build-*"))
 
 
 def test_what_is_kept_does_not_go_through_a_planted_link(build, project_folder, tmp_path):
@@ -300,7 +405,10 @@ def test_folders_beyond_the_limit_are_left_as_they_are(tmp_path):
         (tmp_path / name).mkdir(parents=True)
         for number in range(MOST_ENTRIES):
             (tmp_path / name / str(number)).touch()
-    assert Fingerprints([tmp_path]).put_back(Saved(tmp_path, tmp_path / "kept")) == {}
+    assert (
+        Fingerprints(tmp_path, [tmp_path / "a", tmp_path / "b"]).put_back(Saved(tmp_path, tmp_path / "agent-config"))
+        == {}
+    )
 
 
 def test_unchanged_files_cost_little(full_project):
@@ -308,6 +416,6 @@ def test_unchanged_files_cost_little(full_project):
     best = 1.0
     for _ in range(5):
         begun = time.perf_counter()
-        assert Fingerprints(paths).put_back(Saved(full_project, full_project / "kept")) == {}
+        assert Fingerprints(full_project, paths).put_back(Saved(full_project, full_project / "agent-config")) == {}
         best = min(best, time.perf_counter() - begun)
     assert best < 0.02

@@ -243,6 +243,13 @@ def test_a_second_signal_kills_at_once(tool, mark):
     assert alive_after(mark, 0) == []
 
 
+def test_a_build_in_strict_cannot_stop_the_tool_and_its_deadline(needs_bwrap, tool, mark, project_folder):
+    process = tool("touch ready; while [ ! -s pid ]; do sleep 0.01; done; kill -STOP $(cat pid); sleep 60", "strict", 1)
+    (project_folder / "pid").write_text(str(process.pid))
+    assert report_of(process)["timed_out"]
+    assert alive_after(mark, 0) == []
+
+
 @pytest.mark.parametrize("mode", ["guard", "strict"])
 def test_a_killed_tool_takes_the_build_in_its_sandbox_with_it(needs_bwrap, tool, mark, mode):
     session = "setsid sleep 60 & " if mode == "strict" else ""  # in guard it lives on, as a server does

@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from build_watch import alive_after
+from build_watch import alive_after, run_build
 from command import CODE_COMMIT
 
-from code_commit.build import run_build
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
 

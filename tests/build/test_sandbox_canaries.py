@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from build_watch import alive
+from build_watch import alive, run_build
 
-from code_commit.build import choose_sandbox, run_build
+from code_commit.build import choose_sandbox
 from code_commit.errors import NotSetUpError
 from code_commit.project import find_project
 from code_commit.settings import Settings

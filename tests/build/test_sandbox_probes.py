@@ -15,9 +15,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from build_watch import as_user
+from build_watch import as_user, run_build
 
-from code_commit.build import build_environment, choose_sandbox, harden_process, run_build
+from code_commit.build import build_environment, choose_sandbox, harden_process
 from code_commit.keys import ApiKey
 from code_commit.project import find_project
 from code_commit.settings import Settings
@@ -59,11 +59,16 @@ PROBES = {
     "write .git/config": (": >> .git/config", "oo ss ss"),
     "git config": ("git config core.fsmonitor ./evil", "oo ss ss"),
     "write .git/info/exclude": (": >> .git/info/exclude", "oo ss ss"),
+    "write .git/info/attributes": (": > .git/info/attributes", "oo ss ss"),
+    "rename .git/info": ("mv .git/info .git/i", "oo ss ss"),
     "rename .git": ("mv .git g", "oo ss ss"),
     "rename the project": ("mv $PWD $PWD.away && mv $PWD.away $PWD", "oo ss ss"),
     # the key
     "read the key": (READ_KEY.format("."), "oo ss ss"),
     "look for the key in the project": ("grep -rqs --exclude=build.sh 'sk-tes[t]' .", "oo ss ss"),
+    "read the key where a link leads": ("grep -qs 'sk-tes[t]' $HOME/keys/openai", "oo ss ss"),
+    "read the key where a link leads in the project": ("grep -qs 'sk-tes[t]' docs/key", "oo ss ss"),
+    "read the key where a link leads into ~/.ssh": ("grep -qs 'sk-tes[t]' $HOME/.ssh/key", "oo ss ss"),
     "list agent-config": ('[ -n "$(ls -A agent-config)" ]', "oo ss ss"),
     "hard link the key": ("ln agent-config/gemini-key.txt k", "oo ss ss"),
     "write into agent-config": (": > agent-config/x", "oo ss ss"),
@@ -191,6 +196,7 @@ def make_files(folder, uid):
         "project/agent-config/logs",
         "home/.ssh",
         "home/.config/gh",
+        "home/keys",
         "home/cache",
         "home/other",
         "outside",
@@ -209,6 +215,13 @@ def make_files(folder, uid):
     for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml", "plain"):
         (folder / "home" / name).write_text("secret\n")
     (root / "agent-config" / "gemini-key.txt").write_text(KEY + "\n")
+    for provider, target in (
+        ("openai", "home/keys/openai"),
+        ("chat", "project/docs/key"),
+        ("anthropic", "home/.ssh/key"),
+    ):
+        (folder / target).write_text(KEY + "\n")
+        (root / "agent-config" / f"{provider}-key.txt").symlink_to(folder / target)
     subprocess.run(["git", "init", "-q", "--template="], cwd=root, check=True)
     (root / ".git" / "hooks").mkdir()
     (root / ".git" / "info").mkdir()
