@@ -13,7 +13,7 @@ And what is worth no more than a warning: shrunk files, tests and CI files.
 import codecs
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
@@ -129,17 +129,32 @@ _TEST = (
     r"|.*(?:\A|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_tests|_spec|\.test|\.spec|\.e2e|\.cy)\.\w+"
     r"|[^/]*(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|php|groovy))\Z"
 )
+_IMPORT = rb"\s*(?:import|from|use|using|#include)\b"
+_CLOSING = rb"\s*(?:[)}\];]+|end)"
 _DONE = {"create": "created", "replace": "changed", "delete": "removed"}
 
 
-def find_cautions(changes: Sequence[VerifiedChange]) -> Iterator[str]:
-    """Yield what a reviewer should look at first: shrunk files, tests and CI files that are changed."""
+def find_cautions(changes: Sequence[VerifiedChange]) -> list[str]:
+    """Return what a reviewer should look at: tests that are not as before, then CI files, then files that shrink."""
+    tests, others, shrunk = [], [], []
     for verified in changes:
-        path, original = shown(verified.path), verified.original
-        size = None if verified.content is None else len(verified.content)
-        if original is not None and size is not None and 2 * size < len(original.content):
-            yield f"{path} shrinks to under half: from {len(original.content)} to {size} bytes"
+        path, old, new = shown(verified.path), verified.original, verified.content
+        advice = f"is {_DONE[verified.action]}: check that nothing is weakened"
         if re.match(_CI, verified.path, re.IGNORECASE):
-            yield f"{path} belongs to CI and is {_DONE[verified.action]}: check that nothing is weakened"
-        elif original is not None and re.match(_TEST, verified.path):
-            yield f"{path} is a test and is {_DONE[verified.action]}: check that nothing is weakened"
+            others.append(f"{path} belongs to CI and {advice}")
+        elif old is not None and re.match(_TEST, verified.path) and not (new and _only_adds(old.content, new)):
+            tests.append(f"{path} is a test and {advice}")
+        if old is not None and new is not None and 2 * len(new) < len(old.content):
+            shrunk.append(f"{path} shrinks to under half: from {len(old.content)} to {len(new)} bytes")
+    return [*tests, *others, *shrunk]
+
+
+def _only_adds(old: bytes, new: bytes) -> bool:
+    """Tell whether all that a test file had still begins it, imports and the brackets at its end apart."""
+    had, has = (
+        [line.rstrip() for line in content.split(b"\n") if line.strip() and not re.match(_IMPORT, line)]
+        for content in (old, new)
+    )
+    while had and re.fullmatch(_CLOSING, had[-1]):
+        had.pop()
+    return has[: len(had)] == had

@@ -292,6 +292,11 @@ def test_a_file_is_seen_where_its_lines_stand_in_the_rollup(texts, codebase):
         ("src/a.rs", "x\n" * 100, "x\n" * 60, []),
         ("tests/a.rs", "x\n", "y\n", ["test"]),
         ("tests/a.rs", None, "y\n", []),
+        ("tests/a.rs", "use a;\nx {\n}\n", "use a;\nuse b;\nx {\n}\n\ny {\n}\n", []),
+        ("tests/a.js", "x(() => {\n  y();\n});\n", "x(() => {\n  y();\n  z();\n});\n", []),
+        ("test_a.py", "def test_x():\n    assert y\n", "def test_x():\n    return\n    assert y\n", ["test"]),
+        ("test_a.py", "def test_x():\n    assert y\n", "@skip\ndef test_x():\n    assert y\n", ["test"]),
+        ("test_a.py", "def test_x():\n    assert y\n", "", ["test", "shrinks"]),
         ("src/a_test.go", "x\n", "y\n", ["test"]),
         ("src/App.test.tsx", "x\n", "y\n", ["test"]),
         ("src/test/java/FooTest.java", "x\n", "y\n", ["test"]),
@@ -314,6 +319,20 @@ def test_what_a_reviewer_should_look_at_first_is_a_warning(project_folder, path,
     warnings = verify(project_folder, change).warnings
     assert len(warnings) == len(words)
     assert all(word in warning and path in warning for word, warning in zip(words, warnings, strict=True))
+
+
+def test_tests_are_warned_of_first(project_folder):
+    for name in ("a.rs", "test_b.py", "test_c.py"):
+        (project_folder / name).write_text("x\n" * 9)
+    names = ("a.rs", "test_b.py", ".gitlab-ci.yml")
+    changes = [*(FileReplacement(name, "y\n", 1) for name in names), FileRemoval("test_c.py", 1)]
+    assert [warning.partition(":")[0] for warning in verify(project_folder, *changes).warnings] == [
+        "test_b.py is a test and is changed",
+        "test_c.py is a test and is removed",
+        ".gitlab-ci.yml belongs to CI and is created",
+        "a.rs shrinks to under half",
+        "test_b.py shrinks to under half",
+    ]
 
 
 # Anything at all
