@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from code_commit.apply import is_locked, needs_recovery
+from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.build.command import build_command
 from code_commit.errors import BuildError, NotSetUpError
@@ -343,5 +343,5 @@ def _check_lock(project: Project) -> None:
     holder = is_locked(project)
     if holder is not None:
         raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
-    if needs_recovery(project):
-        raise NotSetUpError("an interrupted apply has to be repaired: any other code-commit command does it")
+    if is_half_changed(project):
+        raise NotSetUpError(HALF_CHANGED)

@@ -18,6 +18,7 @@ from code_commit.trust import find_program, outside_environment
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
+TRANSACTION_FOLDER = ".txn"
 
 
 class GitRepository(NamedTuple):

@@ -34,6 +34,7 @@ from code_commit.run_record import (
 )
 from code_commit.runs import next_run_name
 from code_commit.settings import Settings
+from code_commit.summary import ways_on
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
@@ -105,6 +106,8 @@ class RunLog:
             error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
             self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
+        for line in ways_on(self.record):
+            error.add_note(line)
 
     def attempt(self, number: int) -> "AttemptLog":
         """Return the log of an attempt: a new one, or in a run that is resumed the recorded one."""

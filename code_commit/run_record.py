@@ -32,7 +32,7 @@ Status = Literal[
     "interrupted",
 ]
 
-RESUMABLE: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
+_UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 """How a run ends that has a next step; the others came to their end."""
 
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
@@ -159,6 +159,11 @@ class RunRecord:
     rolled_back: bool = False
     undoes: str = ""
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def has_next_step(self) -> bool:
+        """Whether `resume` can go on with it, unless what it applied was taken back or changed since."""
+        return self.command == "run" and self.status in _UNFINISHED and not self.options.get("dry_run")
 
 
 Event = Literal[

@@ -1,6 +1,9 @@
 """A run in words: its time, its tokens, its cost, how many files."""
 
+from collections.abc import Iterator
+
 from code_commit.exchange import Usage
+from code_commit.run_record import RunRecord
 
 
 def duration(seconds: float) -> str:
@@ -34,3 +37,13 @@ def spent_in_all(usage: Usage, cost: float | None) -> str:
     tokens = usage.input + usage.output
     price = f", {dollars(cost)}" if cost is not None else ""
     return f"{tokens:,} tokens{price}" if tokens else ""
+
+
+def ways_on(record: RunRecord) -> Iterator[str]:
+    """Yield what can be done after a run that did not come to its end."""
+    if record.command == "undo" or record.rolled_back:
+        return
+    if record.has_next_step:
+        yield "code-commit resume goes on with it where it ended."
+    if files := record.totals.files_changed:
+        yield f"{count(files, 'file')} changed so far: code-commit diff shows it, code-commit undo takes it back."

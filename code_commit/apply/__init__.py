@@ -5,16 +5,18 @@ The guarantees and their order of steps are those of `transaction`; the file for
 
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
-from code_commit.apply.recover import needs_recovery, recover
+from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
 from code_commit.apply.restore import changed_since, restore
 from code_commit.apply.transaction import apply_changes
 
 __all__ = [
+    "HALF_CHANGED",
     "ChangedSinceError",
     "ChangedUnderUsError",
     "EditedSinceError",
     "apply_changes",
     "changed_since",
+    "is_half_changed",
     "is_locked",
     "lock_tree",
     "needs_recovery",

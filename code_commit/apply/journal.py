@@ -15,12 +15,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular, sync_folder
-from code_commit.project import Project
+from code_commit.project import TRANSACTION_FOLDER, Project
 
 FORMAT = 1
 """Grows whenever a reader of the older one would misread it. Older versions also wrote a checksum; it is not read."""
 
-TRANSACTION_FOLDER = ".txn"
 BESIDE_FOLDER = ".code-commit-txn"
 JOURNAL = "journal.json"
 SETTLED = "settled.json"

@@ -17,7 +17,6 @@ from code_commit.apply.failures import EditedSinceError, reason
 from code_commit.apply.journal import (
     JOURNAL,
     SETTLED,
-    TRANSACTION_FOLDER,
     DamagedJournalError,
     FileStep,
     FolderStep,
@@ -25,12 +24,12 @@ from code_commit.apply.journal import (
     Staging,
     old_name,
 )
-from code_commit.apply.lock import locked
+from code_commit.apply.lock import is_locked, locked
 from code_commit.apply.plan import folder_of, folders_above
 from code_commit.apply.snapshot import remove_layer
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, set_mode, sync_folder
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
@@ -39,6 +38,17 @@ _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, err
 def needs_recovery(project: Project) -> bool:
     """Tell whether an interrupted apply left something to repair or clean up (or one is running: see `is_locked`)."""
     return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
+
+
+HALF_CHANGED = (
+    "an interrupted apply left the tree half changed: code-commit resume and code-commit undo put every file back "
+    "before anything else, and so do run, apply and rollup"
+)
+
+
+def is_half_changed(project: Project) -> bool:
+    """Tell whether an apply was interrupted between its first change and its last, and nobody is at it."""
+    return os.path.lexists(project.agent_config / TRANSACTION_FOLDER / JOURNAL) and is_locked(project) is None
 
 
 def recover(project: Project) -> str | None:

@@ -20,7 +20,6 @@ from code_commit.apply.failures import ChangedUnderUsError, reason
 from code_commit.apply.journal import (
     BESIDE_FOLDER,
     JOURNAL,
-    TRANSACTION_FOLDER,
     FileState,
     FileStep,
     FolderStep,
@@ -53,7 +52,7 @@ from code_commit.apply.snapshot import (
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
 from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.terminal import shown
 
 NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}

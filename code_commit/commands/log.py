@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.commands.output import answering, print_bytes, print_text
+from code_commit.commands.output import answering, print_bytes, print_text, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.project import LOG_FOLDER_SUFFIX
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
@@ -44,6 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> int:
     with answering(as_json="json" in options) as project:
+        tell_if_half_changed(project)
         if _EXPORTS & options.keys():
             from code_commit.commands.page.export import export_log
 
@@ -63,8 +64,9 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     status, totals = status_of(record), record.totals
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
-    if status == "killed" and record.command == "run":
-        yield "          code-commit resume goes on with it, code-commit undo takes back what it changed"
+    name = _name(record)
+    if status != "running" and record.has_next_step and not record.rolled_back:
+        yield f"          code-commit resume {name} goes on with it, code-commit undo {name} takes back what it changed"
     yield f"started   {record.started}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")

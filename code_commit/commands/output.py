@@ -12,7 +12,7 @@ from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
 from code_commit.files import read_regular_file
 from code_commit.keys import find_secrets
 from code_commit.progress import Progress
-from code_commit.project import Project, find_project
+from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.run_record import Command, RunRecord, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
@@ -73,6 +73,16 @@ def current_folder() -> Project:
         return Project(Path.cwd())
     except OSError:
         return Project(Path(os.sep))
+
+
+def tell_if_half_changed(project: Project) -> None:
+    """Say on stderr that an interrupted apply left the tree half changed: for commands that repair nothing."""
+    if not (project.agent_config / TRANSACTION_FOLDER).exists():
+        return
+    from code_commit.apply import HALF_CHANGED, is_half_changed  # its import takes 20 ms, which `log` seldom needs
+
+    if is_half_changed(project):
+        Progress(redactor_of(project)).say(f"warning: {HALF_CHANGED}")
 
 
 def redactor_of(project: Project) -> Redactor:

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from code_commit.commands.output import print_bytes, redactor_of
+from code_commit.commands.output import print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.preflight import check_prompt_has_no_key
 from code_commit.project import find_project, read_codebase, read_query
@@ -25,6 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> int:
     project = find_project()
+    tell_if_half_changed(project)
     settings = load_settings(project, options)
     prompts = load_system_prompts(project.system_prompts)
     prompt = initial_prompt(Task(prompts, read_query(project), read_codebase(project), settings.prompt_layout))

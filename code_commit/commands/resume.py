@@ -18,7 +18,7 @@ from code_commit.llm import LLM, open_llm
 from code_commit.preflight import check_project
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
-from code_commit.run_record import RESUMABLE, RunRecord
+from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, find_run_folders, read_run
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
@@ -67,12 +67,12 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
     """Return the latest run that has a next step, or the named one. Raises NotSetUpError."""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
-        if isinstance(record, UnreadableRun) or record.command != "run" or record.options.get("dry_run"):
+        if isinstance(record, UnreadableRun):
             continue
-        if record.status in RESUMABLE:
+        if record.has_next_step:
             return folder, record
         if name:
-            raise NotSetUpError(f"{record.run} has come to its end ({record.status}): there is nothing to resume")
+            raise NotSetUpError(f"{record.run} has no next step ({record.command}, {record.status}): nothing to resume")
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 

@@ -1,6 +1,7 @@
 """`resume` after a kill at each step: nothing is asked twice, applied twice or built twice, and the end is the same."""
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -188,6 +189,65 @@ def test_rules_that_are_damaged_are_not_taken_for_none(root: Path, run_code_comm
     assert "rules.json cannot be read, start a new run" in done.stderr
 
 
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
+def test_a_tree_that_is_half_changed_is_told_and_repaired(root: Path, run_code_commit: Run, tmp_path: Path):
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    options = recorded(root, "^^^a.txt\nx\n^^^end\n^^^ok.txt\nok\n^^^end\n")
+    kill = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat", "-e", "inject=renameat:signal=KILL:when=3"]
+    subprocess.run([*kill, *CODE_COMMIT, *options], cwd=root, capture_output=True, check=False)
+    assert (root / "a.txt").exists()  # and ok.txt is as it was
+    said = "left the tree half changed: code-commit resume and code-commit undo put every file back"
+    for command in (["log"], ["log", "--json"], ["log", the_log(root).name], ["prompt"]):
+        done = run_code_commit(root, *command)
+        assert (done.returncode, said in done.stderr) == (0, True), command
+    done = run_code_commit(root, "check", *options)
+    assert (done.returncode, said in done.stdout) == (2, True)
+    assert (root / "a.txt").exists()
+    for command in (["resume"], ["undo"], ["rollup"], ["apply", "no such file"], options):
+        copy = tmp_path / command[0] / "project"
+        shutil.copytree(root, copy)
+        done = run_code_commit(copy, *command)
+        assert "repaired an interrupted apply: put back 1 of 2 files" in done.stderr, command
+        assert "half changed" not in run_code_commit(copy, "log").stderr
+        assert (copy / "a.txt").exists() == (command in (["resume"], options))
+
+
+WAYS_ON = "code-commit resume goes on with it"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_with_the_ways_on(number, root: Path):
+    (root / "hold").touch()
+    command = [*CODE_COMMIT, *recorded(root, RIGHT), "--sandbox", "off"]
+    process = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
+    wait_for((root / "agent-config-builds").exists)
+    process.send_signal(number)
+    said = process.communicate(timeout=20)[1]
+    assert WAYS_ON in said
+    assert "1 file changed so far: code-commit diff shows it, code-commit undo takes it back" in said
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "code", "said"),
+    [
+        (["^^^ok.txt\nno\n^^^end\n"], [], 3, [WAYS_ON, "1 file changed so far"]),
+        ([], [], 3, [WAYS_ON]),
+        (["^^^ok.txt\nno\n^^^end\n", "no blocks"], ["--max-repairs", "1"], 4, ["1 file changed so far"]),
+        (["^^^ok.txt\nno\n^^^end\n"], ["--rollback"], 3, []),
+        ([], ["--dry-run"], 3, []),
+    ],
+)
+def test_a_run_that_ends_early_says_what_can_be_done(answers, options, code, said, root: Path, run_code_commit: Run):
+    done = run_code_commit(root, *recorded(root, *answers), *options)
+    assert done.returncode == code
+    for words in (WAYS_ON, "1 file changed so far"):
+        assert (words in done.stderr) == (words in said)
+    shown = run_code_commit(root, "log", the_log(root).name).stdout
+    name = the_log(root).name.removesuffix("-committing-code")
+    assert (f"code-commit resume {name} goes on with it" in shown) == (WAYS_ON in said)
+
+
 def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commit: Run):
     wrong = "^^^ok.txt\nwrong\n^^^end\n"
     assert run_code_commit(root, *recorded(root, wrong), "--strict").returncode == 3  # there is no second response yet
@@ -204,7 +264,7 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert "no interrupted run to resume" in done.stderr
     done = resume(root, run_code_commit, the_log(root).name)
     assert done.returncode == 2
-    assert "has come to its end (success): there is nothing to resume" in done.stderr
+    assert "has no next step (run, success): nothing to resume" in done.stderr
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 

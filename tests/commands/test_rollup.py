@@ -391,7 +391,7 @@ def test_what_it_says(root: Path, run_code_commit: Run):
 
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
     lay(root, {"a": "x", "agent-config/.transaction/stray": "x"})
-    from code_commit.apply.journal import TRANSACTION_FOLDER
+    from code_commit.project import TRANSACTION_FOLDER
 
     (root / "agent-config/.transaction").rename(root / "agent-config" / TRANSACTION_FOLDER)
     run_code_commit(root, "rollup")
