@@ -44,12 +44,17 @@ def own_folders(root: str) -> list[str]:
 
 
 def clean_import_path() -> None:
-    """Drop the entries of `sys.path` that are inside the project in the current folder, but for the tool's own."""
+    """Drop the entries of `sys.path` that are inside the project in the current folder, but for the tool's own.
+
+    Nor is compiled code taken from there (PYTHONPYCACHEPREFIX).
+    """
     root = _current_folder()
     top, own = find_top(root), own_folders(root)
     sys.path[:] = [
         path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)
     ]
+    if sys.pycache_prefix and is_inside(sys.pycache_prefix, top):
+        sys.pycache_prefix = None
 
 
 def find_program(name: str, root: str | os.PathLike[str]) -> str | None:

@@ -8,16 +8,18 @@ from pathlib import Path
 from typing import Self
 
 from code_commit.build.command import build_command, build_environment, harden_process
-from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved
+from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved, stamp_files
 from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
-from code_commit.protected import never_removed, protected_from_build
+from code_commit.protected import never_removed, protected_from_build, watched_from_build
 from code_commit.run_record import BuildResult
 from code_commit.terminal import shown
 
 __all__ = ["Builder", "Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process"]
+
+MOST_NAMED = 5  # of the files of the tool itself
 
 
 class Builder:
@@ -30,6 +32,8 @@ class Builder:
         self._protected: list[Path] = []
         self._before: Fingerprints | None = None
         self._submodules: frozenset[str] = frozenset()
+        self._own = [] if sandbox else watched_from_build(project)
+        self._own_files: dict[Path, list[int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +60,7 @@ class Builder:
             if self._before is None:
                 self._before = self._remember()
                 self._submodules = _submodules(self._project)
+                self._own_files = stamp_files(self._own)
             else:
                 self._put_back(self._before, "what the last build left running, or somebody else,")
             argv = build_command(self._project, environment, warn)
@@ -120,6 +125,9 @@ class Builder:
             path = self._project.root / name / ".git"
             if path in damages:
                 damages[path] += "; git submodule update --init before the run initialises it"
+        before_it, now = self._own_files, stamp_files(self._own)
+        changed = sorted(path for path in before_it | now if before_it.get(path) != now.get(path))
+        damages |= dict.fromkeys(changed[:MOST_NAMED], f"of code-commit itself, changed{NOT_PUT_BACK}")
         if damages:
             raise BuildError(_explain(damages, self._project, saved, who))
 

@@ -101,6 +101,15 @@ def test_python_that_calls_the_tool_keeps_its_own_path(project_folder: Path):
     assert subprocess.run([sys.executable, "-c", script], cwd=project_folder, check=False).returncode == 0
 
 
+@pytest.mark.parametrize(("setting", "kept"), [("x", "None"), ("{root}/x", "None"), ("/no/such", "/no/such")])
+def test_no_compiled_code_is_loaded_from_the_project(setting, kept, project_folder: Path):
+    script = "import sys; from code_commit.trust import clean_import_path as c; c(); print(sys.pycache_prefix)"
+    env = os.environ | {"PYTHONPYCACHEPREFIX": setting.format(root=project_folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=project_folder, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == kept
+
+
 def test_git_gets_no_key_and_no_way_into_the_project(project_folder: Path, run_code_commit: Run):
     outside = project_folder.parent / "programs"
     outside.mkdir()
@@ -224,14 +233,20 @@ def test_what_the_tool_runs_from_is_protected(install, project_folder: Path, nee
         (f"^^^{folder}/lib/new.py\n\n^^^end\n", "guard", 4),
         (PASSES, "guard", 0),
         (PASSES, "strict", 0),
+        (PASSES, "off", 5),
+        (PASSES, "off", 0),
     ):
+        if (sandbox, code) == ("off", 0):  # what Python compiles does not count
+            script = f"mkdir -p {folder}/__pycache__; touch {folder}/__pycache__/x.pyc\n"
+            (project_folder / "build.sh").write_text(f"#!/bin/sh\n{script}")
         options = [*recorded(project_folder, answer), "--sandbox", sandbox]
         done = subprocess.run(
             [*words, *options], cwd=project_folder, env=os.environ | env, capture_output=True, text=True, check=False
         )
         assert done.returncode == code, done.stderr
         assert [folder in line for line in done.stderr.splitlines() if "pipx or uv tool" in line] == [True]
-        assert code == 0 or "the folder that code-commit itself runs from" in done.stderr
+        assert code != 4 or "the folder that code-commit itself runs from" in done.stderr
+        assert code != 5 or f"{folder}/new (of code-commit itself, changed, and cannot be put back)" in done.stderr
 
 
 @pytest.mark.parametrize("mode", ["guard", "strict"])
