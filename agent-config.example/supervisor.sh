@@ -7,13 +7,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ $# -gt 0 ]; then
-    printf '%s\n' "$*" >agent-config/query.txt
-fi
-
-code-commit rollup
 code=0
-code-commit --require-clean || code=$?
+if [ $# -gt 0 ]; then
+    code-commit -m "$*" --require-clean || code=$?
+else
+    code-commit rollup
+    code-commit --require-clean || code=$?
+fi
 
 case $code in
     0) echo "The build passes." ;;
@@ -22,11 +22,11 @@ case $code in
 esac
 
 git status --short
-git --no-pager diff
+GIT_PAGER=cat code-commit diff
 printf 'Commit it (c), undo it (u), or leave it (anything else)? '
 read -r answer || answer=
 case $answer in
-    c) git add --all && git commit --quiet --message "$(head -n 1 agent-config/query.txt)" ;;
+    c) git add --all && git commit --quiet --message "${*:-$(head -n 1 agent-config/query.txt)}" ;;
     u) code-commit undo ;;
 esac
 exit "$code"

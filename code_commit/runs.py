@@ -2,6 +2,7 @@
 
 import os
 import re
+from argparse import ArgumentParser
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -23,13 +24,20 @@ class UnreadableRun(NamedTuple):
 
 
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
-    """Return the log folders of all runs, oldest first, or that of the one run which `name` or its beginning names.
+    """Return the log folders of all runs, oldest first, or that of the one run which `name` names.
 
+    A name is that of its folder or a beginning of it, `latest`, or `-1`, `-2` ... counted from the end.
     Raises NotSetUpError for a name that no run has, and for a beginning that several have.
     """
-    folders = [project.logs / folder for _, folder in _ordered(project) if folder.startswith(name)]
+    folders = [project.logs / folder for _, folder in _ordered(project)]
     if not name:
         return folders
+    if name == "latest" or re.fullmatch(r"-[1-9]\d{0,8}", name):
+        back = 1 if name == "latest" else int(name[1:])
+        if back > len(folders):
+            raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
+        return [folders[-back]]
+    folders = [folder for folder in folders if folder.name.startswith(name)]
     if not folders:
         raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
     stem = name.removesuffix(LOG_FOLDER_SUFFIX)
@@ -38,6 +46,13 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         names = ", ".join(folder.name.removesuffix(LOG_FOLDER_SUFFIX) for folder in folders[-3:])
         raise NotSetUpError(f"{len(folders)} runs begin with {shown(name)}: name one of them, such as {names}")
     return exact or folders
+
+
+def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
+    """Add the argument RUN of a command."""
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help=f"{purpose}: the beginning of its name, latest, or -1, -2 from the end"
+    )
 
 
 def next_run_name(project: Project, started: datetime) -> str:

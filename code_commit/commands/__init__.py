@@ -22,6 +22,7 @@ COMMANDS = {
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
     "undo": "put back what the latest, or the named, run changed",
+    "diff": "print what the latest, or the named, run changed in all",
     "resume": "go on with an interrupted run; nothing is paid for twice",
     "log": "list the runs, or show one attempt by attempt",
     "demo": "watch the whole loop on a sample project: no key, no network",

@@ -11,7 +11,7 @@ from code_commit.commands.output import answering, print_bytes, print_text, tell
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.project import LOG_FOLDER_SUFFIX
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
-from code_commit.runs import UnreadableRun, find_run, find_run_folders, read_run, status_of
+from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
 from code_commit.summary import spent, spent_in_all
 from code_commit.terminal import settle, shown, terminal_width
 
@@ -31,9 +31,7 @@ _EXPORTS = {"json", "markdown", "html", "open"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="show this run; a beginning that no other run has will do"
-    )
+    add_run_argument(parser, "show this run")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--schema", action="store_true", help="print the JSON Schema of run.json")
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
@@ -67,6 +65,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     name = _name(record)
     if status != "running" and record.has_next_step and not record.rolled_back:
         yield f"          code-commit resume {name} goes on with it, code-commit undo {name} takes back what it changed"
+    if record.query:
+        yield f"task      {record.query}"
     yield f"started   {record.started}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
@@ -115,7 +115,8 @@ def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
     return settle(output).rstrip("\n").split("\n")[-_BUILD_TAIL_LINES:]
 
 
-_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "TOKENS", "COST", "SECONDS", "MODEL")
+_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TASK", "SECONDS", "TOKENS", "MODEL")
+_LONGEST_TASK = 50
 _NUMBERS = ("TRIES", "FILES", "TOKENS", "COST", "SECONDS")
 
 
@@ -141,16 +142,18 @@ def _name(run: RunRecord | UnreadableRun) -> str:
 
 def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
-        return (_name(run), "unreadable", *["-"] * 6)
+        return (_name(run), "unreadable", *["-"] * 7)
     totals = run.totals
     tokens = totals.usage.input + totals.usage.output
+    task = shown(run.query) or "-"
     return (
         _name(run),
         status_of(run),
         str(totals.attempts) if run.command == "run" else "-",
         str(totals.files_changed),
-        f"{tokens:,}" if tokens else "-",
         f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
+        task if len(task) <= _LONGEST_TASK else f"{task[: _LONGEST_TASK - 1]}…",
         f"{totals.seconds:.1f}",
+        f"{tokens:,}" if tokens else "-",
         shown(run.model) or f"({run.command})",
     )

@@ -40,25 +40,23 @@ def print_text(text: str) -> None:
 def show_end(project: Project, record: RunRecord) -> int:
     """Print the diff of a dry run, unless the record is printed, and return the exit code."""
     if record.options["dry_run"] and not record.options["json"]:
-        _show_diff((project.root / record.log_dir / "1-changes.diff").read_bytes())
+        diff = (project.root / record.log_dir / "1-changes.diff").read_bytes()
+        print_bytes(coloured(diff) if diff and sys.stdout.isatty() else diff)
     return record.exit_code or 0
 
 
-def _show_diff(diff: bytes) -> None:
-    """Print a diff on stdout: byte for byte into a pipe, escaped and in colours on a terminal."""
-    if not sys.stdout.isatty():
-        print_bytes(diff)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console()
+def coloured(diff: bytes) -> bytes:
+    """Return a diff for a terminal: in git's colours, what is no text escaped."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
+    lines = []
     for line in diff.decode("utf-8", "replace").removesuffix("\n").split("\n"):
         style = next((style for start, style in _STYLES.items() if line.startswith(start)), "")
-        console.print(Text(shown(line.replace("\t", "    ")), style=style), soft_wrap=True)
+        text = "\t".join(map(shown, line.split("\t")))
+        lines.append(text if plain or not style else f"\x1b[{style}m{text}\x1b[m")
+    return "".join(f"{line}\n" for line in lines).encode(sys.stdout.encoding or "utf-8", "backslashreplace")
 
 
-_STYLES = {"+++": "bold", "---": "bold", "@@ ": "cyan", "diff": "bold", "+": "green", "-": "red"}
+_STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": "31"}
 
 
 def complain(message: str, error: BaseException) -> None:

@@ -19,7 +19,7 @@ from code_commit.preflight import check_project
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, find_run_folders, read_run
+from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
 from code_commit.workflow import Job, run_workflow
@@ -36,9 +36,7 @@ code-commit resume 2026-11-21-19-51 --max-cost 5"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="resume this run; a beginning that no other run has will do"
-    )
+    add_run_argument(parser, "resume this run")
     names = ["max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox", "json", "quiet", "verbose"]
     add_settings(parser, names)
 

@@ -16,7 +16,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
 from code_commit.run_log import open_run_log
 from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, find_run_folders, read_run
+from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
 
@@ -36,9 +36,7 @@ code-commit undo --force"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help="undo this run; a beginning that no other run has will do"
-    )
+    add_run_argument(parser, "undo this run")
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
     add_settings(parser, ["json", "quiet", "verbose"])
 

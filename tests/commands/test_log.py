@@ -46,10 +46,36 @@ def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: R
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0
     head, run, undo = table(root)
-    assert head == ["RUN (UTC)", "STATUS", "TRIES", "FILES", "TOKENS", "COST", "SECONDS", "MODEL"]
+    assert head == ["RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TASK", "SECONDS", "TOKENS", "MODEL"]
     name = paid.name.removesuffix("-committing-code")
-    assert run == [name, "success", "2", "1", "137,000", "$0.19", "77.0", "anthropic:claude-opus-5-5"]
+    assert run == [
+        name,
+        "success",
+        "2",
+        "1",
+        "$0.19",
+        "Make ok.txt say ok.",
+        "77.0",
+        "137,000",
+        "anthropic:claude-opus-5-5",
+    ]
     assert undo[1:6] + undo[-1:] == ["success", "-", "1", "-", "-", "(undo)"]
+
+
+def test_a_long_task_is_shortened_and_stands_whole_in_its_run(paid: Path):
+    give(paid, query="x" * 200)
+    assert table(paid.parents[2])[1][5] == "x" * 49 + "…"
+    assert f"task      {'x' * 200}\n" in read_log(paid.parents[2], "-1").stdout
+
+
+def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run):
+    root = paid.parents[2]
+    assert run_code_commit(root, "undo").returncode == 0
+    assert f"run       {paid.name}\n" in read_log(root, "-2").stdout
+    assert "(undo)" in read_log(root, "-1").stdout
+    assert read_log(root, "-1").stdout == read_log(root, "latest").stdout
+    done = read_log(root, "-3")
+    assert (done.returncode, done.stderr) == (2, "code-commit: there is no run -3: the log has 2 of them\n")
 
 
 def test_no_run(project_folder: Path, run_code_commit: Run):
@@ -75,7 +101,7 @@ def test_the_table_is_cut_at_the_terminals_width(columns, paid: Path):
     with Terminal(paid.parents[2], command, columns, 10, {}) as pane:
         assert pane.end() == 0
         head, row, *rest = pane.screen()
-    assert "RUN (UTC)            STATUS   TRIES  FILES   TOKENS   COST  SECONDS  MODEL".startswith(
+    assert "RUN (UTC)            STATUS   TRIES  FILES   COST  TASK                 SECONDS   TOKENS  MODEL".startswith(
         head.removesuffix("…")
     )
     assert row.endswith("…")

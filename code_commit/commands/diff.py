@@ -1,0 +1,74 @@
+"""`code-commit diff`: what a run changed in all, as one diff that `git apply` reads."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from code_commit.commands.net_diff import net_diff
+from code_commit.commands.output import answering, coloured, print_bytes, redactor_of
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.progress import Progress
+from code_commit.project import Project, ask_git
+from code_commit.runs import add_run_argument, find_run_folders
+from code_commit.trust import find_program, find_top, is_inside, outside_environment
+
+DESCRIPTION = """\
+Prints what the latest run changed in all, or the named one: new files and those
+removed included, as one diff that git apply reads, whatever became of the tree
+since. On a terminal it comes in colours and in git's pager. Exits with 1 where
+the log no longer tells what a file held then."""
+
+EXAMPLES = """\
+code-commit diff
+code-commit diff -2
+code-commit diff latest >change.patch"""
+
+_EXIT_INCOMPLETE = 1
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_run_argument(parser, "show this run")
+
+
+def run(options: dict[str, Any]) -> int:
+    with answering(as_json=False) as project:
+        folders = find_run_folders(project, options.get("run", ""))
+        if not folders:
+            raise NotSetUpError("there is no run yet")
+        found = net_diff(folders[-1], project.root)
+        progress = Progress(redactor_of(project))
+        diff = progress.redactor.redact(found.diff)
+        if found.unknown:
+            progress.error(f"the log no longer has what these held, they are not here: {', '.join(found.unknown)}")
+        elif not diff:
+            progress.say(f"{folders[-1].name} changed nothing")
+        if not sys.stdout.isatty():
+            print_bytes(diff)
+        elif diff:
+            _page(coloured(diff), project)
+        return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
+
+
+def _page(text: bytes, project: Project) -> None:
+    """Show the text in the pager that git would take, unless that is a program inside the project."""
+    variable = os.environ.get("GIT_PAGER")
+    pager = ask_git(["var", "GIT_PAGER"], project.root).stdout.decode().strip() if variable is None else variable
+    shell, top = find_program("sh", project.root), find_top(str(project.root))
+    words = [str(Path(word).expanduser()) for word in shlex.split(pager) if word.startswith(("/", "~"))]
+    if pager in ("", "cat") or not shell or any(is_inside(word, top) for word in words):
+        print_bytes(text)
+        return
+    environment = {"LESS": "FRX", "LV": "-c"} | outside_environment(project.root)
+    with subprocess.Popen([shell, "-c", pager], stdin=subprocess.PIPE, cwd=os.sep, env=environment) as process:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the pager's, as with git
+        process.communicate(text)
+    if process.returncode == _NOT_FOUND:
+        print_bytes(text)
+
+
+_NOT_FOUND = 127

@@ -1,0 +1,93 @@
+"""`diff`: what a run changed in all, for `git apply` in a pipe, in colours and git's pager on a terminal."""
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, Run, git, recorded, tree
+
+FIRST = "^^^ok.txt\nnot\n^^^end\n^^^new/é.txt\none\n^^^end\n^^^gone.txt\n^^^delete\n"
+SECOND = "^^^ok.txt\nok\n^^^end\n"
+
+
+@pytest.fixture
+def root(project_folder: Path, run_code_commit: Run) -> Path:
+    (project_folder / "gone.txt").write_text("gone\n")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    done = run_code_commit(project_folder, *recorded(project_folder, FIRST, SECOND), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    return project_folder
+
+
+def test_git_takes_it_back_and_applies_it(root: Path, run_code_commit: Run):
+    after = tree(root)
+    diff = run_code_commit(root, "diff").stdout
+    for arguments, wanted in ((["-R"], ""), ([], after)):
+        subprocess.run(["git", "apply", *arguments], cwd=root, input=diff.encode(), check=True)
+        assert (tree(root) if wanted else git(root, "status", "--porcelain")) == wanted
+    assert run_code_commit(root, "undo").returncode == 0
+    assert run_code_commit(root, "diff", "-2").stdout == diff
+    undone = run_code_commit(root, "diff").stdout
+    assert "+gone\n" in undone
+    assert undone == run_code_commit(root, "diff", "latest").stdout
+    subprocess.run(["git", "apply", "-R"], cwd=root, input=undone.encode(), check=True)
+    assert tree(root) == after
+
+
+def test_it_tells_when_there_is_nothing_to_show(root: Path, run_code_commit: Run, tmp_path: Path):
+    (root / "agent-config/recorded/1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    assert run_code_commit(root, "--model", "replay:agent-config/recorded").returncode == 0
+    done = run_code_commit(root, "diff")
+    assert (done.returncode, done.stdout, "changed nothing" in done.stderr) == (0, "", True)
+    done = run_code_commit(root, "diff", "2001")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
+    log = next((root / "agent-config/logs").iterdir())
+    for name in ("1-response.txt", "2-response.txt", "1-changes.diff"):
+        (log / name).unlink()
+    (root / "ok.txt").write_text("changed since\n")
+    done = run_code_commit(root, "diff")
+    assert (done.returncode, "they are not here: ok.txt" in done.stderr) == (1, True), done.stderr
+
+
+def on_a_terminal(root: Path, **environment: str) -> str:
+    """Return what `diff` shows on a terminal."""
+    ours, theirs = pty.openpty()
+    variables = os.environ | {"TERM": "xterm"} | environment
+    process = subprocess.Popen([*CODE_COMMIT, "diff"], cwd=root, env=variables, stdout=theirs, stdin=theirs)
+    os.close(theirs)
+    output = b""
+    try:
+        while piece := os.read(ours, 65536):
+            output += piece
+    except OSError:
+        pass  # its other end is closed
+    os.close(ours)
+    assert process.wait() == 0
+    return output.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
+    (root / "ok.txt").write_text("ok\n")
+    shown = on_a_terminal(root, GIT_PAGER="sed s/^/paged:/")
+    assert "paged:\x1b[32m+ok\x1b[m\n" in shown
+    assert "paged:\x1b[1mdiff --git a/new/é.txt b/new/é.txt\x1b[m\n" in shown
+    git(root, "config", "core.pager", "sed s/^/configured:/")
+    assert "configured:+ok\n" in on_a_terminal(root, NO_COLOR="1")
+    assert on_a_terminal(root, GIT_PAGER="cat", NO_COLOR="1").startswith("diff --git ")
+    assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER="no-such-pager")
+
+
+def test_no_pager_from_inside_the_project_is_run(root: Path):
+    (root / "own-pager").write_text("#!/bin/sh\ntouch ran\nsed s/^/paged:/\n")
+    (root / "own-pager").chmod(0o755)
+    path = f"{root}{os.pathsep}{os.environ['PATH']}"
+    for pager in ("own-pager", "./own-pager", f"{root}/own-pager", f"sh {root}/own-pager"):
+        assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER=pager, PATH=path)
+    assert not (root / "ran").exists()
+    assert not Path("/ran").exists()
