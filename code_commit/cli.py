@@ -8,7 +8,7 @@ from types import FrameType
 from typing import NoReturn
 
 from code_commit.commands import load_command, make_parser
-from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, known_error
 
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
@@ -43,11 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last resort: a bug ends with its own exit code
-        import traceback
+        return _end_unexpected(error)
 
-        logged = bool(getattr(error, "__notes__", []))
-        _complain("a bug in code-commit" if logged else "".join(traceback.format_exception(error)), error)
-        return EXIT_INTERNAL_ERROR
+
+def _end_unexpected(error: Exception) -> int:
+    known, notes = known_error(error), getattr(error, "__notes__", [])
+    if isinstance(known, CodeCommitError):
+        sys.stderr.write("\n  ".join([f"code-commit: {known}", *notes]) + "\n")  # to import or open more would fail
+        return known.exit_code
+    import traceback
+
+    _complain("a bug in code-commit" if notes else "".join(traceback.format_exception(error)), error)
+    return EXIT_INTERNAL_ERROR
 
 
 def _run(arguments: Sequence[str]) -> int:

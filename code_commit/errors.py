@@ -8,6 +8,7 @@
       ApplyError              5  build_error    the files could not be written; the tree is as it was before
       LogError                5  build_error    the run's log could not be written
       OutputError             5  build_error    the record of a run that is over could not be printed
+      ShortageError           5  build_error    the machine has no memory, file or process left for us
     Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
@@ -80,6 +81,28 @@ class OutputError(CodeCommitError):
 
     exit_code = 5
     status = "build_error"
+
+
+class ShortageError(CodeCommitError):
+    """The machine, or a limit such as `ulimit -n`, gave no more of what the work takes."""
+
+    exit_code = 5
+    status = "build_error"
+
+
+def known_error(error: BaseException) -> BaseException:
+    """Return the error, or the ShortageError that it amounts to."""
+    import errno
+
+    words = ""
+    if isinstance(error, MemoryError):
+        words = "out of memory"
+    elif isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN):
+        words = f"the system refuses: {error.strerror}"
+    elif isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        words = "the system refuses a thread"
+    advice = "every file is whole; raise the limit (`ulimit -a` shows them all), or make room, and run again"
+    return ShortageError(f"{words}; {advice}") if words else error
 
 
 class Interrupted(KeyboardInterrupt):

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from code_commit.changes import RejectedResponseError, VerifiedChanges
 from code_commit.diff import FileEdit, diff_files, edits_of
-from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError
+from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
@@ -95,8 +95,9 @@ class RunLog:
     ) -> None:
         if error is None or self.record.status != "running":
             return
-        status: Status = getattr(error, "status", "internal_error")
-        message = str(error)
+        known = known_error(error)
+        status: Status = getattr(known, "status", "internal_error")
+        message = str(known)
         if status == "internal_error":
             with suppress(LogError):
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
@@ -105,7 +106,7 @@ class RunLog:
         else:
             error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
-            self.finish(status, getattr(error, "exit_code", EXIT_INTERNAL_ERROR), message)
+            self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
         for line in ways_on(self.record):
             error.add_note(line)
 

@@ -19,6 +19,7 @@ from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
+from code_commit.terminal import shown
 from code_commit.trust import find_program, search_outside
 
 CREDENTIALS = (
@@ -257,7 +258,7 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
             mode="strict" if mode == "strict" else "guard",
             program=program,
             network=settings.sandbox_network,
-            caches=tuple(Path(os.path.realpath(Path(cache).expanduser())) for cache in settings.sandbox_caches),
+            caches=tuple(map(_cache_folder, settings.sandbox_caches)),
             disables_namespaces=mode == "strict" and os.geteuid() != 0,
         )
         problem = _try_out(sandbox, project)
@@ -269,6 +270,13 @@ def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[San
     if mode == "auto":
         return None, f"no sandbox: {problem}; build.sh can read {AGENT_CONFIG} and write the protected files"
     raise NotSetUpError(f"--sandbox {mode} cannot be set up: {problem}. {_REMEDY}")
+
+
+def _cache_folder(name: str) -> Path:
+    try:
+        return Path(os.path.realpath(Path(name).expanduser()))
+    except (RuntimeError, ValueError):
+        raise NotSetUpError(f"sandbox_caches in config.toml: {shown(name)} is no folder's name") from None
 
 
 _REMEDY = (

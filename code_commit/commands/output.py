@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.changes import RejectedResponseError
-from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, NotSetUpError, OutputError
+from code_commit.errors import (
+    EXIT_INTERNAL_ERROR,
+    CodeCommitError,
+    Interrupted,
+    NotSetUpError,
+    OutputError,
+    known_error,
+)
 from code_commit.files import read_regular_file
 from code_commit.keys import find_secrets
 from code_commit.progress import Progress
@@ -168,6 +175,7 @@ def _record_of_no_run(
 
 
 def _end_of(error: BaseException) -> dict[str, Any]:
+    error = known_error(error)
     if isinstance(error, (CodeCommitError, Interrupted)):
         return {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
     message = f"a bug in code-commit: {type(error).__name__}: {error}"

@@ -1,0 +1,60 @@
+"""Odd surroundings: limits, closed streams, missing variables. The right exit code, a message, and a whole tree."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, recorded, tree
+
+OK = "^^^ok.txt\nok\n^^^end\n"
+HUGE = f"^^^ok.txt\n{'x' * 50_000_000}\n^^^end\n"
+
+
+def run_by_shell(root: Path, before: str, answer: str = OK, after: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command with a recorded answer in a shell, after other words of it and before others."""
+    words = ["sh", "-c", f'{before} "$@" {after}', "sh", *CODE_COMMIT, *recorded(root, answer), "--max-repairs", "0"]
+    return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+
+
+SHORTAGES = {
+    "files at the start": ("ulimit -n 6; exec", OK, "Too many open files"),
+    "files for git": ("ulimit -n 11; exec", OK, "Too many open files"),
+    "memory for the answer": ("ulimit -d 100000; exec", HUGE, "out of memory"),
+    "bytes of a file": ("ulimit -f 4; exec", OK, "File too large"),
+}
+
+
+@pytest.mark.parametrize(("before", "answer", "said"), SHORTAGES.values(), ids=SHORTAGES)
+def test_a_shortage_is_told_and_the_tree_is_whole(before, answer, said, project_folder: Path):
+    files = tree(project_folder)
+    done = run_by_shell(project_folder, before, answer)
+    assert (done.returncode, tree(project_folder)) == (5, files), done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    for record in project_folder.glob("agent-config/logs/*/run.json"):
+        assert json.loads(record.read_bytes())["exit_code"] in (5, None)  # a file that is full takes no more words
+
+
+ODD = {
+    "no home": ("unset HOME; exec", "", 0, "The build passes"),
+    "no temporary folder": ("TMPDIR=/nowhere exec", "", 0, "The build passes"),
+    "no locale": ("LC_ALL=POSIX PYTHONCOERCECLOCALE=0 PYTHONUTF8=0 exec", "", 0, "The build passes"),
+    "no path": ("PATH= exec", "", 2, "git is not installed"),
+    "no folder": ("mkdir x; cd x; rmdir ../x; exec", "", 2, "current directory cannot be used"),
+    "no input": ("exec", "<&-", 0, "The build passes"),
+    "no output": ("exec", ">&-", 0, "The build passes"),
+    "no streams": ("", "<&- >&- 2>&-", 0, ""),
+    "in the background of a script": ("", "& wait $!", 0, "The build passes"),
+    "a folder of nobody's": ("echo 'sandbox_caches = [\"~nobodyx/x\"]' >agent-config/config.toml; exec", "", 2, "~nobodyx"),
+    "a folder with NUL": ("echo 'sandbox_caches = [\"a\\u0000\"]' >agent-config/config.toml; exec", "", 2, "sandbox_caches"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "code", "said"), ODD.values(), ids=ODD)
+def test_odd_surroundings(before, after, code, said, project_folder: Path):
+    done = run_by_shell(project_folder, before, after=after)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (project_folder / "ok.txt").read_text() == ("ok\n" if code == 0 else "not yet\n")
