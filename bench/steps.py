@@ -103,10 +103,8 @@ def parse(text: str) -> object:
 
 def render(files: Mapping[str, str]) -> str:
     """Return the response that replaces the files."""
-    from code_commit.changes import FileReplacement
-    from code_commit.parse import render_response
-
-    return render_response([FileReplacement(path, content) for path, content in files.items()])
+    fence = "^" * 9
+    return "".join(f"{fence}{path}\n{content}{fence}end\n" for path, content in files.items())
 
 
 def prices() -> Iterator[tuple[str, Sequence[float]]]:

@@ -17,7 +17,6 @@ written is not decided here.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -119,24 +118,6 @@ def _block_end(text: str, opening: int) -> int:
     if word == "end":
         return after
     return _skip_end(text, after, carets) if word == "delete" and closing == body else closing
-
-
-def render_response(changes: Iterable[FileChange]) -> str:
-    """Write changes as a response that parses back to them, with longer fences where a file holds fence lines.
-
-    Raises ValueError for content whose last line has no line end: the fences cannot express it.
-    """
-    return "".join(_render_change(change) for change in changes)
-
-
-def _render_change(change: FileChange) -> str:
-    if isinstance(change, FileRemoval):
-        return f"^^^{change.path}\n^^^delete\n"
-    if change.content and not change.content.endswith("\n"):
-        raise ValueError(f"{quoted(change.path)}: the last line has no line end")
-    longest = max(map(len, re.findall(r"^\^{3,}", change.content, re.MULTILINE)), default=2)
-    fence = "^" * (longest + 1)
-    return f"{fence}{change.path}\n{change.content}{fence}end\n"
 
 
 def _read_block(found: _Findings, opening: int) -> int:

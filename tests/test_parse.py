@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
-from code_commit.parse import notes_of, parse_response, read_response, render_response
+from code_commit.parse import notes_of, parse_response, read_response
 
 
 def contents(text: str) -> dict[str, str | None]:
@@ -211,7 +211,15 @@ def written(changes: list[FileChange]) -> dict[str, str | None]:
 
 
 def rendered(changes: list[FileChange]) -> str:
-    return render_response(change for change in changes if change.path not in ("end", "delete"))
+    return "".join(map(render_change, (change for change in changes if change.path not in ("end", "delete"))))
+
+
+def render_change(change: FileChange) -> str:
+    if isinstance(change, FileRemoval):
+        return f"^^^{change.path}\n^^^delete\n"
+    longest = max(map(len, re.findall(r"^\^{3,}", change.content, re.MULTILINE)), default=2)
+    fence = "^" * (longest + 1)
+    return f"{fence}{change.path}\n{change.content}{fence}end\n"
 
 
 @given(responses())

@@ -6,9 +6,6 @@ from pathlib import Path
 
 from command import Run, git
 
-from code_commit.changes import FileReplacement
-from code_commit.parse import render_response
-
 SOURCE = Path(__file__).parents[1]
 COPIED = ["code_commit", "system_prompts", "tests/test_parse.py", "tests/test_prompts.py", "pyproject.toml"]
 
@@ -42,7 +39,7 @@ def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: 
     broken = better.replace('"stop"):\n', '"stop"):\n        return len(text)\n')
     assert len({good, better, broken}) == 3
     for number, content in enumerate([broken, better], start=1):
-        response = f"Attempt {number}.\n\n" + render_response([FileReplacement(path, content)])
+        response = f"Attempt {number}.\n\n^^^{path}\n{content}^^^end\n"
         (root / "agent-config" / "recorded" / f"{number}-response.txt").write_text(response)
 
     done = run_code_commit(root, "--model", "replay:agent-config/recorded", timeout=120)

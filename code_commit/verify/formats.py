@@ -27,8 +27,11 @@ _LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
 _NUMBERED = re.compile(r"\s*+(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
 _FENCED = re.compile(r"\s*```+([^\n`]*)\n(.*)\n```+\s*", re.DOTALL)
 _INNER_FENCE = re.compile(r"^```+ *(\S*)", re.MULTILINE)
-_MARKER = re.compile(r"^(<{5,9}|={5,9}|>{5,9}|-{5,9}(?= SEARCH)|\+{5,9}(?= REPLACE))(?: .*|\r)?(?:\n|\Z)", re.MULTILINE)
-_BLOCK = re.compile(r"[<-]=[>+]")
+_BLOCK = re.compile(
+    r"^(?:<{5,9}(?: .*)?|-{5,9} SEARCH.*)\n((?:(?![<=]{5}).*\n)*+)={5,9}\n"
+    r"((?:(?!<{5}|>{5}|\+{5,9} REPLACE).*\n)*+)(?:>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?",
+    re.MULTILINE,
+)
 
 _INSTEAD = "send the file's own lines alone, all of them"
 
@@ -94,14 +97,11 @@ def _marks_changes(lines: Iterable[str], had: set[str]) -> bool:
 def _is_numbered(file: _File) -> bool:
     if not _NUMBERED.match(file.new) or _NUMBERED.match(file.old or ""):
         return False
-    lines = [line for line in file.new.split("\n") if line.strip()]
-    rows = [row for line in lines if (row := _NUMBERED.fullmatch(line))]
-    numbers = [int(row[1]) for row in rows]
-    if not 1 < len(lines) == len(rows) or numbers != sorted(set(numbers)):
+    rows = [_NUMBERED.fullmatch(line) for line in file.new.split("\n") if line.strip()]
+    numbers = {int(row[1]) - number for number, row in enumerate(filter(None, rows))}
+    if None in rows or len(rows) == 1 or len(numbers) > 1:
         return False
-    if numbers[-1] - numbers[0] > file.new.count("\n"):
-        return False
-    return file.is_code or (file.old is not None and _resembles([row[2] for row in rows], file.old))
+    return file.is_code or (file.old is not None and _resembles([row[2] for row in rows if row], file.old))
 
 
 def _resembles(lines: Sequence[str], old: str) -> bool:
@@ -113,20 +113,16 @@ def _resembles(lines: Sequence[str], old: str) -> bool:
 
 def _has_markers(file: _File) -> bool:
     """Tell whether blocks between markers are all there is, or one of them holds old lines in their old place."""
-    old = file.old or ""
-    if file.is_data or "=====" not in file.new or re.search("^(?:<{5}|-{5,9} SEARCH)", old, re.MULTILINE):
+    if file.is_data or "=====" not in file.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", file.old or "", re.MULTILINE):
         return False
-    texts = _MARKER.split(file.new.replace("\r\n", "\n"))
-    markers = "".join(marker[0] for marker in texts[1::2])
-    blocks = [match.start() for match in _BLOCK.finditer(markers)]
-    texts = texts[::2]
-    sides = {side for block in blocks for side in (block + 1, block + 2)}
-    if not any(text.strip() for number, text in enumerate(texts) if number not in sides):
-        return bool(blocks) and (file.is_code or file.old is not None)
-    there = "\n" + old.replace("\r\n", "\n")
+    new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (file.new, file.old))
+    blocks = list(_BLOCK.finditer(new))
+    if blocks and not _BLOCK.sub("", new).strip():
+        return file.is_code or file.old is not None
     for block in blocks:
-        before, after = "\n".join(texts[block].split("\n")[-2:]), texts[block + 3].partition("\n")[0]
-        if any(f"\n{before}{side}{after}" in there for side in texts[block + 1 : block + 3] if side):
+        before = new[max(0, new.rfind("\n", 0, block.start() - 1)) : block.start()]
+        after = new[block.end() : new.find("\n", block.end())]
+        if any(side and before + side + after in old for side in block.groups()):
             return True
     return False
 
