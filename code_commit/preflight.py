@@ -18,10 +18,11 @@ from code_commit.files import read_regular_file
 from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
 from code_commit.llm.models import check_base_url, choose_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, ask_git, read_codebase, read_query
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts
 from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
+from code_commit.review import TreeState, is_clean, look_at_tree
 from code_commit.settings import Settings, load_settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored_paths
@@ -38,6 +39,7 @@ class ReadyTree:
     sandbox: Sandbox | None
     redactor: Redactor
     warnings: Sequence[str]
+    tree: TreeState | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ def inspect_project(
     settings = _load_settings(findings, project, options, environment)
     keys = findings.ask("keys", lambda: load_keys(project, environment), _name_keys) or {}
     choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
-    key, base_url, sandbox, whole = None, None, None, None
+    key, base_url, sandbox, whole, tree = None, None, None, None, None
     if settings and choice:
         key = findings.ask("key", lambda: require_key(choice.provider, keys, environment), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
@@ -119,7 +121,7 @@ def inspect_project(
             findings.warnings.append(f"no model named: {choice}, the first that has a key")
     if settings:
         sandbox = _choose_sandbox(findings, settings, project)
-        _check_clean(findings, settings, project)
+        tree = _check_clean(findings, settings, project)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
     if query and codebase and prompts and settings:
         whole = Task(prompts, query, codebase, settings.prompt_layout)
@@ -127,7 +129,7 @@ def inspect_project(
     findings.ask("lock", lambda: _check_lock(project))
     if settings and choice and whole and not findings.problems:
         redactor, warnings = findings.redactor, findings.warnings
-        return findings, Ready(settings, keys, sandbox, redactor, warnings, choice, key, base_url or "", whole)
+        return findings, Ready(settings, keys, sandbox, redactor, warnings, tree, choice, key, base_url or "", whole)
     return findings, None
 
 
@@ -136,14 +138,14 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
     findings = _check_ignored(project, os.environ)
     settings = _load_settings(findings, project, options, os.environ)
     keys = findings.ask("keys", lambda: load_keys(project)) or {}
-    sandbox = None
+    sandbox, tree = None, None
     if build:
         findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ))
     if settings:
         sandbox = _choose_sandbox(findings, settings, project) if build else None
-        _check_clean(findings, settings, project)
+        tree = _check_clean(findings, settings, project)
     findings.ask("lock", lambda: _check_lock(project))
-    ready = ReadyTree(settings, keys, sandbox, findings.redactor, findings.warnings) if settings else None
+    ready = ReadyTree(settings, keys, sandbox, findings.redactor, findings.warnings, tree) if settings else None
     return _required(ready, findings, project)
 
 
@@ -287,26 +289,26 @@ def find_stale_files(project: Project, codebase: str) -> list[str]:
 _STALE_SHOWN = 5
 
 
-def _check_clean(findings: Findings, settings: Settings, project: Project) -> None:
-    doubt = _doubt_clean(project)
+def _check_clean(findings: Findings, settings: Settings, project: Project) -> TreeState | None:
+    """Return the tree as git sees it before the run."""
+    tree, doubt = _judge_tree(project)
     if doubt and settings.require_clean:
         findings.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
     elif doubt:
         findings.warnings.append(doubt)
+    return tree
 
 
-def _doubt_clean(project: Project) -> str:
-    """Return why the tree does not count as clean, "" for a clean one; a question without an answer is a doubt too."""
-    if project.git is None:
-        return "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
-    question = ["status", "--porcelain", "--ignore-submodules=all", "-z", "--", "."]
-    status = ask_git(question, project.root)
-    if status.returncode != 0:  # a filter that only the project itself has, perhaps
-        status = project.ask_unfiltered(question)
-    if status.returncode != 0:
-        complaint = shown(" ".join(status.stderr.decode("utf-8", "replace").split()))
-        return f"git status failed ({complaint}): put that right, or there may be no diff to review"
-    return "git status is not clean: the diff will mix your changes with the LLM's" if status.stdout else ""
+def _judge_tree(project: Project) -> tuple[TreeState | None, str]:
+    """Return the tree, and why it does not count as clean, "" for a clean one; no answer of git is a doubt too."""
+    try:
+        tree = look_at_tree(project)
+        clean = tree is not None and is_clean(project, tree)
+    except UnansweredError as error:
+        return None, f"{error}; put that right, or there may be no diff to review"
+    if tree is None:
+        return None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
+    return tree, "" if clean else "git status is not clean: the diff will mix your changes with the LLM's"
 
 
 def _check_prompt(findings: Findings, prompt: Prompt, choice: ModelChoice | None, settings: Settings) -> None:

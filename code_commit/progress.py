@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
-from code_commit.summary import count, duration, spent, spent_in_all
+from code_commit.summary import count, done_by_build, duration, spent, spent_in_all
 from code_commit.terminal import ESCAPE_SEQUENCE, is_live_terminal, shown
 
 if TYPE_CHECKING:
@@ -155,15 +155,17 @@ def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
     review = ["Review: git status, git diff, code-commit log."] if totals.files_changed else []
     log = f"Log: {record.log_dir}"
+    done = done_by_build(record)
+    besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
     if record.message and record.status == "success":
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *([log] if review else [])]
     if record.status not in ("success", "build_failed"):
-        return []
+        return besides
     spending = spent_in_all(totals.usage, totals.cost_usd)
     build = "The build passes" if record.status == "success" else "The build still fails"
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
     attempts = count(totals.attempts, "attempt")
-    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", *review, log]
+    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, log]
 
 
 _REDRAWS_PER_SECOND = 5

@@ -78,8 +78,8 @@ class RunLog:
         self.record = record
         self.redactor = redactor
         self.listener = listener
-        self.at_failure: Callable[[], None] | None = None
-        """Called before an end without success is written down."""
+        self.before_end: Callable[[Status], object] = lambda _: None
+        """Called with the run's status before its end is written down."""
         self._started = time.monotonic() - record.totals.seconds
 
     @property
@@ -129,8 +129,7 @@ class RunLog:
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
         """Write the end of the run down and return the record."""
-        if status != "success" and self.at_failure:
-            self.at_failure()
+        self.before_end(status)
         self.record.status = status
         self.record.exit_code = exit_code
         self.record.message = message

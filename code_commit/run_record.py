@@ -136,6 +136,8 @@ class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
 
     `undoes` is the run that an undo puts back; `query` the first line of the task.
+    `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
+    the untracked ones that git lists since.
     """
 
     version: str
@@ -158,6 +160,8 @@ class RunRecord:
     warnings: list[str] = field(default_factory=list)
     rolled_back: bool = False
     undoes: str = ""
+    build_changes: list[str] = field(default_factory=list)
+    new_files: int = 0
     schema_version: int = SCHEMA_VERSION
 
     @property

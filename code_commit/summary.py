@@ -1,9 +1,10 @@
 """A run in words: its time, its tokens, its cost, how many files."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from code_commit.exchange import Usage
 from code_commit.run_record import RunRecord
+from code_commit.terminal import shown
 
 
 def duration(seconds: float) -> str:
@@ -16,6 +17,19 @@ def duration(seconds: float) -> str:
 def count(number: int, noun: str) -> str:
     """Return `1 file`, `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Collection[str], most: int = 5) -> str:
+    """Return `a, b, c`, sorted and safe to print, or the first `most` of them `and 7 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(shown, sorted(names)[:most])) + more
+
+
+def done_by_build(record: RunRecord) -> str:
+    """Return `changed Cargo.lock and left 2 new files`; "" where the builds did neither."""
+    changed = [f"changed {listed(record.build_changes)}"] if record.build_changes else []
+    left = [f"left {count(record.new_files, 'new file')}"] if record.new_files else []
+    return " and ".join(changed + left)
 
 
 def dollars(cost: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from code_commit.apply import recover
 from code_commit.commands.output import recording, show_end
-from code_commit.commands.run import begun, job_of, roll_back_at_failure
+from code_commit.commands.run import begun, job_of, prepare_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
 from code_commit.preflight import check_tree
@@ -63,7 +63,7 @@ def _apply(job: Job, response: Response, log: RunLog, *, build: bool) -> RunReco
     if job.settings.dry_run:
         attempt.applying(verify_response(job, response, attempt))
         return log.finish("success", EXIT_SUCCESS, DRY_RUN)
-    roll_back_at_failure(job.project, log, wanted=job.settings.rollback)
+    prepare_end(job, log)
     change_files(job, response, log, attempt)
     if not build:
         return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")

@@ -12,7 +12,7 @@ from code_commit.errors import EXIT_SUCCESS
 from code_commit.project import LOG_FOLDER_SUFFIX
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
 from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
-from code_commit.summary import spent, spent_in_all
+from code_commit.summary import done_by_build, spent, spent_in_all
 from code_commit.terminal import settle, shown, terminal_width
 
 DESCRIPTION = """\
@@ -74,6 +74,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     spending = spent_in_all(totals.usage, totals.cost_usd)
     yield f"total     {totals.seconds:.1f} s, {spending}{', ' if spending else ''}files changed: {totals.files_changed}"
     yield from (f"warning   {warning}" for warning in record.warnings)
+    if done := done_by_build(record):
+        yield f"build     also {done}"
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt)

@@ -10,7 +10,7 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import QUERY_OF_RUN, RULES, begun, job_of, roll_back_at_failure
+from code_commit.commands.run import QUERY_OF_RUN, RULES, begun, job_of, prepare_end
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.files import read_regular_file
@@ -56,7 +56,7 @@ def run(options: dict[str, Any]) -> int:
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
             job_of(project, ready, ready.task.codebase + _answers(log)) as job,
         ):
-            roll_back_at_failure(project, log, wanted=ready.settings.rollback)
+            prepare_end(job, log)
             record = run_workflow(_by_its_rules(job, log), ready.task, _fetching_first(llm, log), log)
             return record.exit_code or 0
 

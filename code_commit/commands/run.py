@@ -20,10 +20,10 @@ from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_text
 from code_commit.redaction import Redactor
 from code_commit.run_log import RunLog, open_run_log
-from code_commit.run_record import RunRecord
+from code_commit.run_record import RunRecord, Status
 from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
-from code_commit.workflow import Job, run_dry, run_workflow
+from code_commit.workflow import Job, review_changes, run_dry, run_workflow
 
 RULES = "rules.json"
 """The file of a run's log with what `resume` must know of the tree as it was before the run."""
@@ -101,7 +101,7 @@ def run_main_job(
             log.write_json(RULES, job.rules.kept())
             if job.settings.dry_run:
                 return run_dry(job, ready.task, llm.complete, log)
-            roll_back_at_failure(project, log, wanted=job.settings.rollback)
+            prepare_end(job, log)
             return run_workflow(job, ready.task, llm.complete, log)
 
 
@@ -138,19 +138,20 @@ def job_of(
     """
     rules = capture_rules(project, ready.settings, codebase, ready.redactor)
     with Builder(project, ready.sandbox) as builder:
-        yield Job(project, ready.settings, rules, tuple(ready.keys.values()), dict(environment), builder)
+        keys = tuple(ready.keys.values())
+        yield Job(project, ready.settings, rules, keys, dict(environment), builder, ready.tree)
 
 
-def roll_back_at_failure(project: Project, log: RunLog, *, wanted: bool) -> None:
-    """Put every file back before an end without a passing build is written down, if `--rollback` wants it."""
+def prepare_end(job: Job, log: RunLog) -> None:
+    """Before its end is written down: roll back what failed, if `--rollback` wants it, and look at what builds did."""
 
-    def put_back() -> None:
-        if log.snapshot.is_dir():
-            with ending_signals_held():
-                _roll_back(project, log)
+    def end(status: Status) -> None:
+        with ending_signals_held():
+            if job.settings.rollback and status != "success" and log.snapshot.is_dir():
+                _roll_back(job.project, log)
+            review_changes(job, log)
 
-    if wanted:
-        log.at_failure = put_back
+    log.before_end = end
 
 
 def _roll_back(project: Project, log: RunLog) -> None:
@@ -161,4 +162,4 @@ def _roll_back(project: Project, log: RunLog) -> None:
         log.add_warning(f"not rolled back: {error}")
     else:
         log.record.rolled_back = True
-        log.add_warning(f"rolled back: every file is as it was before the run ({len(restored)} put back)")
+        log.add_warning(f"rolled back: what answers changed is as it was before the run ({len(restored)} put back)")

@@ -18,6 +18,7 @@ from code_commit.run_log import open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import add_settings, load_settings
+from code_commit.summary import done_by_build
 from code_commit.terminal import shown
 
 _Runs = Mapping[str, RunRecord | UnreadableRun]
@@ -121,6 +122,8 @@ def _say_what_was_done(target: str, runs: _Runs, files: int) -> str:
         return f"nothing to put back: every file is as it was before {target}"
     chain = list(_chain(target, _undos(runs)))
     if not chain:
-        return f"undid {target}"
+        run = runs[target]
+        left = "" if isinstance(run, UnreadableRun) else done_by_build(run)
+        return f"undid {target}" + (f"; left alone, for the build did it: {left}" if left else "")
     now = "in the tree again" if len(chain) % 2 else "no longer in the tree"
     return f"undid {target}: the changes of {chain[-1]} are {now}"

@@ -1,0 +1,138 @@
+"""What the reviewer would not see: git is asked before a run and after its builds, and what differs is told.
+
+Read-only questions: `git status` in its second porcelain form, and what the index lists. No submodule is looked into.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from code_commit.project import Index, Project, UnansweredError, ask_git
+from code_commit.summary import listed
+from code_commit.terminal import shown
+
+_STATUS = (
+    *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--show-stash", "--no-renames"),
+    *("--untracked-files=all", "--ignore-submodules=all", "--", "."),
+)
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
+_UNTRACKED = "??"
+
+Stamp = tuple[int, ...] | None
+"""By which a file's change is seen; None for one that is not there."""
+
+
+class TreeState(NamedTuple):
+    """What git says of the tree. `listed` has git's two letters for each path of `git status`, from the root.
+
+    `stamps` are those of the tracked files among them.
+    """
+
+    branch: str
+    commit: str
+    stashes: int
+    listed: Mapping[str, str]
+    stamps: Mapping[str, Stamp]
+    indexed: Index
+
+    @property
+    def head(self) -> str:
+        """Where HEAD is, in words."""
+        return f"{self.branch} at {self.commit[:8]}"
+
+
+def look_at_tree(project: Project) -> TreeState | None:
+    """Ask git for the state of the tree; None outside a repository. Raises UnansweredError."""
+    if project.git is None:
+        return None
+    answer = project.ask_unfiltered(_STATUS)
+    if answer.returncode != 0:
+        raise UnansweredError("git status", answer)
+    above = project.root.relative_to(project.git.work_tree).as_posix()
+    prefix = "" if above == "." else f"{above}/"
+    headers, entries = {"branch.oid": "", "branch.head": "", "stash": "0"}, {}
+    for line in os.fsdecode(answer.stdout).split("\0")[:-1]:
+        kind, _, rest = line.partition(" ")
+        if kind == "#":
+            name, _, headers[name] = rest.partition(" ")
+        else:
+            path = line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1].removeprefix(prefix)
+            entries[path] = _UNTRACKED if kind == "?" else rest[:2]
+    stamps = {path: _stamp(project, path) for path, letters in entries.items() if letters != _UNTRACKED}
+    head, commit, stashes = headers["branch.head"], headers["branch.oid"], int(headers["stash"])
+    return TreeState(head, commit, stashes, entries, stamps, project.index())
+
+
+def is_clean(project: Project, tree: TreeState) -> bool:
+    """Tell whether git lists nothing when it applies the project's filters, as before a run it may."""
+    if not tree.listed or not project.configuration().filters:
+        return not tree.listed
+    answer = ask_git(["status", "--porcelain", "-z", "--ignore-submodules=all", "--", "."], project.root)
+    return answer.returncode == 0 and not answer.stdout
+
+
+def _stamp(project: Project, path: str) -> Stamp:
+    try:
+        status = (project.root / path).lstat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_mode
+
+
+class Review(NamedTuple):
+    """What git says after a run. `build_changes` are the tracked files that changed and that no answer changed.
+
+    `new_files` counts the untracked ones that git lists since; `warnings` tell what `git diff` does not show, and why.
+    """
+
+    build_changes: Collection[str]
+    new_files: int
+    warnings: tuple[str, ...]
+
+
+def review_tree(project: Project, before: TreeState, answered: Collection[str], *, in_tree: bool) -> Review:
+    """Compare the tree with what it was before the run. Raises UnansweredError.
+
+    `answered` are the files that answers changed, `in_tree` whether those changes were not rolled back.
+    """
+    after = look_at_tree(project) or before
+    tracked = (before.stamps.keys() | after.stamps.keys()) - set(answered)
+    changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}
+    new = {path for path, letters in after.listed.items() if letters == _UNTRACKED and path not in before.listed}
+    hidden = _file_warnings(project, before, after, answered) if in_tree else ()
+    return Review(
+        list(map(shown, changed)), len(new.difference(answered)), (*_repository_warnings(before, after), *hidden)
+    )
+
+
+def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
+    if (before.branch, before.commit) != (after.branch, after.commit):
+        yield f"HEAD moved from {before.head} to {after.head} during the run{_OTHERWISE}"
+    if before.stashes != after.stashes:
+        yield f"git stash held {before.stashes} before the run and holds {after.stashes} now{_OTHERWISE}"
+    if hidden := after.indexed.hidden - before.indexed.hidden:
+        yield f"the index was told during the run to hide changes of {listed(hidden)}{_OTHERWISE}"
+
+
+_OTHERWISE = ": git diff may not show the whole change, code-commit diff does"
+
+
+def _file_warnings(project: Project, before: TreeState, after: TreeState, answered: Collection[str]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for path in answered:
+        if reason := _reason_not_shown(path, project, before, after):
+            reasons.setdefault(reason, []).append(path)
+    yield from (f"git diff does not show {listed(paths)}: {reason}" for reason, paths in sorted(reasons.items()))
+
+
+def _reason_not_shown(path: str, project: Project, before: TreeState, after: TreeState) -> str:
+    letters = after.listed.get(path)
+    if letters is not None:
+        return "staged, see git diff --staged" if letters.endswith(".") else ""
+    if path in after.indexed.hidden:
+        return "its index says skip-worktree or assume-unchanged"
+    if path not in after.indexed.files and _stamp(project, path):
+        return "git ignores it now, or it lies in a repository of its own"
+    if before.commit != after.commit:
+        return "committed"
+    return "it is as in HEAD"

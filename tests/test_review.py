@@ -1,0 +1,159 @@
+"""What a reviewer would not see is told: what a build did to the repository, and to files that no answer changed."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, Run, git, recorded, the_log, tree, wait_for
+
+OK, WRONG = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nwrong\n^^^end\n"
+NEW = f"{OK}^^^new/a.txt\nx\n^^^end\n"
+ELSEWHERE = "git diff may not show the whole change, code-commit diff does"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    """The project, with a lock file and sources beside what the answers change."""
+    (project_folder / "Cargo.lock").write_text("version = 1\n")
+    (project_folder / "src").mkdir()
+    for number in range(8):
+        (project_folder / "src" / f"{number}.txt").write_text("text\n")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    return project_folder
+
+
+def build_does(root: Path, script: str) -> None:
+    (root / "build.sh").write_text(f"#!/bin/sh\n{script}\ngrep -qx ok ok.txt\n")
+    git(root, "commit", "-qam", "its build")
+
+
+def the_record(root: Path) -> dict:
+    return json.loads((the_log(root) / "run.json").read_text())
+
+
+HIDING = {
+    # what build.sh does: what is said of it
+    "git commit -qam x": ["HEAD moved from main at ", ELSEWHERE, "git diff does not show ok.txt: committed"],
+    "git checkout -q -b other": ["HEAD moved from main at ", " to other at ", ELSEWHERE],
+    "git stash -q; echo ok > ok.txt": ["git stash held 0 before the run and holds 1 now", ELSEWHERE],
+    "git update-index --skip-worktree ok.txt": [
+        "the index was told during the run to hide changes of ok.txt",
+        "git diff does not show ok.txt: its index says skip-worktree",
+    ],
+    "git update-index --assume-unchanged src/*": [
+        "hide changes of src/0.txt, src/1.txt, src/2.txt, src/3.txt, src/4.txt and 3 more"
+    ],
+    "git add -A": ["git diff does not show new/a.txt, ok.txt: staged, see git diff --staged"],
+    "echo '*' > new/.gitignore": ["git diff does not show new/a.txt: git ignores it now"],
+    "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
+    "rm -r new": ["git diff does not show new/a.txt: it is as in HEAD"],
+}
+
+
+@pytest.mark.parametrize("command", ["run", "apply"])
+@pytest.mark.parametrize("script", HIDING)
+def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Path, run_code_commit: Run):
+    build_does(root, script)
+    arguments = recorded(root, NEW) if command == "run" else ["apply", "--build", "-"]
+    done = run_code_commit(root, *arguments, stdin=NEW)
+    assert done.returncode == 0, done.stderr
+    for told in HIDING[script]:
+        assert told in done.stderr
+    assert all(any(told in warning for warning in the_record(root)["warnings"]) for told in HIDING[script])
+
+
+def in_a_folder_of_the_repository(root: Path) -> None:
+    (root / ".git").rename(root.parent / ".git")
+    git(root.parent, "add", "-A")
+    git(root.parent, "commit", "-qm", "in a folder")
+
+
+@pytest.mark.parametrize("lay_out", [lambda _: None, in_a_folder_of_the_repository])
+def test_of_a_build_that_hides_nothing_nothing_is_told(
+    lay_out: Callable[[Path], None], root: Path, run_code_commit: Run
+):
+    """A build may look at git; what was so before the run is not its doing, nor what only a filter makes clean."""
+    git(root, "config", "filter.upper.clean", "tr a-z A-Z")
+    (root / ".gitattributes").write_text("*.filtered filter=upper\n")
+    (root / "a.filtered").write_text("text\n")
+    git(root, "add", "-A")
+    build_does(root, "git status; git update-index --refresh; mkdir -p target; echo x > target/out; touch own.txt")
+    lay_out(root)
+    (root / "a.filtered").touch()
+    git(root, "update-index", "--skip-worktree", "src/0.txt")
+    (root / "src" / "1.txt").write_text("the user's own\n")
+    git(root, "stash", "-q")
+    for own in ("src/2.txt", "own.txt"):
+        (root / own).write_text("the user's own\n")
+    done = run_code_commit(root, *recorded(root, NEW))
+    assert done.returncode == 0, done.stderr
+    record = the_record(root)
+    assert not any("git diff does not" in warning or ELSEWHERE in warning for warning in record["warnings"])
+    assert (record["build_changes"], record["new_files"]) == ([], 0)
+    assert "build also" not in done.stderr
+
+
+@pytest.mark.parametrize("lay_out", [lambda _: None, in_a_folder_of_the_repository])
+def test_what_else_the_build_changed_is_named_and_left_alone_by_undo(
+    lay_out: Callable[[Path], None], root: Path, run_code_commit: Run
+):
+    """Cargo writes its lock file, a formatter what it likes, and a build may undo what the user had not committed."""
+    (root / "src" / "1.txt").write_text("text\n" * 2)
+    build_does(
+        root, "echo built >> Cargo.lock; git checkout -q src/2.txt; echo x >> src/3.txt; rm src/4.txt; touch a b"
+    )
+    lay_out(root)
+    for edited in ("1", "2", "3"):
+        (root / "src" / f"{edited}.txt").write_text("not committed\n")
+    done = run_code_commit(root, *recorded(root, OK))
+    assert done.returncode == 0, done.stderr
+    changed = ["Cargo.lock", "src/2.txt", "src/3.txt", "src/4.txt"]
+    said = f"changed {', '.join(changed)} and left 2 new files"
+    assert f"\nThe build also {said} (if you did not): undo leaves that alone.\nReview: " in done.stderr
+    record = the_record(root)
+    assert (record["build_changes"], record["new_files"]) == (changed, 2)
+    assert f"build     also {said}\n" in run_code_commit(root, "log", record["run"]).stdout
+
+    after = tree(root)
+    done = run_code_commit(root, "undo")
+    assert (done.returncode, f"left alone, for the build did it: {said}" in done.stderr) == (0, True), done.stderr
+    assert tree(root) == after | {"ok.txt": (after["ok.txt"][0], b"not yet\n")}
+
+
+@pytest.mark.parametrize(
+    ("answers", "script", "code"),
+    [
+        ([WRONG, "no blocks"], "echo built >> Cargo.lock", 4),
+        ([WRONG], "echo built >> Cargo.lock", 3),
+        ([WRONG], "echo built >> Cargo.lock; echo x >> .gitignore", 5),
+    ],
+)
+def test_whatever_the_end_of_a_run_it_is_told(answers, script, code, root: Path, run_code_commit: Run):
+    build_does(root, f"{script}; git add ok.txt")
+    done = run_code_commit(root, *recorded(root, *answers), "--max-repairs", "1", "--sandbox", "off")
+    assert done.returncode == code, done.stderr
+    assert "git diff does not show ok.txt: staged" in done.stderr
+    assert "The build also changed Cargo.lock (if you did not)" in done.stderr
+    assert the_record(root)["build_changes"] == ["Cargo.lock"]
+
+
+def test_an_interrupted_and_resumed_run_tells_what_both_builds_changed(root: Path, run_code_commit: Run):
+    build_does(root, "echo x >> src/$CODE_COMMIT_ATTEMPT.txt; [ $CODE_COMMIT_ATTEMPT = 1 ] || [ -e go ] || sleep 60")
+    command = [*CODE_COMMIT, *recorded(root, WRONG, OK), "--sandbox", "off"]
+    process = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL)
+    wait_for(lambda: (root / "src" / "2.txt").read_text() == "text\nx\n")
+    process.terminate()
+    assert process.wait(timeout=20) == 143
+    (root / "go").touch()
+    assert run_code_commit(root, "resume").returncode == 0
+    assert the_record(root)["build_changes"] == ["src/1.txt", "src/2.txt"]
+
+
+def test_a_git_that_no_longer_answers_is_told(root: Path, run_code_commit: Run):
+    build_does(root, "git update-index --refresh; printf broken > .git/index")
+    done = run_code_commit(root, *recorded(root, OK), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert "whether git diff shows the change is not known, code-commit diff does" in done.stderr
