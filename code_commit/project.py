@@ -130,7 +130,13 @@ def find_project(directory: Path | None = None) -> Project:
         message = f"the current directory cannot be used: {error.strerror}; change to the project's folder"
         raise NotSetUpError(message) from error
     require_git(root)
-    return Project(root, _find_repository(root))
+    project = Project(root, _find_repository(root))
+    if project.git and not project.agent_config.exists():
+        above = [folder for folder in root.parents if folder.is_relative_to(project.git.work_tree)]
+        if top := next((folder for folder in above if (folder / AGENT_CONFIG).is_dir()), None):
+            way = os.path.relpath(top, root)
+            raise NotSetUpError(f"this is a folder of the project in {shown(str(top))}: go there, or use -C {way}")
+    return project
 
 
 def _find_repository(root: Path) -> GitRepository | None:

@@ -250,14 +250,15 @@ def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
 
 
 def _unknown(name: str) -> str:
-    close = _nearest(name, Settings._fields)
-    return f"there is no setting '{name}'" + (f"; did you mean '{close}'?" if close else "")
+    return f"there is no setting '{name}'{did_you_mean(name, Settings._fields)}"
 
 
-def _nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `; did you mean 'X'?` with the nearest of the known names, "" where none is near."""
     import difflib
 
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), None)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
 def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -272,9 +273,9 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
         if name not in OPTIONS:
-            if meant := _nearest(name, OPTIONS, cutoff=0.85):
-                meant = ENVIRONMENT_PREFIX + meant.upper()
-                raise NotSetUpError(f"environment variable {variable} names no option; did you mean {meant}?")
+            known = [ENVIRONMENT_PREFIX + option.upper() for option in OPTIONS]
+            if hint := did_you_mean(variable, known, cutoff=0.92):
+                raise NotSetUpError(f"environment variable {variable} names no option{hint}")
             continue
         try:
             values[name] = OPTIONS[name].parse(text)

@@ -139,7 +139,7 @@ def test_the_example_config_shows_every_setting_with_its_default():
     "variable", ["CODE_COMMIT_MAX_COSTS", "CODE_COMMIT_MAXCOST", "CODE_COMMIT_SANBOX", "CODE_COMMIT_MODELS"]
 )
 def test_a_misspelt_variable_is_refused(variable, project):
-    with pytest.raises(NotSetUpError, match=f"{variable} names no option; did you mean CODE_COMMIT_"):
+    with pytest.raises(NotSetUpError, match=f"{variable} names no option; did you mean 'CODE_COMMIT_"):
         load_settings(project, {}, {variable: "1"})
 
 

@@ -124,3 +124,73 @@ def test_the_same_path_is_written_in_a_utf8_locale(project_folder: Path, run_cod
     done = run_code_commit(project_folder, *replay(project_folder, response), env={"PYTHONUTF8": "1"})
     assert done.returncode == 0, done.stderr
     assert (project_folder / "\u65e5\u672c.txt").read_text() == "x\n"
+
+
+MISSPELT = {
+    "a command": (["chek"], "there is no command 'chek'; did you mean 'check'?"),
+    "a task without -m": (
+        ["fix the bug"],
+        "there is no command 'fix the bug'; for a task: code-commit -m 'fix the bug'",
+    ),
+    "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
+    "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
+    "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
+    "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),
+    "a model": (["--model", "cluade-opus-5-5"], "did you mean 'claude-opus-5-5'?"),
+    "a server": (["--model", "ollama:llama3"], "use --model chat:llama3 --base-url http://127.0.0.1:11434/v1"),
+    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), MISSPELT.values(), ids=MISSPELT)
+def test_what_is_misspelt_gets_the_nearest_known_word(
+    arguments: list[str], told: str, project_folder: Path, run_code_commit: Run
+):
+    done = run_code_commit(project_folder, *arguments)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, run_code_commit: Run):
+    for name, is_told in {"gpt-6.2-soll": True, "gpt-6.2-sol": False, "gpt-9-whatever": False}.items():
+        checked = run_code_commit(
+            project_folder, "check", "--model", f"openai:{name}", env={"OPENAI_API_KEY": "k" * 20}
+        )
+        assert ("nor its price; did you mean 'gpt-6.2-sol'?" in checked.stdout) == is_told, checked.stdout
+
+
+def test_a_task_may_begin_with_what_looks_like_an_option(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, "-m", "--sum is broken, mend it", *replay(project_folder))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["init"], ["rollup"], ["check"], ["log"], ["undo"], ["diff"], ["-m", "x"]])
+def test_in_a_subfolder_the_projects_folder_is_named(command: list[str], project_folder: Path, run_code_commit: Run):
+    folder = project_folder / "src" / "deep"
+    folder.mkdir(parents=True)
+    done = run_code_commit(folder, *command)
+    assert (done.returncode, f"in {project_folder}: go there, or use -C ../.." in done.stderr) == (2, True), done.stderr
+    assert not any(folder.iterdir())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_another_folder_is_named_before_or_after_the_command(
+    *, before: bool, project_folder: Path, run_code_commit: Run, tmp_path: Path
+):
+    (project_folder / "answer.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    command = ["apply", "answer.txt", "--sandbox", "off"]
+    folders = ["-C", "nowhere/..", "-C", "project"]
+    (tmp_path / "nowhere").mkdir()
+    done = run_code_commit(tmp_path, *(folders + command if before else command + folders))
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+
+
+def test_no_module_of_the_folder_that_is_gone_to_is_imported(
+    project_folder: Path, run_code_commit: Run, tmp_path: Path
+):
+    (project_folder / "argparse.py").write_text("raise SystemExit(99)\n")
+    (tmp_path / "elsewhere").mkdir()
+    done = run_code_commit(
+        tmp_path / "elsewhere", "-C", str(project_folder), "log", env={"PYTHONPATH": str(project_folder)}
+    )
+    assert (done.returncode, done.stdout) == (0, "No run yet.\n"), done.stderr

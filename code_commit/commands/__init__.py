@@ -6,12 +6,13 @@ A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn, Protocol, cast
 
 from code_commit.errors import NotSetUpError
-from code_commit.settings import add_settings
+from code_commit.settings import add_settings, did_you_mean
 from code_commit.version import __version__
 
 COMMANDS = {
@@ -57,6 +58,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
         argument_default=argparse.SUPPRESS,
     )
+    parser.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
     parser.add_argument(
         "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
     )
@@ -72,6 +74,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             argument_default=argparse.SUPPRESS,
         )
         command.set_defaults(command=name)
+        command.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first")
         if name in arguments:
             module = load_command(name)
             examples = module.EXAMPLES.replace("\n", "\n  ")
@@ -88,8 +91,21 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
     add_settings(parser)
 
 
+class _GoTo(argparse.Action):
+    """Goes to a folder: what is relative counts from there."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> None:
+        try:
+            os.chdir(values)
+        except OSError as error:
+            parser.error(f"cannot go to {values!r}: {error.strerror}")
+
+
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that names an unknown option, where argparse would take its value for the command."""
+    """An argument parser that names the nearest known word for an unknown one.
+
+    It also names an unknown option where argparse would take its value for the command.
+    """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         arguments = sys.argv[1:] if args is None else list(args)
@@ -97,14 +113,22 @@ class _Parser(argparse.ArgumentParser):
             if argument in COMMANDS or argument == "--":
                 break
             name = argument.partition("=")[0]
-            if name.startswith("--") and name not in self._option_string_actions:
-                self.error(f"unrecognized arguments: {argument}")
+            if name.startswith("--") and " " not in name and name not in self._option_string_actions:
+                self.error(f"unrecognized arguments: {argument}{did_you_mean(name, self._option_string_actions)}")
         return super().parse_known_args(arguments, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        hint = did_you_mean(value, action.choices)
+        if action.metavar != "COMMAND":
+            raise argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}{hint}")
+        self.error(f"there is no command {value!r}{hint or f'; for a task: code-commit -m {value!r}'}")
 
     def error(self, message: str) -> NoReturn:
         """Raise NotSetUpError for wrong usage: it is told as every error is told."""
         self.print_usage(sys.stderr)
-        raise NotSetUpError(f"{message}; {self.prog} --help tells more")
+        raise NotSetUpError(message if message.endswith("?") else f"{message}; {self.prog} --help tells more")
 
 
 _DESCRIPTION = """\

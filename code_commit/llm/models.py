@@ -10,7 +10,7 @@ from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
-from code_commit.settings import Price, Settings
+from code_commit.settings import Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
 VENDOR_MODULES = ("gemini", "openai", "anthropic", "chat", "replay")
@@ -38,8 +38,23 @@ def choose_model(model: str, keys: Container[str]) -> ModelChoice:
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
+    if prefix in _LOCAL_SERVERS:
+        server = f"chat:{name or 'NAME'} --base-url http://127.0.0.1:{_LOCAL_SERVERS[prefix]}/v1"
+        raise NotSetUpError(f"there is no provider '{prefix}': use --model {shown(server)}")
+    known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
+    hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
     names = ", ".join(f"{name}:" for name in VENDORS)
-    raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}")
+    raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
+
+
+def doubt_model(choice: ModelChoice) -> list[str]:
+    """Return a warning where the model is not known, and its name is nearly that of one; else []."""
+    hint = "" if find_model(choice) else did_you_mean(choice.name, VENDORS[choice.provider].models, cutoff=0.85)
+    return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
+
+
+_LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}
+"""Where each listens by default."""
 
 
 def _default_choice(keys: Container[str]) -> ModelChoice:
