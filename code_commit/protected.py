@@ -57,7 +57,7 @@ def protected_from_build(project: Project) -> list[Path]:
             paths += project.configuration().files
             paths += chain.from_iterable(_of_submodule(project.root / path) for path in sorted(index.submodules))
         link_to_git_dir = project.git.work_tree / ".git"
-        if not link_to_git_dir.is_dir():
+        if link_to_git_dir.is_symlink() or not link_to_git_dir.is_dir():
             paths.append(link_to_git_dir)
         folders = dict.fromkeys((project.git.git_dir, project.git.common_dir))
         paths += [folder / name for folder in folders for name in GIT_FILES]

@@ -83,6 +83,21 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
     without_key(project_folder, done.stdout, done.stderr)
 
 
+def test_what_a_build_leaves_running_cannot_make_the_next_one_pass(project_folder: Path, run_code_commit: Run):
+    """It rewrites build.sh while the LLM is asked for the repair."""
+    give_key(project_folder, "openai-key.txt")
+    later = "until ls agent-config/logs/*/2-query.txt; do sleep 0.01; done; echo exit 0 > build.sh"
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\nexit 1\n")
+    git(project_folder, "commit", "-qam", "hostile build")
+    script = (project_folder / "build.sh").read_text()
+    with FakeServer(answers=[WRONG, WRONG], polls=100) as server:
+        url = server.base_url("openai")
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", url, "--sandbox", "off")
+    assert done.returncode == 5, done.stderr
+    assert "changed what it must not; it was put back: build.sh (changed)" in done.stderr
+    assert (project_folder / "build.sh").read_text() == script
+
+
 def test_logs_are_for_their_owner_alone(project_folder: Path, run_code_commit: Run):
     run_code_commit(project_folder, *recorded(project_folder, RIGHT))
     log = the_log(project_folder)

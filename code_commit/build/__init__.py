@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -29,7 +29,7 @@ class Builder:
         self._project = project
         self._sandbox = sandbox
         self._agent_config = Path(os.path.realpath(project.agent_config))
-        self._protected: list[Path] = []
+        self._read_only: list[Path] = []
         self._before: Fingerprints | None = None
         self._submodules: frozenset[str] = frozenset()
         self._own = [] if sandbox else watched_from_build(project)
@@ -59,8 +59,6 @@ class Builder:
         with DeferredSignals() as signals:
             if self._before is None:
                 self._before = self._remember()
-                self._submodules = _submodules(self._project)
-                self._own_files = stamp_files(self._own)
             else:
                 self._put_back(self._before, "what the last build left running, or somebody else,")
             argv = build_command(self._project, environment, warn)
@@ -78,7 +76,7 @@ class Builder:
     def _start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
         try:
             if self._sandbox is not None:
-                return self._sandbox.start(argv, environment, self._project, self._protected)
+                return self._sandbox.start(argv, environment, self._project, self._read_only)
             process = start_process(argv, environment, self._project.root)
             return Started(process, group=process.pid)
         except OSError as error:
@@ -93,20 +91,22 @@ class Builder:
         project, git = self._project, self._project.git
         repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
         info = [folder / "info" for folder in repositories]
-        self._protected = protected_from_build(project)
-        outside = [path for path in self._protected if not _is_ours(path, project)]
+        protected = protected_from_build(project)
+        outside = [path for path in protected if not _is_ours(path, project)]
         own = [project.logs, self._agent_config / FOLDER_NAME]
         agent_config = [project.agent_config, self._agent_config]
         if self._sandbox is not None:
             own, agent_config = [], []
-            self._protected += info
-            for folder in (*info, *(path for path in self._protected if git and path == git.hooks_dir)):
+            self._read_only = [path for path in protected if not _is_rewritten(path, repositories)] + info
+            for folder in (*info, *(path for path in protected if git and path == git.hooks_dir)):
                 if folder not in outside:
                     with suppress(OSError):
                         folder.mkdir(parents=True)
+        self._submodules = _submodules(project)
+        self._own_files = stamp_files(self._own)
         return Fingerprints(
             project.root,
-            [*agent_config, *repositories, *info, *self._protected],
+            [*agent_config, *repositories, *info, *protected],
             shells=[*repositories, *info, *own],
             never_removed=never_removed(project),
             only_told=outside,
@@ -123,7 +123,7 @@ class Builder:
             damages[path] = f"a repository in git's index{NOT_PUT_BACK}: git rm --cached {shlex.quote(name)}"
         for name in self._submodules:
             path = self._project.root / name / ".git"
-            if path in damages:
+            if damages.get(path) == "new":
                 damages[path] += "; git submodule update --init before the run initialises it"
         before_it, now = self._own_files, stamp_files(self._own)
         changed = sorted(path for path in before_it | now if before_it.get(path) != now.get(path))
@@ -136,6 +136,11 @@ def _submodules(project: Project) -> frozenset[str]:
     with suppress(UnansweredError, OSError):
         return project.index().submodules
     return frozenset()
+
+
+def _is_rewritten(path: Path, repositories: Collection[Path]) -> bool:
+    """Tell whether it is a submodule's configuration: `git submodule update` renames a new one over it, the same."""
+    return path.name == "config" and path.parent not in repositories and (path.parent / "HEAD").is_file()
 
 
 def _is_ours(path: Path, project: Project) -> bool:

@@ -214,13 +214,13 @@ class Fingerprints:
 def stamp_files(folders: Iterable[Path]) -> dict[Path, list[int]]:
     """Return by what a change of each file below the folders is seen, without reading it.
 
-    What Python compiles by the way is left out.
+    What Python compiles by the way is left out, and the ctime: uv makes hard links to the files of its cache.
     """
     stamps = {}
     for place, _, names in chain.from_iterable(map(os.walk, folders)):
         for name in names if not place.endswith("__pycache__") else ():
             with contextlib.suppress(FileNotFoundError):
-                stamps[Path(place, name)] = _values(os.lstat(f"{place}/{name}"), _TOUCHED)
+                stamps[Path(place, name)] = _values(os.lstat(f"{place}/{name}"), _TOUCHED[:-1])
     return stamps
 
 

@@ -5,11 +5,14 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from build_watch import run_build
+from build_watch import as_user, run_build
+from command import wait_for
 
 from code_commit.build import Builder
 from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints, Saved
@@ -115,6 +118,43 @@ def test_what_a_build_changed_is_put_back_and_named(build, full_project, script)
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
 
 
+OF_ANOTHER_USER = [
+    "chmod 0 .",
+    "chmod 0 .git",
+    "chmod 0 .git/hooks agent-config .git/info",
+    "chmod 0 .gitignore build.sh agent-config/query.txt",
+    "rm -r .git/hooks; ln -s ../../elsewhere .git/hooks",
+    "mv agent-config x; ln -s ../elsewhere agent-config",
+    "mv .git .git2; ln -s .git2 .git",
+    "chmod 500 . .git",
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("script", OF_ANOTHER_USER)
+def test_what_a_build_of_another_user_changed_is_put_back_too(full_project, script):
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="guards-")))
+    try:
+        full_project = Path(shutil.move(full_project, folder))
+        (folder / "elsewhere").mkdir()
+        (folder / "elsewhere" / "pre-commit").write_text("theirs")
+        (full_project / "build.sh").write_text(f"#!/bin/sh\n{script}\n")
+        subprocess.run(["chown", "-R", "65534:65534", folder], check=True)
+        before = tree_of(folder)
+        error = as_user(65534, lambda: error_of(full_project))
+        assert "it was put back" in error
+        after = tree_of(folder)
+        assert {name: after.get(name) for name in before} == before
+    finally:
+        shutil.rmtree(folder)
+
+
+def error_of(folder):
+    with pytest.raises(BuildError) as caught:
+        run_build(find_project(folder), len, timeout=0, environment=dict(os.environ))
+    return str(caught.value)
+
+
 def test_nothing_is_put_back_to_where_a_link_leads(build, full_project):
     elsewhere = full_project.parent / "elsewhere"
     elsewhere.mkdir()
@@ -160,6 +200,54 @@ def test_hooks_outside_the_project_are_watched_and_never_written(build, project_
         built.error
     )
     assert {path.name: path.read_text() for path in hooks.iterdir()} == {"pre-commit": "x\n", "post-commit": "x\n"}
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+def test_a_submodule_is_updated_where_it_is_initialised_and_else_told(build, request, project_folder, tmp_path, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    subprocess.run(["git", "clone", "-q", project_folder, tmp_path / "dep"], check=True)
+    git = ["git", "-c", "protocol.file.allow=always"]
+    subprocess.run([*git, "submodule", "--quiet", "add", tmp_path / "dep", "dep"], cwd=project_folder, check=True)
+    subprocess.run(["git", "commit", "-qm", "dep"], cwd=project_folder, check=True)
+    update = "git -c protocol.file.allow=always submodule --quiet update"
+    script = f"#!/bin/sh\nset -e\nrm dep/ok.txt; {update} --force; {update} --init; git -C dep checkout -q HEAD^0; cat dep/ok.txt\n"
+    built = build(script, mode=mode)
+    assert built.error is None, built.error
+    assert (built.result.exit_code, built.output) == (0, "not yet\n")
+    subprocess.run(["git", "submodule", "--quiet", "deinit", "-f", "dep"], cwd=project_folder, check=True)
+    built = build(f"#!/bin/sh\n{update} --init\n", mode=mode)
+    if mode == "off":
+        assert "dep/.git (new; git submodule update --init before the run initialises it)" in str(built.error)
+    else:
+        assert built.result.exit_code != 0  # git cannot write .git/config, and says so
+    assert not (project_folder / "dep" / ".git").exists()
+
+
+def test_a_hard_link_to_the_tool_itself_changes_nothing_of_it(build, full_project, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", str(full_project / ".venv"))
+    (full_project / ".venv").mkdir()
+    (full_project / ".venv" / "a.py").write_text("a")
+    assert build("#!/bin/sh\nln .venv/a.py link\n").error is None
+    assert ".venv/a.py (of code-commit itself, changed" in str(build("#!/bin/sh\necho b > .venv/a.py\n").error)
+
+
+@pytest.mark.parametrize("template", ["--template=", "-q"])
+def test_what_a_build_leaves_running_in_guard_cannot_add_hooks_or_attributes_later(
+    build, needs_bwrap, tmp_path, project_folder, template, mark
+):
+    shutil.rmtree(project_folder / ".git")
+    subprocess.run(["git", "init", "-q", template], cwd=project_folder, check=True)
+    later = (
+        "sleep 0.5; mkdir -p .git/hooks .git/info; mv .git/info .git/i; mv .git/hooks .git/h; mkdir .git/info .git/hooks;"
+        "echo x > .git/hooks/pre-commit; echo x > .git/info/attributes; echo x > .git/config; touch done"
+    )
+    built = build(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\n", mode="guard")
+    assert built.error is None, built.error
+    wait_for((project_folder / "done").exists)
+    assert not (project_folder / ".git" / "hooks" / "pre-commit").exists()
+    assert not (project_folder / ".git" / "info" / "attributes").exists()
+    assert (project_folder / ".git" / "config").read_text() != "x\n"
 
 
 BETWEEN = {
