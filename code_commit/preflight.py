@@ -165,13 +165,13 @@ def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings
     findings = Findings(Redactor(find_secrets(project, environment)))
     findings.ask(".gitignore", lambda: check_ignore_line(project))
     if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
-        findings.warnings.append(f"code-commit runs from inside the project, {_ELSEWHERE}: {own} cannot be changed")
+        findings.warnings.append(f"code-commit runs from {own}, which must not change: {_ELSEWHERE}")
     note = "" if project.git else "no repository"
     findings.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
     return findings
 
 
-_ELSEWHERE = "install it elsewhere by pipx or uv tool"
+_ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 
 def _load_settings(
