@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from code_commit.project import Index, Project, UnansweredError, ask_git
+from code_commit.run_record import RunRecord
 from code_commit.summary import listed
 from code_commit.terminal import shown
 
@@ -38,7 +39,7 @@ class TreeState(NamedTuple):
     @property
     def head(self) -> str:
         """Where HEAD is, in words."""
-        return f"{self.branch} at {self.commit[:8]}"
+        return f"{self.branch} at {self.commit[:9]}"
 
 
 def look_at_tree(project: Project) -> TreeState | None:
@@ -79,30 +80,23 @@ def _stamp(project: Project, path: str) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_mode
 
 
-class Review(NamedTuple):
-    """What git says after a run. `build_changes` are the tracked files that changed and that no answer changed.
+def review_changes(project: Project, before: TreeState, record: RunRecord) -> list[str]:
+    """Note in the record what builds changed beside the answers; return a warning for what the reviewer would not see.
 
-    `new_files` counts the untracked ones that git lists since; `warnings` tell what `git diff` does not show, and why.
+    `before` is the tree as it was before the run. What was rolled back nobody has to see.
     """
-
-    build_changes: Collection[str]
-    new_files: int
-    warnings: tuple[str, ...]
-
-
-def review_tree(project: Project, before: TreeState, answered: Collection[str], *, in_tree: bool) -> Review:
-    """Compare the tree with what it was before the run. Raises UnansweredError.
-
-    `answered` are the files that answers changed, `in_tree` whether those changes were not rolled back.
-    """
-    after = look_at_tree(project) or before
-    tracked = (before.stamps.keys() | after.stamps.keys()) - set(answered)
+    try:
+        after = look_at_tree(project) or before
+    except UnansweredError as error:
+        return [f"{error}; whether git diff shows the change is not known, code-commit diff does"]
+    answered = {change.path for attempt in record.attempts if attempt.verdict for change in attempt.changes}
+    tracked = (before.stamps.keys() | after.stamps.keys()) - answered
     changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}
     new = {path for path, letters in after.listed.items() if letters == _UNTRACKED and path not in before.listed}
-    hidden = _file_warnings(project, before, after, answered) if in_tree else ()
-    return Review(
-        list(map(shown, changed)), len(new.difference(answered)), (*_repository_warnings(before, after), *hidden)
-    )
+    record.build_changes = sorted({*record.build_changes, *map(shown, changed)} - answered)
+    record.new_files = len(new - answered)
+    hidden = () if record.rolled_back else _file_warnings(project, before, after, answered)
+    return [*_repository_warnings(before, after), *hidden]
 
 
 def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:

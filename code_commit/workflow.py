@@ -10,7 +10,7 @@ from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, Buil
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.parse import parse_response, read_response
-from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
+from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     Task,
     initial_prompt,
@@ -19,7 +19,7 @@ from code_commit.prompts import (
     rejected_prompt,
     repair_prompt,
 )
-from code_commit.review import TreeState, review_tree
+from code_commit.review import TreeState
 from code_commit.run_log import AttemptLog, RunLog
 from code_commit.run_record import BuildResult, RunRecord
 from code_commit.settings import Settings
@@ -147,25 +147,9 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.exit_code}, by which it says that the machine"
             " failed, not the code (infrastructure_exit_codes): no repair was asked for; put the machine right, then"
-            " build again (code-commit resume goes on with the run)"
+            " build again (code-commit resume goes on with a run)"
         )
     return build_log.result
-
-
-def review_changes(job: Job, log: RunLog) -> None:
-    """Note at the end of a run that built what the reviewer of its changes would not see."""
-    if job.before is None or not any(log.folder.glob("*-build.txt")):
-        return
-    record = log.record
-    answered = {change.path for attempt in record.attempts if attempt.verdict for change in attempt.changes}
-    try:
-        review = review_tree(job.project, job.before, answered, in_tree=not record.rolled_back)
-    except UnansweredError as error:
-        log.add_warning(f"{error}; whether git diff shows the change is not known, code-commit diff does")
-    else:
-        record.build_changes = sorted({*record.build_changes, *review.build_changes} - answered)
-        record.new_files = review.new_files
-        log.add_warnings(review.warnings)
 
 
 def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:

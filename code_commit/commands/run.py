@@ -19,11 +19,12 @@ from code_commit.preflight import Ready, ReadyTree, check_ignore_line, check_pro
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_text
 from code_commit.redaction import Redactor
+from code_commit.review import review_changes
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord, Status
 from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
-from code_commit.workflow import Job, review_changes, run_dry, run_workflow
+from code_commit.workflow import Job, run_dry, run_workflow
 
 RULES = "rules.json"
 """The file of a run's log with what `resume` must know of the tree as it was before the run."""
@@ -149,7 +150,8 @@ def prepare_end(job: Job, log: RunLog) -> None:
         with ending_signals_held():
             if job.settings.rollback and status != "success" and log.snapshot.is_dir():
                 _roll_back(job.project, log)
-            review_changes(job, log)
+            if job.before is not None and any(log.folder.glob("*-build.txt")):
+                log.add_warnings(review_changes(job.project, job.before, log.record))
 
     log.before_end = end
 
