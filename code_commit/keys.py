@@ -20,13 +20,21 @@ SHORTEST_KEY_HERE = 16
 """For a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy, and a word."""
 
 
-def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> dict[str, ApiKey]:
+class Keys(dict[str, ApiKey]):
+    """The key of each provider that has one. `unfit` says of each provider whose key cannot be used why."""
+
+    def __init__(self, keys: Mapping[str, ApiKey] = {}) -> None:
+        super().__init__(keys)
+        self.unfit: dict[str, str] = {}
+
+
+def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
     """Return the key of every provider that has one: its file in agent-config, else its environment variable.
 
-    A key file that is not fit for use is an error; a variable that is not is left out here and refused by
-    `require_key` only when its provider is asked. Raises NotSetUpError.
+    One that is not fit for use matters when its provider is asked. Raises NotSetUpError for a key file that others can
+    read, or that cannot be read.
     """
-    keys: dict[str, ApiKey] = {}
+    keys = Keys()
     for provider, variable in KEY_VARIABLES.items():
         file_key = _read_key_file(project, provider)
         source = variable if file_key is None else f"{AGENT_CONFIG}/{provider}-key.txt"
@@ -34,8 +42,8 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
         problem = _key_problem(value)
         if not problem:
             keys[provider] = ApiKey(provider, value, source)
-        elif file_key is not None:
-            raise NotSetUpError(f"{source} {problem}")
+        elif value or file_key is not None:
+            keys.unfit[provider] = f"{source} {problem}"
     return keys
 
 
@@ -53,17 +61,13 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
     return secrets
 
 
-def require_key(
-    provider: str, keys: Mapping[str, ApiKey], environment: Mapping[str, str] = os.environ
-) -> ApiKey | None:
+def require_key(provider: str, keys: Keys) -> ApiKey | None:
     """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NotSetUpError."""
     variable = VENDORS[provider].key_variable
-    if provider in keys or not variable:
+    if provider in keys.unfit:
+        raise NotSetUpError(keys.unfit[provider])
+    if provider in keys or not variable or not VENDORS[provider].needs_key:
         return keys.get(provider)
-    if environment.get(variable):
-        raise NotSetUpError(f"environment variable {variable} {_key_problem(environment[variable])}")
-    if not VENDORS[provider].needs_key:
-        return None
     raise NotSetUpError(
         f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
     )

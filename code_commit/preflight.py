@@ -15,7 +15,7 @@ from code_commit.build.command import build_command
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
-from code_commit.keys import ApiKey, find_secrets, load_keys, require_key
+from code_commit.keys import ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import check_base_url, choose_model, doubt_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, read_codebase, read_query
@@ -107,13 +107,16 @@ def inspect_project(
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
     codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
-    findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment))
+    findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, findings.warnings.append))
     settings = _load_settings(findings, project, options, environment)
-    keys = findings.ask("keys", lambda: load_keys(project, environment), _name_keys) or {}
-    choice = findings.ask("model", lambda: choose_model(settings.model, keys), str) if settings else None
+    found = findings.ask("keys", lambda: load_keys(project, environment), _name_keys)
+    keys, choice = found or Keys(), None
+    if settings and (settings.model or found is not None):
+        choice = findings.ask("model", lambda: choose_model(settings.model, keys, keys.unfit), str)
     key, base_url, sandbox, whole, tree = None, None, None, None, None
     if settings and choice:
-        key = findings.ask("key", lambda: require_key(choice.provider, keys, environment), _source)
+        if found is not None:
+            key = findings.ask("key", lambda: require_key(choice.provider, keys), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
         if choice.provider == "replay" and not (project.root / choice.name).is_dir():
             findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
@@ -138,10 +141,10 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
     """Return what a change of the tree needs, with or without a build. Raises NotSetUpError with every problem."""
     findings = _check_ignored(project, os.environ)
     settings = _load_settings(findings, project, options, os.environ)
-    keys = findings.ask("keys", lambda: load_keys(project)) or {}
+    keys = findings.ask("keys", lambda: load_keys(project)) or Keys()
     sandbox, tree = None, None
     if build:
-        findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ))
+        findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ, findings.warnings.append))
     if settings:
         sandbox = _choose_sandbox(findings, settings, project) if build else None
         tree = _check_clean(findings, settings, project)
@@ -224,7 +227,7 @@ def _check_nothing_is_tracked(project: Project) -> None:
         )
 
 
-def _check_build_script(project: Project, environment: Mapping[str, str]) -> None:
+def _check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
     """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
     script = project.build_script
     if not os.path.lexists(script):
@@ -232,7 +235,7 @@ def _check_build_script(project: Project, environment: Mapping[str, str]) -> Non
     if not script.is_symlink() and not script.is_file():
         raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
     try:
-        build_command(project, environment, lambda _: None)
+        build_command(project, environment, warn)
         if _UNWRITTEN in read_regular_file(script):
             raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
     except BuildError as error:
@@ -245,8 +248,9 @@ _UNWRITTEN = b"build.sh: put your build and test commands here"
 """What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
 
 
-def _name_keys(keys: Mapping[str, ApiKey]) -> str:
-    return ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
+def _name_keys(keys: Keys) -> str:
+    fit = ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
+    return "; ".join([fit, *keys.unfit.values()])
 
 
 def _source(key: ApiKey | None) -> str:
@@ -255,7 +259,9 @@ def _source(key: ApiKey | None) -> str:
 
 def _choose_sandbox(findings: Findings, settings: Settings, project: Project) -> Sandbox | None:
     chosen = findings.ask(
-        "sandbox", lambda: choose_sandbox(settings.sandbox, project, settings), lambda found: found[1] or ""
+        "sandbox",
+        lambda: choose_sandbox(settings.sandbox, project, settings),
+        lambda found: found[0].mode if found[0] else "none",
     )
     sandbox, warning = chosen or (None, None)
     findings.warnings.extend([warning] if warning else [])

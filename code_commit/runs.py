@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 
@@ -50,9 +50,18 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
 
 def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
     """Add the argument RUN of a command."""
-    parser.add_argument(
-        "run", nargs="?", metavar="RUN", help=f"{purpose}: the beginning of its name, latest, or -1, -2 from the end"
-    )
+    help_text = f"{purpose}: the beginning of its name, latest, or -1, -2 from the end"
+    action = parser.add_argument("run", nargs="?", metavar="RUN", help=help_text)
+    action.complete = _COMPLETION  # type: ignore[attr-defined]  # as shtab reads it
+
+
+_RUNS = f"$(ls {AGENT_CONFIG}/logs 2>/dev/null)"
+_COMPLETION = {
+    "bash": "_code_commit_runs",
+    "zsh": f"(latest {_RUNS})",
+    "fish": f"latest {_RUNS}",
+    "preamble": {"bash": f'_code_commit_runs() {{ compgen -W "latest {_RUNS}" -- "$1"; }}'},
+}
 
 
 def next_run_name(project: Project, started: datetime) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.keys import KEY_VARIABLES, ApiKey, find_secrets, load_keys, require_key
+from code_commit.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
 from code_commit.settings import Price, Settings, load_settings, validate_settings
@@ -222,8 +222,10 @@ UNFIT_KEYS = {
 @pytest.mark.parametrize("data", UNFIT_KEYS.values(), ids=UNFIT_KEYS)
 def test_an_unfit_key_is_refused_without_being_quoted(project, data):
     write_key(project, data)
+    keys = load_keys(project, {"GEMINI_API_KEY": KEY})
+    assert set(keys) == {"gemini"}
     with pytest.raises(NotSetUpError, match=r"^agent-config/openai-key\.txt holds") as caught:
-        load_keys(project, {})
+        require_key("openai", keys)
     for piece in re.findall(rb"[a-z0-9-]{3,}", data):
         assert piece.decode() not in str(caught.value).removeprefix("agent-config/openai-key.txt")
 
@@ -233,15 +235,23 @@ def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):
     keys = load_keys(project, environment)
     assert set(keys) == {"gemini"}
     with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds no API key"):
-        require_key("openai", keys, environment)
-    assert require_key("gemini", keys, environment) == keys["gemini"]
+        require_key("openai", keys)
+    assert require_key("gemini", keys) == keys["gemini"]
+
+
+def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
+    keys = load_keys(project, {"OPENAI_API_KEY": "abc", "ANTHROPIC_API_KEY": KEY})
+    with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY holds no API key: .*; put that right, or name a --model"):
+        choose_model("", keys, keys.unfit)
+    keys = load_keys(project, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "abc"})
+    assert choose_model("", keys, keys.unfit).provider == "openai"
 
 
 def test_who_needs_a_key_and_has_none_is_told_where_to_put_it(project):
     with pytest.raises(NotSetUpError, match=r"agent-config/anthropic-key\.txt \(mode 600\) or set ANTHROPIC_API_KEY"):
-        require_key("anthropic", {}, {})
-    assert require_key("replay", {}, {}) is None
-    assert require_key("chat", {}, {}) is None
+        require_key("anthropic", Keys())
+    assert require_key("replay", Keys()) is None
+    assert require_key("chat", Keys()) is None
 
 
 def test_a_key_file_that_others_can_read_is_refused_with_the_mend(project):

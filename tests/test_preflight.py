@@ -194,3 +194,56 @@ def test_no_module_of_the_folder_that_is_gone_to_is_imported(
         tmp_path / "elsewhere", "-C", str(project_folder), "log", env={"PYTHONPATH": str(project_folder)}
     )
     assert (done.returncode, done.stdout) == (0, "No run yet.\n"), done.stderr
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_commit: Run):
+    options = [*replay(project_folder), *(["--json"] if as_json else [])]
+    key = "sk-" + "k9" * 20
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\nseq 20\necho {key}\ngrep -qx ok ok.txt\n")
+    done = run_code_commit(project_folder, "check", "--build", *options, env={"OPENAI_API_KEY": key})
+    assert (done.returncode, "fails: exit code 1 after" in done.stdout) == (1, True), done.stdout
+    assert "| 10" in done.stdout
+    assert "| 9" not in done.stdout
+    assert key not in done.stdout
+    (project_folder / "ok.txt").write_text("ok\n")
+    done = run_code_commit(project_folder, "check", "--build", *options)
+    assert (done.returncode, "build           exit code 0 after" in done.stdout) == (0, not as_json), done.stdout
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho >>.gitignore\n")
+    assert run_code_commit(project_folder, "check", "--build", *options).returncode == 5
+    (project_folder / "agent-config/query.txt").unlink()
+    done = run_code_commit(project_folder, "check", "--build", *options)
+    assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
+
+
+def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_code_commit: Run):
+    options = replay(project_folder)
+    (project_folder / "build.sh").chmod(0o644)
+    (project_folder / "agent-config/openai-key.txt").write_text("short")
+    (project_folder / "agent-config/openai-key.txt").chmod(0o600)
+    done = run_code_commit(project_folder, "check", *options)
+    assert done.returncode == 0, done.stdout
+    assert "note" in done.stdout
+    assert "build.sh has no run bit" in done.stdout
+    assert "ok       sandbox         none\n" in done.stdout
+    assert "ok       keys            none; agent-config/openai-key.txt holds no API key" in done.stdout
+    done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+    assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout
+
+
+def test_a_key_file_that_others_can_read_is_no_missing_key_too(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config").chmod(0o755)
+    (project_folder / "agent-config/openai-key.txt").write_text("k" * 20)
+    (project_folder / "agent-config/openai-key.txt").chmod(0o644)
+    done = run_code_commit(project_folder, "check", "--sandbox", "off")
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+    assert "chmod 600 agent-config/openai-key.txt" in done.stdout
+    done = run_code_commit(project_folder, "check", "--model", "openai", "--sandbox", "off")
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+
+
+def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code_commit: Run):
+    git(tmp_path, "init", "-q")
+    done = run_code_commit(tmp_path, "check")
+    assert (done.returncode, "code-commit init writes what is missing.\n" in done.stdout) == (2, True), done.stdout

@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "the main job, the same as no command",
     "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
     "rollup": "write agent-config/codeRollup.txt from the files git tracks",
-    "check": "make every preflight check; no network, nothing written",
+    "check": "make every preflight check; no network, nothing written; --build builds",
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
     "undo": "put back what the latest, or the named, run changed",

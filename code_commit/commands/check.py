@@ -1,58 +1,99 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
+import os
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
+from code_commit.apply import lock_tree
+from code_commit.build import Builder, build_environment, harden_process
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.preflight import Findings, find_stale_files, inspect_project
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
+from code_commit.preflight import Check, Findings, Ready, find_stale_files, hint_at_init, inspect_project
+from code_commit.project import Project
 from code_commit.settings import add_settings
 from code_commit.summary import count
-from code_commit.terminal import shown
+from code_commit.terminal import settle, shown
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
 prints each with its verdict. No network, nothing written. Exits with 0 when a
-run could start, else with 2. With --json: {"ready", "checks", "warnings"}."""
+run could start, else with 2. With --build it then runs build.sh once, and exits
+with 1 when that fails. With --json: {"ready", "checks", "warnings"}."""
 
 EXAMPLES = """\
 code-commit check
+code-commit check --build
 code-commit check --model openai --sandbox strict"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
     add_settings(parser)
 
 
 def run(options: dict[str, Any]) -> int:
-    as_json = wants_json(options)
+    as_json, build = wants_json(options), options.pop("build", False)
     with answering(as_json=as_json) as project:
         findings, ready = inspect_project(project, options)
         if ready:
             findings.warnings += find_stale_files(project, ready.task.codebase)
+        built = _build(project, ready, findings.warnings) if build and ready else None
         if as_json:
-            print_bytes(findings.redactor.redact_json(_as_json(findings)))
+            print_bytes(findings.redactor.redact_json(_as_json(findings, built)))
         else:
-            report = "\n".join(shown(line) for line in _lines(findings))
+            report = "\n".join(shown(line) for line in _lines(findings, built, hint_at_init(project)))
             print_text(findings.redactor.redact_text(report))
-        return NotSetUpError.exit_code if findings.problems else EXIT_SUCCESS
+        if findings.problems:
+            return NotSetUpError.exit_code
+        return EXIT_BUILD_FAILED if built and built.problem else EXIT_SUCCESS
 
 
-def _as_json(findings: Findings) -> dict[str, Any]:
-    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in findings.checks]
+def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
+    """Run build.sh, and return how it ended. Raises BuildError where it could not be run."""
+    tail = bytearray()
+
+    def keep(piece: bytes) -> None:
+        tail.extend(piece)
+        del tail[:-_TAIL_BYTES]
+
+    harden_process()
+    stream = ready.redactor.stream(keep)
+    environment = build_environment(os.environ, ready.keys.values(), 1, "check")
+    with lock_tree(project), Builder(project, ready.sandbox) as builder:
+        timeout = ready.settings.build_timeout
+        result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warnings.append)
+    stream.close()
+    if result.passed:
+        return Check("build", None, result.ending)
+    last_lines = settle(bytes(tail)).rstrip("\n").split("\n")[-_TAIL_LINES:]
+    return Check("build", "\n".join([f"fails: {result.ending}", *(f"| {line}" for line in last_lines)]))
+
+
+_TAIL_LINES = 12
+_TAIL_BYTES = 8192
+
+
+def _as_json(findings: Findings, built: Check | None) -> dict[str, Any]:
+    made = [*findings.checks, *([built] if built else [])]
+    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in made]
     return {"ready": not findings.problems, "checks": checks, "warnings": findings.warnings}
 
 
-def _lines(findings: Findings) -> Iterator[str]:
+def _lines(findings: Findings, built: Check | None, hint: list[str]) -> Iterator[str]:
     width = max(len(check.name) for check in findings.checks)
-    for check in findings.checks:
+    for check in [*findings.checks, *([built] if built else [])]:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
-    for warning in findings.warnings:
+    for warning in dict.fromkeys(findings.warnings):
         yield from _row(f"note     {'':{width}}", warning)
     problems = len(findings.problems)
-    yield f"{count(problems, 'problem')} to solve." if problems else "Ready: run code-commit."
+    if problems:
+        yield "; ".join([f"{count(problems, 'problem')} to solve", *hint]) + "."
+    elif built and built.problem:
+        yield "Ready, but the build fails: a run can pass only if that is its task."
+    else:
+        yield "Ready: run code-commit."
 
 
 def _row(lead: str, said: str) -> Iterator[str]:

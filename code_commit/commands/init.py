@@ -31,18 +31,22 @@ def run(_options: dict[str, Any]) -> int:
         written = [*_write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
     except OSError as error:
         raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
-    print_text("\n".join(written or ["Nothing is missing; nothing was written."]))
+    if not written:
+        print_text("Nothing is missing; nothing was written. code-commit check names what is left to do.")
+        return EXIT_SUCCESS
+    print_text("\n".join(written))
     print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")
     return EXIT_SUCCESS
 
 
 _NEXT_STEPS = f"""\
 Next:
-  1. Write the task into {AGENT_CONFIG}/query.txt.
-  2. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
-  3. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
+  1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
+  2. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
      anthropic-key.txt, and chmod 600 it.
-Then: code-commit rollup; code-commit check; code-commit"""
+  3. code-commit -m 'What is to be done.'
+Or write the task into {AGENT_CONFIG}/query.txt, then:
+code-commit rollup; code-commit check; code-commit"""
 
 _NO_REPOSITORY = """\
 This is no git repository: git init makes one, so that git can show what changed."""

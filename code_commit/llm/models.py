@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from importlib import import_module
 
 from code_commit.errors import LLMError, NotSetUpError
@@ -23,13 +23,14 @@ VENDORS: dict[str, Vendor] = {
 _MILLION = 1_000_000
 
 
-def choose_model(model: str, keys: Container[str]) -> ModelChoice:
+def choose_model(model: str, keys: Container[str], unfit: Mapping[str, str] = {}) -> ModelChoice:
     """Return the LLM that the `model` setting names, or the default one of the first provider that has a key.
 
-    Raises NotSetUpError for a name that belongs to no provider, and where nothing is said and no key is there.
+    Raises NotSetUpError for a name that belongs to no provider, and where nothing is said and no key is there, or the
+    first one is `unfit`, with the reason.
     """
     if not model:
-        return _default_choice(keys)
+        return _default_choice(keys, unfit)
     prefix, colon, name = model.partition(":")
     if colon and prefix in VENDORS:
         return _named_choice(VENDORS[prefix], name)
@@ -57,11 +58,13 @@ _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 
 """Where each listens by default."""
 
 
-def _default_choice(keys: Container[str]) -> ModelChoice:
+def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:
     vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
     for vendor in vendors:
         if vendor.name in keys:
             return ModelChoice(vendor.name, vendor.default_model)
+        if vendor.name in unfit:
+            raise NotSetUpError(f"{unfit[vendor.name]}; put that right, or name a --model")
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
     raise NotSetUpError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "

@@ -28,14 +28,17 @@ def test_the_script_is_one_of_its_shell(shell, run_code_commit: Run, tmp_path: P
     [
         (["code-commit", ""], {"apply", "undo", "rollup"}),
         (["code-commit", "apply", "--bu"], {"--build", "--build-timeout"}),
+        (["code-commit", "diff", ""], {"latest", "2026-11-21-19-51-35-committing-code"}),
+        (["code-commit", "undo", "2026"], {"2026-11-21-19-51-35-committing-code"}),
     ],
 )
 def test_bash_completes_commands_and_options(words, wanted, run_code_commit: Run, tmp_path: Path):
     path = script(run_code_commit, tmp_path, "bash")
+    (tmp_path / "agent-config/logs/2026-11-21-19-51-35-committing-code").mkdir(parents=True)
     quoted = " ".join(f"'{word}'" for word in words)
     program = (
         f"source {path}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
         "_shtab_code_commit code-commit; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert wanted <= {word.strip() for word in done.stdout.split("\n")}

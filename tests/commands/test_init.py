@@ -209,6 +209,7 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
     assert max(map(len, done.stdout.splitlines())) <= 80
     again = run_code_commit(tmp_path, "init")
     assert "nothing was written" in again.stdout
+    assert "Next:" not in again.stdout
     assert before == {path: path.read_bytes() for path in before}
 
 
