@@ -95,7 +95,7 @@ class Fingerprints:
         that they are there. What is at or below `only_told` is never put back.
         """
         self._tree = _open_tree()
-        self._root = str(root)[1:]
+        self._root = str(root)[1:] or "."
         self._entries: dict[str, Entry | None] = {}
         self._listed: set[str] = set()
         self._shells = {self._root, *map(_in_tree, shells)}
