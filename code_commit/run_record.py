@@ -159,6 +159,7 @@ class RunRecord:
     totals: Totals = field(default_factory=Totals)
     warnings: list[str] = field(default_factory=list)
     rolled_back: bool = False
+    undone: bool = False
     undoes: str = ""
     build_changes: list[str] = field(default_factory=list)
     new_files: int = 0

@@ -56,7 +56,7 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
     assert {path.name for path in log.iterdir()} == {
         *(f"{number}-{name}" for number in (1, 2) for name in numbered),
         "run.json",
-        "rules.json",
+        "ignore-files.json",
         "snapshot",
     }
     assert (log / "1-response.txt").read_text() == WRONG

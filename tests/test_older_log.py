@@ -109,12 +109,12 @@ def test_an_undo_is_undone(root: Path, run_code_commit: Run):
     assert (root / "more.txt").read_text() == "more\n"
 
 
-def test_undo_without_a_name_does_not_take_what_the_older_version_undid(root: Path, run_code_commit: Run):
+def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: Run):
     assert run_code_commit(root, "undo").returncode == 0
     assert record(root, max(path.name for path in (root / "agent-config/logs").iterdir()))["undoes"] == KILLED_IN_BUILD
     done = run_code_commit(root, "undo")
     assert done.returncode == 2
-    assert f"{KILLED_BEFORE_APPLYING}, changed no file: code-commit undo {REPAIRED} " in done.stderr
+    assert f"{KILLED_BEFORE_APPLYING} changed no file: code-commit undo {APPLIED} " in done.stderr
 
 
 def test_what_was_killed_in_the_build_is_resumed_and_undone(root: Path, before: dict, run_code_commit: Run):

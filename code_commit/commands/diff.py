@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.commands.net_diff import net_diff
-from code_commit.commands.output import answering, coloured, print_bytes, redactor_of
+from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.progress import Progress
 from code_commit.project import Project, ask_git
@@ -37,6 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: dict[str, Any]) -> int:
     with answering(as_json=False) as project:
+        tell_if_half_changed(project)
         folders = find_run_folders(project, options.get("run", ""))
         if not folders:
             raise NotSetUpError("there is no run yet")

@@ -10,7 +10,7 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.output import recording
-from code_commit.commands.run import QUERY_OF_RUN, RULES, begun, job_of, prepare_end
+from code_commit.commands.run import IGNORE_FILES, QUERY_OF_RUN, begun, job_of, prepare_end
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.files import read_regular_file
@@ -22,6 +22,7 @@ from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
+from code_commit.verify.ignored import load_ignore_files
 from code_commit.workflow import Job, run_workflow
 
 DESCRIPTION = """\
@@ -57,8 +58,8 @@ def run(options: dict[str, Any]) -> int:
             job_of(project, ready, ready.task.codebase + _answers(log)) as job,
         ):
             prepare_end(job, log)
-            record = run_workflow(_by_its_rules(job, log), ready.task, _fetching_first(llm, log), log)
-            return record.exit_code or 0
+            _take_ignore_files(job, log)
+            return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
@@ -105,14 +106,14 @@ def _query_of(folder: Path) -> str | None:
         return None
 
 
-def _by_its_rules(job: Job, log: RunLog) -> Job:
-    """Return the job with the rules of before its run, which a build may have changed since. Raises NotSetUpError."""
+def _take_ignore_files(job: Job, log: RunLog) -> None:
+    """Let the ignore rules of before the run hold: its builds may have changed them since. Raises NotSetUpError."""
     try:
-        return job._replace(rules=job.rules.with_kept(read_regular_file(log.folder / RULES)))
-    except FileNotFoundError:  # an older version began the run
-        return job
+        job.rules.ignore_files.update(load_ignore_files(read_regular_file(log.folder / IGNORE_FILES)))
+    except FileNotFoundError:
+        pass  # an older version began the run
     except (OSError, ValueError) as error:
-        raise NotSetUpError(f"{log.shown_name(RULES)} cannot be read, start a new run: {error}") from error
+        raise NotSetUpError(f"{log.shown_name(IGNORE_FILES)} cannot be read, start a new run: {error}") from error
 
 
 def _answers(log: RunLog) -> str:

@@ -24,10 +24,11 @@ from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord, Status
 from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
+from code_commit.verify.ignored import dump_ignore_files
 from code_commit.workflow import Job, run_dry, run_workflow
 
-RULES = "rules.json"
-"""The file of a run's log with what `resume` must know of the tree as it was before the run."""
+IGNORE_FILES = "ignore-files.json"
+"""The file of a run's log with the ignore rules of before the run, for `resume`."""
 
 DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
@@ -99,7 +100,7 @@ def run_main_job(
             job_of(project, ready, ready.task.codebase, environment) as job,
             open_llm(ready.choice, ready.key, job.settings, project) as llm,
         ):
-            log.write_json(RULES, job.rules.kept())
+            log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
             if job.settings.dry_run:
                 return run_dry(job, ready.task, llm.complete, log)
             prepare_end(job, log)

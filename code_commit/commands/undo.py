@@ -1,11 +1,10 @@
 """`code-commit undo`: put back what the latest or the named run changed; itself a run that can be undone.
 
-The latest is the latest of those that are not undone: an undo is passed over, and so is what it undid. Each undo notes
-which run it puts back before it does.
+Without a name, undos and what they undid are passed over: it goes back run by run.
 """
 
 from argparse import ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,12 @@ from code_commit.commands.output import recording
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
-from code_commit.run_log import open_run_log
+from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import add_settings, load_settings
 from code_commit.summary import done_by_build
 from code_commit.terminal import shown
-
-_Runs = Mapping[str, RunRecord | UnreadableRun]
-"""Every run by its name, oldest first."""
 
 DESCRIPTION = """\
 Puts back what the latest run that is not undone changed, or the named one: byte
@@ -49,8 +45,9 @@ def run(options: dict[str, Any]) -> int:
             progress.say(message)
         settings = load_settings(project, options)
         progress.quiet = settings.quiet
-        runs = {folder.name: read_run(folder) for folder in find_run_folders(project)}
-        target = _find_named(project, name) if name else project.logs / _find_latest(project, runs)
+        target = find_run_folders(project, name)[-1] if name else _find_latest(project)
+        if not _changed_files(target):
+            raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
         with lock_tree(project):
             log = open_run_log(project, "undo", settings, progress.redactor, progress)
             log.record.undoes = target.name
@@ -58,72 +55,58 @@ def run(options: dict[str, Any]) -> int:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force)
                 if restored:
                     log.attempt(1).restored([FileEdit(file.path, file.old, file.new) for file in restored])
-                log.finish("success", EXIT_SUCCESS, _say_what_was_done(target.name, runs, len(restored)))
+                chain = _chain(target)
+                log.finish("success", EXIT_SUCCESS, _say_what_was_done(target.name, chain, len(restored)))
+                _mark(chain, log)
     return EXIT_SUCCESS
 
 
-def _find_named(project: Project, name: str) -> Path:
-    folder = find_run_folders(project, name)[-1]
-    if not _changed_files(folder):
-        raise NotSetUpError(f"{shown(folder.name)} changed no file: there is nothing to undo")
-    return folder
-
-
-def _find_latest(project: Project, runs: _Runs) -> str:
-    """Return the latest run that is not undone. One that changed no file is not passed over: NotSetUpError.
-
-    An undo that was killed when it had put the files back is made once more, to its end.
-    """
-    changed = [name for name in runs if _changed_files(project.logs / name)]
-    undos = _undos(runs)
-    for name in list(runs)[-1:]:
-        if name in undos and undos[name].status != "success" and undos[name].undoes and name in changed:
-            return undos[name].undoes
-    undone = _find_undone({name: undo for name, undo in undos.items() if undo.status == "success" or name in changed})
-    undone |= {name for name, run in runs.items() if isinstance(run, RunRecord) and run.rolled_back}
-    readable = {name for name, run in runs.items() if isinstance(run, RunRecord)}
-    standing = [name for name in runs if name not in undone | undos.keys() and name in readable.union(changed)]
-    known = [name for name in standing if name in readable.intersection(changed)]
-    if not known:
+def _find_latest(project: Project) -> Path:
+    """Return the latest run that is not undone. One that changed no file is not passed over: NotSetUpError."""
+    standing = [folder for folder in find_run_folders(project) if _is_standing(folder)]
+    changed = [folder for folder in standing if _changed_files(folder)]
+    if not changed:
         raise NotSetUpError("there is no run that changed a file and is not undone: code-commit log lists the runs")
-    if known[-1] != standing[-1]:
-        latest, before = shown(standing[-1]), shown(known[-1])
-        why = "cannot be read" if standing[-1] in changed else "changed no file"
-        raise NotSetUpError(f"the latest run, {latest}, {why}: code-commit undo {before} undoes the one before")
-    return known[-1]
+    if changed[-1] != standing[-1]:
+        latest, before = shown(standing[-1].name), shown(changed[-1].name)
+        raise NotSetUpError(f"the latest run {latest} changed no file: code-commit undo {before} undoes the one before")
+    return changed[-1]
+
+
+def _is_standing(folder: Path) -> bool:
+    run = read_run(folder)
+    if isinstance(run, UnreadableRun):
+        return _changed_files(folder)
+    return run.command != "undo" and not run.rolled_back and not run.undone
 
 
 def _changed_files(folder: Path) -> bool:
     return (folder / "snapshot" / "changes-1.json").exists()
 
 
-def _undos(runs: _Runs) -> dict[str, RunRecord]:
-    return {name: run for name, run in runs.items() if isinstance(run, RunRecord) and run.command == "undo"}
+def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
+    """Return the record of a run, if it is an undo then that of the run which it undid, and so on."""
+    chain = []
+    while isinstance(run := read_run(folder), RunRecord):
+        chain.append((folder, run))
+        if not run.undoes:
+            break
+        folder = folder.with_name(run.undoes)
+    return chain
 
 
-def _find_undone(undos: Mapping[str, RunRecord]) -> set[str]:
-    """Return the names of the runs, undos among them, that one of these put back and that are not in the tree again."""
-    undone: set[str] = set()
-    for name in undos:
-        chain = list(_chain(name, undos))
-        undone = undone.union(chain[::2]).difference(chain[1::2])
-    return undone
-
-
-def _chain(name: str, undos: Mapping[str, RunRecord]) -> Iterator[str]:
-    """Yield which run this undo put back, then which one that run put back if it was an undo itself, and so on."""
-    while name in undos:
-        name = undos[name].undoes or (undos[name].message or "").removeprefix("undid ")  # as an older version had it
-        yield name
-
-
-def _say_what_was_done(target: str, runs: _Runs, files: int) -> str:
+def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]], files: int) -> str:
     if not files:
         return f"nothing to put back: every file is as it was before {target}"
-    chain = list(_chain(target, _undos(runs)))
-    if not chain:
-        run = runs[target]
-        left = "" if isinstance(run, UnreadableRun) else done_by_build(run)
+    if len(chain) <= 1:
+        left = done_by_build(chain[0][1]) if chain else ""
         return f"undid {target}" + (f"; left alone, for the build did it: {left}" if left else "")
-    now = "in the tree again" if len(chain) % 2 else "no longer in the tree"
-    return f"undid {target}: the changes of {chain[-1]} are {now}"
+    now = "no longer in the tree" if len(chain) % 2 else "in the tree again"
+    return f"undid {target}: the changes of {chain[-1][0].name} are {now}"
+
+
+def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:
+    """Note in the records whether the runs are undone now; last of all, so that a killed undo is made once more."""
+    for number, (folder, run) in reversed(list(enumerate(chain))):
+        run.undone = number % 2 == 0
+        RunLog(folder, run, log.redactor, log.listener).write_json("run.json", run)

@@ -9,10 +9,8 @@ Rules by name, each in the module that owns it:
     not-text placeholder missing holds-key wrong-format stale                          content
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 from code_commit.changes import (
     FileChange,
@@ -31,11 +29,9 @@ from code_commit.terminal import shown
 from code_commit.verify.content import find_cautions, find_content_fault, find_unseen, read_umask, verified_change
 from code_commit.verify.ignored import (
     IgnoreFiles,
-    dump_ignore_files,
     find_hidden,
     find_ignored,
     ignored_paths,
-    load_ignore_files,
     match_patterns,
     remember_ignore_files,
 )
@@ -76,22 +72,6 @@ class Rules:
         self.seen.update(
             (change.path, hash(change.content.encode())) for change in changes if isinstance(change, FileReplacement)
         )
-
-    def kept(self) -> dict[str, Any]:
-        """Return as JSON what nobody could read from the tree again once the run has changed it."""
-        return {"ignore_files": dump_ignore_files(self.ignore_files), "submodules": sorted(self.submodules)}
-
-    def with_kept(self, kept: bytes) -> "Rules":
-        """Return the rules of the run that kept this. Raises ValueError when it is damaged."""
-        try:
-            document = json.loads(kept)
-            return replace(
-                self,
-                ignore_files=load_ignore_files(document["ignore_files"]),
-                submodules=self.submodules.union(document["submodules"]),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError("it is not whole") from error
 
 
 def capture_rules(project: Project, settings: Settings, codebase: str | None, redactor: Redactor) -> Rules:

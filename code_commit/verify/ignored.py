@@ -5,6 +5,7 @@ one. The rules of before the run count beside those of now, since a build may ch
 answer rejects.
 """
 
+import json
 import os
 import re
 import stat
@@ -39,9 +40,9 @@ def dump_ignore_files(files: IgnoreFiles) -> dict[str, str | None]:
     return {path: None if content is None else content.decode("latin-1") for path, content in files.items()}
 
 
-def load_ignore_files(files: dict[str, str | None]) -> IgnoreFiles:
-    """Return the ignore files that were dumped. Raises AttributeError and UnicodeEncodeError for others."""
-    return {path: None if text is None else text.encode("latin-1") for path, text in files.items()}
+def load_ignore_files(document: bytes) -> IgnoreFiles:
+    """Return the ignore files that were dumped. Raises ValueError for a damaged document."""
+    return {path: None if text is None else text.encode("latin-1") for path, text in json.loads(document).items()}
 
 
 def _work_tree(project: Project) -> tuple[Path, str]:

@@ -24,8 +24,8 @@ def root(project_folder: Path) -> Path:
 
 
 def latest(root: Path) -> dict:
-    logs = sorted((root / "agent-config" / "logs").iterdir(), key=lambda log: (log / "run.json").stat().st_mtime_ns)
-    return json.loads((logs[-1] / "run.json").read_text())
+    records = [json.loads((log / "run.json").read_text()) for log in (root / "agent-config" / "logs").iterdir()]
+    return max(records, key=lambda record: record["started"])
 
 
 def test_apply_from_a_file_and_from_standard_input(root: Path, run_code_commit: Run, tmp_path: Path):
@@ -146,18 +146,15 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
     assert (done.returncode, "no run that changed a file" in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize("kind", ["equal", "rejected", "dry", "unreadable"])
+@pytest.mark.parametrize("kind", ["equal", "rejected", "dry"])
 def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, run_code_commit: Run):
     log = apply(root, run_code_commit, "a.txt")
     answer = {"equal": "^^^a.txt\nx\n^^^end\n", "rejected": "no blocks"}.get(kind, "^^^b.txt\nx\n^^^end\n")
     run_code_commit(root, "apply", "-", *(["--dry-run"] if kind == "dry" else []), stdin=answer)
     last = root / latest(root)["log_dir"]
-    if kind == "unreadable":
-        newer = json.loads((last / "run.json").read_text()) | {"schema_version": 99}
-        (last / "run.json").write_text(json.dumps(newer))
     done = run_code_commit(root, "undo")
     assert done.returncode == 2
-    assert f"the latest run, {last.name}, " in done.stderr
+    assert f"the latest run {last.name} " in done.stderr
     assert f"code-commit undo {log.name}" in done.stderr
     assert (root / "a.txt").exists()
     assert run_code_commit(root, "undo", log.name).returncode == 0

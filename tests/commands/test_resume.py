@@ -182,11 +182,11 @@ def test_a_run_that_wanted_a_clean_tree_is_resumed(root: Path, run_code_commit: 
 
 def test_rules_that_are_damaged_are_not_taken_for_none(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
-    (the_log(root) / "rules.json").write_text("{}")
+    (the_log(root) / "ignore-files.json").write_text("{")
     recorded(root, WRONG, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert "rules.json cannot be read, start a new run" in done.stderr
+    assert "ignore-files.json cannot be read, start a new run" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed: kill points cannot be set")
@@ -198,7 +198,7 @@ def test_a_tree_that_is_half_changed_is_told_and_repaired(root: Path, run_code_c
     subprocess.run([*kill, *CODE_COMMIT, *options], cwd=root, capture_output=True, check=False)
     assert (root / "a.txt").exists()  # and ok.txt is as it was
     said = "left the tree half changed: code-commit resume and code-commit undo put every file back"
-    for command in (["log"], ["log", "--json"], ["log", the_log(root).name], ["prompt"]):
+    for command in (["log"], ["log", "--json"], ["log", the_log(root).name], ["prompt"], ["diff"]):
         done = run_code_commit(root, *command)
         assert (done.returncode, said in done.stderr) == (0, True), command
     done = run_code_commit(root, "check", *options)
