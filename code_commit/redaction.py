@@ -292,7 +292,19 @@ def _spelling(code: int) -> re.Pattern[bytes]:
 
 def _json_document(value: Any, indent: int | None) -> bytes:
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_members)
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return whole_characters(text).encode() + b"\n"
+
+
+def whole_characters(text: str) -> str:
+    """Return the text with halves of a UTF-16 pair that met in joining as one character, and U+FFFD for one alone.
+
+    An escape in the JSON of a reply can make half of a pair: nothing that reads UTF-8 or JSON could take it.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def _members(value: Any) -> dict[str, Any]:

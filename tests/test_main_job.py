@@ -141,6 +141,42 @@ def test_the_key_that_a_build_prints_reaches_neither_log_nor_prompt(project_fold
     without_key(project_folder, done.stderr, sent)
 
 
+def completion(finish: str = "stop", **members: object) -> dict:
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": RIGHT}}
+    return {"id": "c", "object": "chat.completion", "choices": [choice], **members}
+
+
+HALF = "x\ud800"
+ODD_REPLIES = {
+    "half a character in the id": (completion(id=HALF), 0),
+    "half a character in the reason": (completion(HALF), 4),
+    "half a character in names": (completion(**{HALF: {HALF: [HALF]}}), 0),
+    "half a character in an error": ({"error": {"message": HALF, "code": HALF, "type": "invalid_request_error"}}, 3),
+    "counts that no float holds": (completion(usage={"prompt_tokens": 10**400, "completion_tokens": 10**400}), 0),
+    "counts that are none": (completion(usage={"prompt_tokens": float("nan"), "completion_tokens": float("inf")}), 0),
+    "negative counts": (completion(usage={"prompt_tokens": -1, "completion_tokens": -1e308}), 0),
+    "counts of other kinds": (completion(usage={"prompt_tokens": "5", "completion_tokens": [{}], HALF: True}), 0),
+    "usage of another kind": (completion(usage=[HALF, 10**400]), 0),
+}
+
+
+@pytest.mark.parametrize(("body", "code"), ODD_REPLIES.values(), ids=ODD_REPLIES)
+def test_an_odd_reply_damages_no_record(body, code, project_folder: Path, run_code_commit: Run):
+    from fake_server import Fault
+
+    prices = "[prices.some-model]\ninput = 1e3\noutput = 1e3\n"
+    (project_folder / "agent-config" / "config.toml").write_text(prices)
+    options = ["--model", "chat:some-model", "--max-repairs", "0", "--json"]
+    with FakeServer(faults=[Fault("status", status=200, body=body)]) as server:
+        done = run_code_commit(project_folder, *options, "--base-url", server.base_url("chat"))
+    assert done.returncode == code, done.stderr
+    load_run_record(done.stdout)
+    (run,) = json.loads(run_code_commit(project_folder, "log", "--json").stdout)
+    assert run["exit_code"] == code
+    for file in the_log(project_folder).glob("*.json"):
+        json.dumps(json.loads(file.read_bytes()), ensure_ascii=False).encode()
+
+
 @pytest.mark.parametrize(
     ("status", "body", "said"),
     [

@@ -9,13 +9,13 @@ from typing import Self
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.llm.call import Call
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, whole_characters
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.models import VENDORS, Budget, check_base_url, cost_of
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.vendor import ApiKey, ModelChoice
 from code_commit.project import Project
-from code_commit.redaction import Redactor
+from code_commit.redaction import Redactor, whole_characters
 from code_commit.settings import Settings
 from code_commit.version import __version__
 

@@ -15,7 +15,6 @@ from code_commit.llm.http import (
     json_or_text,
     read_events,
     text_of,
-    whole_characters,
 )
 from code_commit.llm.refusals import has_error, refusal_of, unwrapped
 
@@ -140,8 +139,8 @@ class Call:
             yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:
-        """Hand the final reply to the listener, as text that can be written."""
-        self.listener.replied(reply.status, reply.headers, whole_characters(reply.body))
+        """Hand the final reply to the listener."""
+        self.listener.replied(reply.status, reply.headers, reply.body)
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:

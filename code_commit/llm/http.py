@@ -64,7 +64,7 @@ class Timing(NamedTuple):
     """For cancelling a job, all in all: somebody waits for the tool to end."""
 
     largest_reply: int = 512 * 1024 * 1024
-    """In bytes, decompressed; no model writes that much."""
+    """In bytes; no model writes that much."""
 
     first_poll: float = 0.5
     longest_poll: float = 15.0
@@ -170,7 +170,15 @@ class Connection:
                         f"{self.endpoint.host} redirects to {target} (status {response.status_code}): a key is never "
                         "sent after a redirect; name the right address with --base-url"
                     )
-                yield OpenReply(response.status_code, headers, self._pieces(response.iter_bytes()))
+                packed = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
+                if packed and response.is_success:
+                    raise LLMError(
+                        f"{self.endpoint.host} sent a compressed answer (Content-Encoding: "
+                        f"{shown(headers['content-encoding'][:40])}), which was not asked for and may be of any size: "
+                        "let the server, or the proxy before it, send answers as they are"
+                    )
+                pieces = () if packed else response.iter_raw()
+                yield OpenReply(response.status_code, headers, self._pieces(pieces))
             finally:
                 response.close()
 
@@ -349,16 +357,3 @@ def count_of(value: object, *names: str) -> int:
     """Return the member when it is a number of things, else 0; no prompt has a million million tokens."""
     found = member(value, *names)
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= 10**12 else 0
-
-
-def whole_characters(value: Any) -> Any:
-    """Return JSON in which the halves of a UTF-16 pair that met in joining are one character.
-
-    A half that stays alone becomes U+FFFD: nothing that writes UTF-8 could take it.
-    """
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # an escape in JSON can make half of a pair
-        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return value

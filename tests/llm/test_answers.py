@@ -12,6 +12,7 @@ from fake_server import FakeServer, Fault
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import LLMError
 from code_commit.exchange import Usage
+from code_commit.redaction import Redactor
 from code_commit.settings import Price
 
 TEXT = "日本語\n^^^src/日本語.rs\nlet a = '😀';\r\n\n^^^end\n"
@@ -82,16 +83,15 @@ def test_a_character_that_is_split_over_two_pieces_is_whole(name):
         response, listener = ask(WAYS[name], server)
     assert response.text == "a😀b"
     assert response.incomplete is None
-    assert "😀" in repr(listener.replies[0][2])
+    assert "😀".encode() in Redactor([]).redact_json(listener.replies[0][2])
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_half_a_character_is_damage_and_can_be_logged(name):
+def test_half_a_character_is_damage(name):
     with FakeServer(["a\ud83db"]) as server:
-        response, listener = ask(WAYS[name], server)
+        response, _ = ask(WAYS[name], server)
     assert response.incomplete == "damaged: it holds half of a character"
-    response.text.encode()
-    "".join(strings_in(listener.replies[0][2])).encode()
+    assert response.text == "a\ufffdb"
 
 
 @pytest.mark.parametrize("name", WAYS)

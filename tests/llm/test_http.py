@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import ipaddress
+import re
 import socket
 import ssl
 import subprocess
@@ -271,20 +272,25 @@ def test_the_deadline_holds_over_tls(certificate, monkeypatch, way_there, kind):
     assert time.monotonic() - begin < 3
 
 
-def test_compressed_replies():
-    whole = b'{"choices": [{"message": {"content": "unpacked"}, "finish_reason": "stop"}]}'
-    packed = Fault("status", body=gzip.compress(whole), headers={"content-encoding": "gzip"})
-    with FakeServer(faults=[packed]) as server:
-        assert ask(CHAT, server)[0].text == "unpacked"
-    broken = Fault("status", body=b"no gzip at all", headers={"content-encoding": "gzip"})
-    with FakeServer(["x"], [broken]) as server:
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("coding", ["gzip", "gzip, gzip", "deflate", "br", "zstd", "x-unknown"])
+def test_a_compressed_reply_was_not_asked_for_and_is_refused(name, coding):
+    bomb = gzip.compress(gzip.compress(b"x" * 1_000_000))
+    with FakeServer(["x"], [Fault("status", body=bomb, headers={"content-encoding": coding})]) as server:
+        with pytest.raises(LLMError, match=re.escape(f"Content-Encoding: {coding}")):
+            ask(WAYS[name], server)
+    assert [request.headers["accept-encoding"] for request in server.requests] == ["identity"]
+
+
+def test_an_error_that_is_compressed_all_the_same_can_pass():
+    packed = Fault("status", status=503, body=gzip.compress(b"busy"), headers={"content-encoding": "gzip"})
+    with FakeServer(["x"], [packed]) as server:
         assert ask(CHAT, server)[0].text == "x"
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_a_reply_without_end_is_not_swallowed(name):
-    bomb = gzip.compress(b"data: " + b"x" * 15_000_000)
-    fault = Fault("status", body=bomb, headers={"content-encoding": "gzip", "content-type": "text/event-stream"})
+    fault = Fault("status", body=b"data: " + b"x" * 15_000_000, headers={"content-type": "text/event-stream"})
     with FakeServer(["x"], [fault]) as server:
         with pytest.raises(LLMError, match=r"127.0.0.1 sent more than 1 MB: no response is that long"):
             ask(WAYS[name], server, timing=Clock().timing(largest_reply=2_000_000, read=20, stream_read=20))
