@@ -1,7 +1,7 @@
 """code-commit: ask an LLM once, apply its answer whole or not at all, build, and repair up to three times.
 
-From Python: `from code_commit import run`; see `code_commit.api`. It is imported when it is asked for, because the
-command line imports this package before it knows what to do.
+From Python: `from code_commit import run, rollup, NotSetUpError`; see `code_commit.api`. They are imported when they
+are asked for, because the command line imports this package before it knows what to do.
 """
 
 from code_commit.version import __version__
@@ -10,14 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from code_commit.api import run
+    from code_commit.api import rollup, run
+    from code_commit.errors import NotSetUpError
 
-__all__ = ["__version__", "run"]
+__all__ = ["NotSetUpError", "__version__", "rollup", "run"]
 
 
 def __getattr__(name: str) -> "Any":
-    if name == "run":
-        from code_commit.api import run
+    if name in ("run", "rollup", "NotSetUpError"):
+        from code_commit import api
 
-        return run
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

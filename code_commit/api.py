@@ -1,29 +1,53 @@
-"""The main job as a call, for a supervisor that is written in Python."""
+"""The main job, and the rollup before it, as calls for a supervisor that is written in Python."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from code_commit.apply import recover
+from code_commit.codebase import Rollup
+from code_commit.commands.rollup import FileSelection, roll_up
 from code_commit.commands.run import run_main_job
-from code_commit.errors import CodeCommitError
+from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.keys import find_secrets
 from code_commit.progress import Progress
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.run_record import Event, RunRecord
 
+__all__ = ["NotSetUpError", "rollup", "run"]
+
+
+def rollup(
+    directory: str | os.PathLike[str] = ".",
+    pathspecs: Sequence[str] = (),
+    *,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+) -> Rollup:
+    """Write codeRollup.txt as `code-commit rollup` does, and return what is in it and what was left out, and why.
+
+    Raises NotSetUpError. Nothing is printed.
+    """
+    project = find_project(Path(directory))
+    redactor = Redactor(find_secrets(project))
+    recover(project)
+    return roll_up(project, redactor, FileSelection(pathspecs, exclude, include), Progress(redactor, quiet=True))
+
 
 def run(
     directory: str | os.PathLike[str] = ".",
     *,
+    query: str | None = None,
     on_step: Callable[[RunRecord, Event], object] | None = None,
     **settings: Any,
 ) -> RunRecord:
     """Run the main job in a project's folder and return its record, whatever its end; `exit_code` says which.
 
-    `settings` are those of config.toml (`model="openai"`, `max_repairs=1`); they go before the environment and the
-    file. `on_step` is called after each step, when run.json has it. Nothing is printed.
+    `query` is the task, in place of agent-config/query.txt. `settings` are those of config.toml (`model="openai"`,
+    `max_repairs=1`); they go before the environment and the file. `on_step` is called after each step, when run.json
+    has it. Nothing is printed.
 
     Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
     """
@@ -31,7 +55,7 @@ def run(
     progress = Progress(Redactor(find_secrets(project)), quiet=True)
     progress.on_step = on_step
     try:
-        return run_main_job(project, {"quiet": True, **settings}, progress)
+        return run_main_job(project, {"quiet": True, **settings}, progress, query=query)
     except CodeCommitError:
         if progress.record is None:
             raise

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 import code_commit
-from code_commit import run
-from code_commit.errors import NotSetUpError
+from code_commit import NotSetUpError, rollup, run
 
 
 def record_answers(root: Path, *answers: str) -> str:
@@ -33,6 +32,24 @@ def test_a_run_as_a_call(project_folder: Path, capfd):
 def test_a_run_that_fails_returns_its_record_too(answers, status, code, project_folder: Path):
     record = run(project_folder, model=record_answers(project_folder, *answers), max_repairs=0)
     assert (record.status, record.exit_code) == (status, code)
+
+
+def test_the_codebase_and_the_task_as_calls(project_folder: Path, capfd):
+    (project_folder / ".env").write_text("KEY=x\n")
+    (project_folder / "new.txt").write_text("new\n")
+    rolled_up = rollup(project_folder, exclude=["build.sh"])
+    assert set(rolled_up.sizes) == {".gitignore", "new.txt", "ok.txt"}
+    assert rolled_up.left_out["looks like a secret"] == {".env": ""}
+    record = run(
+        project_folder, query="Say it.\nLoud.", model=record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    )
+    assert (record.exit_code, record.query) == (0, "Say it.")
+    prompt = (project_folder / record.log_dir / "1-query.txt").read_text()
+    assert "[query]\nSay it.\nLoud.\n" in prompt
+    assert "--- new.txt ---\nnew\n" in prompt
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(NotSetUpError, match="no file to roll up"):
+        rollup(project_folder, ["nowhere"])
 
 
 def test_runs_leave_no_descriptor_open(project_folder: Path):

@@ -20,6 +20,12 @@ def test_every_example_is_a_command(name, line):
     assert options.get("command", "run") == name
 
 
+def test_the_help_of_all_fits_a_terminal_too(run_code_commit: Run, tmp_path: Path):
+    done = run_code_commit(tmp_path, "--help", env={"COLUMNS": "80"})
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert all(f"\n    {name} " in done.stdout for name in COMMANDS)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_shows_what_it_does_its_arguments_and_examples(name, run_code_commit: Run, tmp_path: Path):
     done = run_code_commit(tmp_path, name, "--help", env={"COLUMNS": "80"})

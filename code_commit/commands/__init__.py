@@ -132,8 +132,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 _DESCRIPTION = """\
-Ask an LLM for a code change, apply its answer whole or not at all, run build.sh,
-and let the LLM repair a failing build up to three times.
+Ask an LLM for a code change, apply its answer whole or not at all, run
+build.sh, and let the LLM repair a failing build up to three times.
 
 The task is agent-config/query.txt, or what -m says; the codebase is
 agent-config/codeRollup.txt.

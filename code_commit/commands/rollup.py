@@ -9,14 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from code_commit.apply import recover
-from code_commit.commands.output import answering, print_bytes, wants_json
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.keys import find_secrets
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.progress import Progress
-from code_commit.project import AGENT_CONFIG, Project
-from code_commit.redaction import Redactor
-from code_commit.rollup import (
+from code_commit.codebase import (
     CONFIDENTIAL,
     EXCLUDED,
     REVEALS_KEY,
@@ -26,6 +19,13 @@ from code_commit.rollup import (
     list_files,
     write_rollup,
 )
+from code_commit.commands.output import answering, print_bytes, wants_json
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.keys import find_secrets
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
+from code_commit.progress import Progress
+from code_commit.project import AGENT_CONFIG, Project
+from code_commit.redaction import Redactor
 from code_commit.settings import add_settings, load_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
