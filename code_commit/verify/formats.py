@@ -6,7 +6,7 @@ nothing else, or the old one with marks in it. Where there is no old content, th
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 _CODE = re.compile(
@@ -78,13 +78,18 @@ def _is_diff(file: _File) -> bool:
         return is_for_file if file.old is None else not _DIFF.match(file.old)
     if re.search(r"^[+-]", file.new, re.MULTILINE) is None:
         return False
-    lines = [line for line in file.new.replace("\r\n", "\n").split("\n") if line.strip()]
-    if file.old is None:
-        return file.is_code and len(lines) > 1 and all(line.startswith("+") for line in lines)
-    return _marks_changes(lines, set(file.old.replace("\r\n", "\n").split("\n")))
+    lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (file.new, file.old))
+    if file.is_code and _are_signed(lines) and not _are_signed(had):
+        return True
+    return file.old is not None and _marks_changes(filter(str.strip, lines), set(had))
 
 
-def _marks_changes(lines: Iterable[str], had: set[str]) -> bool:
+def _are_signed(lines: Iterable[str]) -> bool:
+    firsts = [line[0] for line in lines if line.strip()]
+    return len(firsts) > 1 and set(firsts) <= set("+- ")
+
+
+def _marks_changes(lines: Iterable[str], had: Collection[str]) -> bool:
     """Tell whether the lines are those that the file had, some of them after a minus, and others after a plus."""
     new = [line for line in lines if line not in had]
     added = [line for line in new if re.match(r"\+(?!\+).*\w", line)]

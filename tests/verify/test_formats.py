@@ -29,6 +29,7 @@ WRONG = {
     "patch of an agent": ("a.py", "*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n", CODE, "diff"),
     "body of a hunk": ("a.py", " def f():\n-    return 1\n+    return 3\n \n \n def g():\n", CODE, "diff"),
     "body in Markdown": ("README.md", " # Title\n \n-Some words.\n+Other words.\n", PAGE, "diff"),
+    "body with other words": ("a.py", " def f():\n-    return 1.0\n+    return 3\n \n def h():\n", CODE, "diff"),
     "body with CRLF": ("a.txt", "-first line\r\n+1st\r\n second line\r\n", TEXT.replace("\n", "\r\n"), "diff"),
     "body of a number": ("VERSION", "-1.0\n+1.1\n", "1.0\n", "diff"),
     "signs in the whole file": ("a.py", CODE.replace("    return 1", "-    return 1\n+    return 3"), CODE, "diff"),
