@@ -100,15 +100,15 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
 
 
 def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
+    facts = []
     if (before.branch, before.commit) != (after.branch, after.commit):
-        yield f"HEAD moved from {before.head} to {after.head} during the run{_OTHERWISE}"
+        facts.append(f"HEAD moved from {before.head} to {after.head}")
     if before.stashes != after.stashes:
-        yield f"git stash held {before.stashes} before the run and holds {after.stashes} now{_OTHERWISE}"
+        facts.append(f"git stash held {before.stashes} and holds {after.stashes} now")
     if hidden := after.indexed.hidden - before.indexed.hidden:
-        yield f"the index was told during the run to hide changes of {listed(hidden)}{_OTHERWISE}"
-
-
-_OTHERWISE = ": git diff may not show the whole change, code-commit diff does"
+        facts.append(f"the index was told to hide changes of {listed(hidden)}")
+    if facts:
+        yield f"during the run {', '.join(facts)}: git diff may not show the whole change, code-commit diff does"
 
 
 def _file_warnings(project: Project, before: TreeState, after: TreeState, answered: Collection[str]) -> Iterator[str]:

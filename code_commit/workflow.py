@@ -147,7 +147,7 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.exit_code}, by which it says that the machine"
             " failed, not the code (infrastructure_exit_codes): no repair was asked for; put the machine right, then"
-            " build again (code-commit resume goes on with a run)"
+            " build again"
         )
     return build_log.result
 

@@ -36,11 +36,15 @@ def the_record(root: Path) -> dict:
 
 HIDING = {
     # what build.sh does: what is said of it
-    "git commit -qam x": ["HEAD moved from main at ", ELSEWHERE, "git diff does not show ok.txt: committed"],
+    "git commit -qam x": [
+        "during the run HEAD moved from main at ",
+        ELSEWHERE,
+        "git diff does not show ok.txt: committed",
+    ],
     "git checkout -q -b other": ["HEAD moved from main at ", " to other at ", ELSEWHERE],
-    "git stash -q; echo ok > ok.txt": ["git stash held 0 before the run and holds 1 now", ELSEWHERE],
+    "git stash -q; echo ok > ok.txt": ["during the run git stash held 0 and holds 1 now", ELSEWHERE],
     "git update-index --skip-worktree ok.txt": [
-        "the index was told during the run to hide changes of ok.txt",
+        "the index was told to hide changes of ok.txt",
         "git diff does not show ok.txt: its index says skip-worktree",
     ],
     "git update-index --assume-unchanged src/*": [
@@ -119,7 +123,7 @@ def test_what_else_the_build_changed_is_named_and_left_alone_by_undo(
 
     after = tree(root)
     done = run_code_commit(root, "undo")
-    assert (done.returncode, f"left alone, for the build did it: {said}" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, f"what the build did stays: it {said}" in done.stderr) == (0, True), done.stderr
     assert tree(root) == after | {"ok.txt": (after["ok.txt"][0], b"not yet\n")}
 
 
