@@ -55,7 +55,7 @@ def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
     action.complete = _COMPLETION  # type: ignore[attr-defined]  # as shtab reads it
 
 
-_RUNS = f"$(ls {AGENT_CONFIG}/logs 2>/dev/null)"
+_RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
 _COMPLETION = {
     "bash": "_code_commit_runs",
     "zsh": f"(latest {_RUNS})",

@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from code_commit.apply import changed_since
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
@@ -41,18 +42,28 @@ def run(options: dict[str, Any]) -> int:
         folders = find_run_folders(project, options.get("run", ""))
         if not folders:
             raise NotSetUpError("there is no run yet")
-        found = net_diff(folders[-1], project.root)
+        found = net_diff(folders[-1], project.root, _way_from_the_top(project))
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
         if found.unknown:
             progress.error(f"the log no longer has what these held, they are not here: {', '.join(found.unknown)}")
         elif not diff:
             progress.say(f"{folders[-1].name} changed nothing")
+        elif changed := changed_since(folders[-1] / "snapshot", project):
+            progress.say(
+                f"changed since, by build.sh or somebody else, the diff is what the run wrote: {', '.join(changed)}"
+            )
         if not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:
             _page(coloured(diff), project)
         return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
+
+
+def _way_from_the_top(project: Project) -> str:
+    """Return where the project is in its work tree, "" or "a/b/": git apply counts from there."""
+    is_top = project.git is None or project.git.work_tree == project.root
+    return "" if is_top or project.git is None else f"{project.root.relative_to(project.git.work_tree)}/"
 
 
 def _page(text: bytes, project: Project) -> None:

@@ -22,12 +22,12 @@ class NetDiff(NamedTuple):
     unknown: list[str]
 
 
-def net_diff(folder: Path, root: Path) -> NetDiff:
+def net_diff(folder: Path, root: Path, prefix: str = "") -> NetDiff:
     """Return what the run of this log folder changed below `root`. Raises ApplyError where the snapshot is damaged.
 
     What the run made of a file is looked for by its checksum: in the tree, in the run's responses, and in the
     snapshots, for a later run that changed or undid it has kept it. Where it is nowhere, the diff of the one attempt
-    that changed the file says the same, but for a key that is censored in it.
+    that changed the file says the same, but for a key that is censored in it. `prefix` stands before every path.
     """
     layers = load_layers(folder / "snapshot")
     last, steps = last_states(layers), Counter(step.path for layer in layers for step in layer.files)
@@ -41,8 +41,8 @@ def net_diff(folder: Path, root: Path) -> NetDiff:
         if new is not None or after is None:
             old = read_original(folder / "snapshot", path, before) if before else None
             modes = (before.mode if before else 0o644, after.mode if after else 0o644)
-            edits.append(FileEdit(path, old, new, *modes))
-        elif steps[path] == 1 and header_of(path) in sections:
+            edits.append(FileEdit(prefix + path, old, new, *modes))
+        elif not prefix and steps[path] == 1 and header_of(path) in sections:
             parts.append(sections[header_of(path)])
         else:
             unknown.append(path)

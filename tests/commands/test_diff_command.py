@@ -55,6 +55,26 @@ def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
     assert (done.returncode, "they are not here: ok.txt" in done.stderr) == (1, True), done.stderr
 
 
+def test_in_a_folder_of_a_larger_repository_git_applies_it_too(tmp_path: Path, run_code_commit: Run):
+    part = tmp_path / "all" / "part é"
+    (part / "agent-config").mkdir(parents=True)
+    (part / ".gitignore").write_text("/agent-config\n")
+    git(tmp_path / "all", "init", "-q")
+    (part / "answer").write_text("^^^new.txt\nnew\n^^^end\n")
+    assert run_code_commit(part, "apply", "answer").returncode == 0
+    diff = run_code_commit(part, "diff").stdout
+    subprocess.run(["git", "apply", "-R"], cwd=part, input=diff.encode(), check=True)
+    assert not (part / "new.txt").exists()
+
+
+def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, "diff").stderr == ""
+    (root / "ok.txt").write_text("formatted\n")
+    done = run_code_commit(root, "diff")
+    assert (done.returncode, "the diff is of what it wrote: ok.txt" in done.stderr) == (0, True)
+    assert "+ok\n" in done.stdout
+
+
 def on_a_terminal(root: Path, **environment: str) -> str:
     """Return what `diff` shows on a terminal."""
     ours, theirs = pty.openpty()
