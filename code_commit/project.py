@@ -186,6 +186,7 @@ def _read_configuration(root: Path, git: GitRepository) -> Configuration:
         raise UnansweredError("git config", answer)
     user = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "git")
     files = [Path("~/.gitconfig"), user / "config", user / "ignore", user / "attributes"]
+    files += [Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ]
     filters = set()
     words = os.fsdecode(answer.stdout).split("\0")
     for origin, entry in zip(words[::2], words[1::2], strict=False):
@@ -200,14 +201,14 @@ def _read_configuration(root: Path, git: GitRepository) -> Configuration:
             filters.add(key.removeprefix("filter.").rpartition(".")[0])
     paths = {os.path.normpath(git.work_tree / file.expanduser()) for file in files}
     paths |= {os.path.realpath(path) for path in paths}
-    inside = (path for path in map(Path, sorted(paths)) if _lies_in_work_tree(path, git))
+    inside = (path for path in map(Path, sorted(paths)) if _is_of_work_tree(path, git) and path not in root.parents)
     return Configuration(tuple(inside), tuple(sorted(filters)))
 
 
-def _lies_in_work_tree(path: Path, git: GitRepository) -> bool:
-    """Tell whether the path is of the work tree, and not of git's own folders, which are protected anyway."""
+def _is_of_work_tree(path: Path, git: GitRepository) -> bool:
+    """Tell whether the path is below the top of the work tree, and not of git's own folders: those are anyway."""
     folders = (git.git_dir, git.common_dir)
-    return path.is_relative_to(git.work_tree) and not any(path.is_relative_to(folder) for folder in folders)
+    return git.work_tree in path.parents and not any(path.is_relative_to(folder) for folder in folders)
 
 
 def require_git(root: Path) -> str:

@@ -49,7 +49,7 @@ def protected_from_build(project: Project) -> list[Path]:
     agent-config is treated apart. A UserSpecification.md below the root is known when git tracks it: the whole tree is
     not walked for it.
     """
-    paths = [project.root / name for name in ROOT_FILES]
+    paths = [*(project.root / name for name in ROOT_FILES), *repository_marks(project)]
     if project.git is not None:
         with suppress(UnansweredError):  # the preflight has told it
             index = project.index()
@@ -78,6 +78,13 @@ def _of_submodule(folder: Path) -> Iterator[Path]:
             git_dir = folder / os.fsdecode(read_regular_file(git_dir)).strip().removeprefix("gitdir: ")
     if git_dir.is_dir():
         yield from (Path(os.path.normpath(git_dir / name)) for name in (*GIT_FILES, "hooks"))
+
+
+def repository_marks(project: Project) -> list[Path]:
+    """Return what would let git take the root, or a folder above it, for a repository other than the project's."""
+    top = project.git.work_tree if project.git else project.root.parent
+    folders = [folder for folder in (project.root, *project.root.parents) if folder.is_relative_to(top)]
+    return [folder / mark for folder in folders if folder != top for mark in (".git", "HEAD")]
 
 
 def watched_from_build(project: Project) -> list[Path]:

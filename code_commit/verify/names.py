@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from code_commit.changes import quoted
 from code_commit.project import Project
-from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE, watched_from_build
+from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
 
 Fault = tuple[str, str]
 """The name of the broken rule, and what to do instead."""
@@ -189,6 +189,7 @@ def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
     Raises UnansweredError.
     """
     named = [(path, "lies in the folder that code-commit itself runs from") for path in watched_from_build(project)]
+    named += [(path, "would make the folder a git repository") for path in repository_marks(project)]
     if project.git is not None:
         inside_git = "lies in the git directory: change files of the work tree alone"
         named += [(project.git.git_dir, inside_git), (project.git.common_dir, inside_git)]

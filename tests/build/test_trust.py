@@ -171,6 +171,35 @@ def test_a_build_cannot_change_what_configures_git(script, told, project_folder:
     assert told in damaged(project_folder, script, run_code_commit)
 
 
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("is_below", [True, False])
+def test_a_build_cannot_put_a_repository_in_the_place_of_the_project_s(
+    mode, is_below, project_folder: Path, ran: Path, run_code_commit: Run, needs_bwrap
+):
+    """Git would be configured by it, in our questions as in the user's. `is_below`: the project is a folder of one."""
+    root = project_folder
+    if is_below:
+        root = project_folder / "inner"
+        (root / "agent-config").mkdir(parents=True)
+        for name in ("build.sh", ".gitignore", "agent-config/query.txt", "agent-config/codeRollup.txt"):
+            (project_folder / name).rename(root / name)
+    else:
+        shutil.rmtree(root / ".git")
+    made = "git init -q --bare x; mv x/* .; git config core.bare false; git config core.worktree ."
+    for script, told in (("git init -q", ".git (new"), (made, "HEAD (new")):
+        (root / "build.sh").write_text(f"#!/bin/sh\n{script}\ngit config core.fsmonitor 'touch {ran}'\n")
+        done = run_code_commit(root, *recorded(root, PASSES), "--sandbox", mode)
+        assert (done.returncode, told in done.stderr) == (5, True), done.stderr
+        if is_below:
+            git(root, "status")
+        assert not ran.exists()
+        for name in ("refs", "objects", "hooks", "info", "branches"):
+            shutil.rmtree(root / name, ignore_errors=True)
+    answer = "^^^HEAD\nref: refs/heads/main\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, answer), "--max-repairs", "0")
+    assert (done.returncode, "would make the folder a git repository" in done.stderr) == (4, True), done.stderr
+
+
 def test_no_question_of_ours_looks_into_a_submodule(project_folder: Path, ran: Path, run_code_commit: Run):
     repository = make_submodule(project_folder)
     (project_folder / "spy").write_text(program(ran, "true"))

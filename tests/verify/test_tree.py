@@ -282,6 +282,13 @@ def core_attributesfile_through_a_link(root):
     git(root, "config", "core.attributesFile", "conf/attributes")
 
 
+@refused("src/mine", "protected")
+def core_excludesfile_beside_an_empty_core_attributesfile(root):
+    git(root, "config", "core.attributesFile", "")
+    git(root, "config", "core.excludesFile", "src/mine")
+    assert rules_broken(root, "src/other") == set()
+
+
 @refused("home/.gitconfig", "protected")
 def configuration_of_the_user_that_is_a_link_into_the_project(root):
     (Path.home() / ".gitconfig").rename(root / "gitconfig.old")
