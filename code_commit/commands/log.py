@@ -3,13 +3,13 @@
 import json
 import os
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.commands.output import answering, print_bytes, print_text, tell_if_half_changed
-from code_commit.errors import EXIT_SUCCESS
-from code_commit.project import LOG_FOLDER_SUFFIX
+from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
 from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
 from code_commit.summary import done_by_build, spent, spent_in_all
@@ -44,8 +44,6 @@ def run(options: dict[str, Any]) -> int:
     with answering(as_json="json" in options) as project:
         tell_if_half_changed(project)
         if _EXPORTS & options.keys():
-            from code_commit.commands.page.export import export_log
-
             print_bytes(export_log(project, options))
         elif "schema" in options:
             print_text(json.dumps(run_record_schema(), indent=2))
@@ -55,6 +53,23 @@ def run(options: dict[str, Any]) -> int:
         else:
             print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
         return EXIT_SUCCESS
+
+
+def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
+    """Return the log in a form for others to read. Raises NotSetUpError."""
+    if options.get("open") and (options.keys() & {"json", "markdown"} or options.get("html") == "-"):
+        raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
+    redactor = redactor_of(project)
+    run = options.get("run") or ""
+    if options.get("json") and not run:
+        runs = map(read_run, find_run_folders(project))
+        return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
+    folder, record = find_run(project, run)
+    if options.get("json"):
+        return redactor.redact_json(record)
+    from code_commit.commands.page import export_run
+
+    return export_run(folder, project.root, record, redactor, options)
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:

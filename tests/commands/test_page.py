@@ -1,4 +1,4 @@
-"""`code-commit log` as JSON, Markdown and a page: what they hold, what they do not let through, without a browser."""
+"""`code-commit log` as a page, as Markdown and as JSON: what they hold and do not let through, without a browser."""
 
 import base64
 import hashlib
@@ -18,155 +18,133 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
-from code_commit.commands.page.colours import (
-    DARK_PANEL,
-    LIGHT_PANEL,
-    contrast,
-    on_background,
-    palette,
-    readable,
-    style_rules,
-)
-from code_commit.commands.page.export import export_log
-from code_commit.commands.page.highlight import Highlighter, _time_limit, _TooSlowError, line_markup, visible
-from code_commit.commands.page.patience import Patience
-from code_commit.commands.page.side_by_side import align, side_by_side, text_of
-from code_commit.commands.page.step_summary import code, fenced
-from code_commit.commands.page.terminal import PLAIN, Style, TerminalMarkup, terminal_lines
-from code_commit.commands.page.timeline import WIDTH, time_line
-from code_commit.commands.page.unified import PatchError, parse_diff, patch
+from code_commit.commands.log import export_log
+from code_commit.commands.page.build_output import build_view
+from code_commit.commands.page.changes import parse_diff, with_renames
+from code_commit.commands.page.diff_markup import _changes_within, diff_view
+from code_commit.commands.page.highlight import coloured, line_html, visible
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.markdown import code
 from code_commit.diff import FileEdit, diff_files
 from code_commit.project import find_project
-from code_commit.run_record import Attempt, BuildResult
+from code_commit.redaction import Redactor
+from code_commit.run_record import RunRecord
+
+KEY = "sk-12345678-abcdefgh"
+MINUS = "\N{MINUS SIGN}"
+
+
+def output_html(folder: Path, output: str | bytes) -> str:
+    """A build's output as the page has it, without line numbers."""
+    (folder / "1-build.txt").write_bytes(output if isinstance(output, bytes) else output.encode())
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    view = build_view(LoggedRun(folder, folder, record, "success", Redactor([KEY])), "1-build.txt", 1)
+    lines = re.findall(r"<span data-n=\d+(?: class=error)?>(.*?)\n</span>", view.head + view.tail, re.DOTALL)
+    return "\n".join(lines)
+
 
 TERMINAL = [
-    ("plain", [[("plain", PLAIN)]]),
-    ("\x1b[31mred\x1b[0m plain", [[("red", Style(1)), (" plain", PLAIN)]]),
-    ("\x1b[1;4;38;5;208mx", [[("x", Style(208, bold=True, underline=True))]]),
-    ("\x1b[38;2;255;0;0mx\x1b[39my", [[("x", Style(196)), ("y", PLAIN)]]),
-    ("\x1b[38:2::255:0:0mx", [[("x", Style(196))]]),
-    ("\x1b[38:5:9;1mx", [[("x", Style(9, bold=True))]]),
-    ("\x1b[48;5;300;97mx", [[("x", Style(15, 255))]]),
-    ("\x1b[38;5mx", [[("x", PLAIN)]]),
-    ("\x1b[31ma\nb", [[("a", Style(1))], [("b", Style(1))]]),
-    ("10%\r100%", [[("100%", PLAIN)]]),
-    ("abcdef\rxy", [[("xycdef", PLAIN)]]),
-    ("abcdef\rxy\x1b[K", [[("xy", PLAIN)]]),
-    ("gone\x1b[2K\rnew", [[("new", PLAIN)]]),
-    ("ab\bc", [[("ac", PLAIN)]]),
-    ("a\r\nb\n", [[("a", PLAIN)], [("b", PLAIN)]]),
-    ("\x1b]0;title\x07x", [[("x", PLAIN)]]),
-    ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\", [[("link", PLAIN)]]),
-    ("\x1b]8;;never ended\nx", [[], [("x", PLAIN)]]),
-    ("\x1bPq#0;2;0;0;0~\x1b\\x\x1b(B\x1b=\x1b[?25l\x1b[2J\x1b[10;10Hy", [[("xy", PLAIN)]]),
-    ("\x9b31mx\x9b0m\x07\x00y", [[("x", Style(1)), ("y", PLAIN)]]),
-    ("x\x1b", [[("x", PLAIN)]]),
-    ("x\x1b[3", [[("x", PLAIN)]]),
-    ("\x1b[" + "9" * 5000 + "Gx", [[(" " * 3999 + "x", PLAIN)]]),
+    ("plain <b>&", "plain &lt;b&gt;&amp;"),
+    ("\x1b[31mred\x1b[0m plain", '<span class="a1">red</span> plain'),
+    ("\x1b[1;4;38;5;208mx", '<span class="bold underline a1">x</span>'),
+    ("\x1b[38;2;255;0;0mx\x1b[39my", '<span class="a1">x</span><span class="">y</span>'),
+    ("\x1b[48;5;196mx", '<span class="box a1">x</span>'),
+    ("\x1b[7mx", '<span class="box">x</span>'),
+    ("\x1b[38;5mx", "x"),
+    ("\x1b[31ma\nb", '<span class="a1">a</span>\n<span class="a1">b</span>'),
+    ("\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x", '<span class="bold a1">error:</span> x'),
+    ("10%\r100%", "100%"),
+    ("abcdef\rxy\x1b[K", "xy"),
+    ("ab\bc", "ac"),
+    ("a\r\nb\r\n", "a\nb"),
+    ("\x1b]0;title\x07x", "x"),
+    ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\", "link"),
+    ("\x1bPq#0;2;0;0;0~\x1b\\x\x1b(B\x1b=\x1b[?25l\x1b[2J\x1b[10;10Hy", "xy"),
+    ("\x9b31mx\x9b0m\x07\x00y", '<span class="a1">x</span>y'),
+    ("x\x1b[3", "x"),
+    ("a\u202eb", r"a<i>\u202e</i>b"),
+    (b"a\xffb", "a\ufffdb"),
+    ("\x1b[31msk-1234\x1b[0m5678-abcdefgh", "******************gh"),
 ]
 
 
 @pytest.mark.parametrize(("output", "lines"), TERMINAL)
-def test_terminal_output_is_read_as_a_terminal_shows_it(output, lines):
-    assert list(terminal_lines(output)) == lines
+def test_output_is_shown_as_a_terminal_finally_would(output, lines, tmp_path):
+    assert output_html(tmp_path, output) == lines
 
 
 @given(st.text(alphabet=st.sampled_from("\x1b[]8;:mKGP\\\x07\r\b\n0123<&\"'a\u202e\x9b\x9d"), max_size=80))
 @settings(max_examples=100, deadline=None)
-def test_no_output_makes_other_markup_than_spans(output):
-    terminal = TerminalMarkup()
-    markup = "".join(terminal.line(runs) for runs in terminal_lines(output))
-    rest = re.sub(r'<span class="[a-z0-9 -]+">|</span>|</?i>', "", markup)
+def test_no_output_makes_other_markup_than_spans(tmp_path_factory, output):
+    markup = output_html(tmp_path_factory.getbasetemp(), output)
+    rest = re.sub(r'<span class="[a-z0-9 ]*">|</span>|</?i>', "", markup)
     assert not set(rest) & set("<>\"'\x1b\x9b\u202e")
 
 
-def test_very_long_lines_of_output_are_cut():
-    (runs,) = terminal_lines("x" * 1_000_000)
-    assert len("".join(text for text, _ in runs)) < 5_000
-    assert "996,000 more characters" in runs[-1][0]
+ERRORS = [
+    ("ok\n0 errors\nsrc/error.rs ok\n\x1b[31mFAILED\x1b[0m a\nerror: b\nend\n", 4),
+    ("a\nTypeError: x\n", 2),
+    ("a\nb\n", 2),
+    ("error\n" + "x\n" * 400, 401),
+]
 
 
-def test_every_colour_of_a_terminal_can_be_read():
-    rules = style_rules([pair for number in range(256) for pair in ((number, None), (number, number), (None, number))])
-    poor = []
-    for number in range(256):
-        light, dark = re.findall(rf"\.t{number}{{color:#(\w+)}}", rules)
-        pairs = [(tuple(bytes.fromhex(light)), LIGHT_PANEL), (tuple(bytes.fromhex(dark)), DARK_PANEL)]
-        pairs += [(on_background(ink, number), palette(number)) for ink in (None, number)]
-        poor += [(number, pair) for pair in pairs if contrast(*pair) < 4.5]
-    assert poor == []
+@pytest.mark.parametrize(("output", "line"), ERRORS, ids=["colours", "Python", "none", "far above"])
+def test_the_first_of_the_last_lines_that_tells_of_an_error_is_marked(output, line, tmp_path):
+    (tmp_path / "1-build.txt").write_text(output)
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
+    assert re.findall(r"data-n=(\d+) class=error", view.tail) == [str(line)]
 
 
-def test_a_colour_that_can_be_read_stays():
-    assert readable((0, 0, 128), (255, 255, 255)) == (0, 0, 128)
-
-
-def css_colours() -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[int, ...]]]:
-    text = (resources.files("code_commit.commands.page") / "page.css").read_text("utf-8")
-    light, dark = (
-        {name: tuple(bytes.fromhex(value)) for name, value in re.findall(r"--([\w-]+): #(\w{6})", block)}
-        for block in re.findall(r":root \{(.*?)\}", text, re.DOTALL)[:2]
-    )
-    return light, {**light, **dark}
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours (WCAG 2.2), from 1 to 21."""
+    levels = []
+    for colour in (one, other):
+        parts = [part / 255 for part in bytes.fromhex(colour)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        levels.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    return max(levels) / min(levels)
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_text_of_the_page_has_the_contrast_of_wcag_aa(scheme):
-    colours = css_colours()[scheme]
+    text = (resources.files("code_commit.commands.page") / "page.css").read_text("utf-8")
+    colours: dict[str, str] = {}
+    for block in re.findall(r":root \{(.*?)\}", text, re.DOTALL)[: scheme + 1]:
+        colours |= dict(re.findall(r"--([\w-]+): #(\w{6})", block))
     grounds = ["page", "panel", "added", "added-mark", "removed", "removed-mark"]
     syntax = ["ink", "keyword", "string", "comment", "number", "function", "builtin"]
     pairs = [(text, ground) for text in syntax for ground in grounds]
-    pairs += [(text, ground) for text in ("quiet", "accent", "good", "bad", "wait") for ground in ("page", "panel")]
-    pairs += [(text, f"{text}-panel") for text in ("good", "bad", "wait")] + [("ink", "wait-panel")]
-    poor = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in pairs}
-    assert {pair: ratio for pair, ratio in poor.items() if ratio < 4.5} == {}
-    bars = ["llm", "change", "build", "cost", "text", "reasoning", "cached"]
-    assert [bar for bar in bars if contrast(colours[bar], colours["track"]) < 1.5] == []
+    pairs += [
+        (text, ground) for text in ("quiet", "accent", "good", "bad", "wait") for ground in ("page", "panel", "raised")
+    ]
+    pairs += [("wait", "wait-panel"), ("ink", "wait-panel"), ("ink", "bad-panel")]
+    pairs += [(f"a{number}", ground) for number in range(8) for ground in ("panel", "bad-panel")]
+    assert {pair: ratio for pair in pairs if (ratio := contrast(colours[pair[0]], colours[pair[1]])) < 4.5} == {}
+    bars = ["llm", "change", "build", "build-failed", "cached", "input", "output"]
+    assert [bar for bar in bars if contrast(colours[bar], colours["raised"]) < 1.2] == []
+    assert len({colours[ground] for ground in ("page", "panel", "raised")}) == 3
 
 
-ALIGNMENTS = [
-    ([], ["a"], [(None, 0)]),
-    (["a"], [], [(0, None)]),
-    (["x = 1"], ["x = 2"], [(0, 0)]),
-    (["return a + b"], ["import sys", "return a - b"], [(None, 0), (0, 1)]),
-    (["a b c", "d e f"], ["d e g", "h i j"], [(0, None), (1, 0), (None, 1)]),
-    (["alpha beta"], ["gamma delta"], [(0, 0)]),
-    (["", "x y z"], ["x y z!"], [(0, None), (1, 0)]),
+MARKS = [
+    ("    return f'Hello {name}'", "    return f'Hallo {name}'", "Hello", "Hallo"),
+    ("x = 1", "x = 12", "1", "12"),
+    ("tr ' ' '-'", "tr -d x | tr ' ' '-'", "", "-d x | tr "),
+    ("alpha beta", "gamma delta", "", ""),
+    ("total = factor", "total = vat_factor", "factor", "vat_factor"),
 ]
 
 
-@pytest.mark.parametrize(("removed", "added", "pairs"), ALIGNMENTS)
-def test_versions_of_a_line_stand_beside_each_other(removed, added, pairs):
-    assert [(old, new) for old, new, _, _ in align(removed, added)] == pairs
-
-
-def test_changed_words_are_marked():
-    ((_, _, old, new),) = align(["    return f'Hello {name}'"], ["    return f'Hallo {name}!'"])
-    assert old == ((13, 18),)
-    assert new == ((13, 18), (25, 26))
-
-
-def test_lines_of_another_kind_have_no_marks():
-    ((_, _, old, new),) = align(["alpha beta"], ["gamma delta"])
-    assert (old, new) == ((), ())
+@pytest.mark.parametrize(("old", "new", "gone", "come"), MARKS)
+def test_what_differs_in_two_versions_of_a_line_is_marked_word_by_word(old, new, gone, come):
+    before, after = _changes_within(old, new)
+    assert (old[slice(*before)], new[slice(*after)]) == (gone, come)
 
 
 LINES = st.lists(
     st.sampled_from(["a", "b c", "", "x = 1", "x = 2", "-- a", "++ b", "@@ -1 +1 @@", "\\ x", "é\r"]), max_size=12
 )
-
-
-@given(LINES, LINES)
-@settings(max_examples=100, deadline=None)
-def test_alignment_keeps_every_line_once_and_in_order(removed, added):
-    rows = align(removed, added)
-    assert [old for old, *_ in rows if old is not None] == list(range(len(removed)))
-    assert [new for _, new, *_ in rows if new is not None] == list(range(len(added)))
-
-
-def test_a_block_of_many_lines_is_aligned_in_little_time():
-    rows = align([f"old {i}" for i in range(60_000)], [f"new {i}" for i in range(50_000)])
-    assert len(rows) == 60_000
 
 
 @given(LINES, LINES, st.booleans(), st.booleans())
@@ -176,17 +154,17 @@ def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
     edit = FileEdit('src/a "b"\té.py', before.encode(), after.encode())
     for file in parse_diff(diff_files([edit])[1]):
         assert file.path == edit.path
-        assert patch(edit.old, file) == edit.new
-        rows = [row for hunk in file.hunks for group in side_by_side(hunk, Patience(60)) for row in group.rows]
-        assert [row.new.number for row in rows if row.new] == sorted({row.new.number for row in rows if row.new})
-        texts = before.split("\n")
-        for hunk in file.hunks:
-            lines = [text_of(line) for line in hunk.lines if line.kind != "+"]
-            for group in side_by_side(hunk, Patience(60)):
-                assert all(lines[row.old.index] == texts[row.old.number - 1] for row in group.rows if row.old)
+        for side, text, start in (("-", before, "old_start"), ("+", after, "new_start")):
+            for hunk in file.hunks:
+                lines = [line for line in hunk.lines if line.kind in (" ", side)]
+                first = max(getattr(hunk, start), 1) - 1
+                assert [line.text for line in lines] == text.split("\n")[first : first + len(lines)]
+                assert all(line.ended for line in lines[:-1])
+        rows = diff_view([file], "", 10**6)[0].rows
+        assert len(re.findall(r"<td data-n", rows)) == sum(1 + (line.kind == " ") for line in file.lines)
 
 
-def test_new_deleted_empty_and_mode_changes_are_read():
+def test_new_deleted_empty_and_mode_changes_are_told():
     edits = [
         FileEdit("a", None, b""),
         FileEdit("b", None, b"x", mode=0o755),
@@ -194,99 +172,80 @@ def test_new_deleted_empty_and_mode_changes_are_read():
         FileEdit("d", b"x\n", b"x\n", 0o644, 0o755),
     ]
     files = parse_diff(diff_files(edits)[1])
-    assert [(file.path, file.notes[0], len(file.hunks)) for file in files] == [
-        ("a", "new file mode 100644", 0),
-        ("b", "new file mode 100755", 1),
-        ("c", "deleted file mode 100644", 1),
-        ("d", "old mode 100644", 0),
+    assert [(file.path, file.note, len(file.hunks)) for file in files] == [
+        ("a", "new", 0),
+        ("b", "new, executable", 1),
+        ("c", "deleted", 1),
+        ("d", "mode 644 is now 755", 0),
     ]
-    assert files[2].deleted
+
+
+TEN = "".join(f"line {number}\n" for number in range(10)).encode()
+RENAMES = {
+    "alike": (
+        [FileEdit("old", TEN, None), FileEdit("new", None, TEN.replace(b"line 3", b"3"))],
+        ["new renamed from old +1 -1"],
+    ),
+    "the same": ([FileEdit("old", TEN, None), FileEdit("new", None, TEN)], ["new renamed from old +0 -0"]),
+    "and made executable": (
+        [FileEdit("old", TEN, None), FileEdit("new", None, TEN, mode=0o755)],
+        ["new renamed from old, mode 644 is now 755 +0 -0"],
+    ),
+    "the best one": (
+        [FileEdit("old", TEN, None), FileEdit("x", None, TEN + b"z\n"), FileEdit("y", None, TEN)],
+        ["x new +11 -0", "y renamed from old +0 -0"],
+    ),
+    "another file": (
+        [FileEdit("old", TEN, None), FileEdit("new", None, b"x\n" * 9)],
+        ["new new +9 -0", "old deleted +0 -10"],
+    ),
+    "empty": ([FileEdit("old", b"", None), FileEdit("new", None, b"")], ["new new +0 -0", "old deleted +0 -0"]),
+}
+
+
+@pytest.mark.parametrize(("edits", "told"), RENAMES.values(), ids=RENAMES)
+def test_renames_are_recognised(edits, told):
+    files = with_renames(parse_diff(diff_files(edits)[1]))
+    assert [f"{file.path} {file.note} +{file.count('+')} -{file.count('-')}" for file in files] == told
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
 def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
-    whole = diff_files([FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n")])[1]
-    for file in parse_diff(whole[:cut] + noise + whole[cut:]):
-        for hunk in file.hunks:
-            assert sum(len(group.rows) for group in side_by_side(hunk, Patience(60))) <= len(hunk.lines)
-
-
-def test_a_diff_of_another_content_does_not_fit():
-    (file,) = parse_diff(diff_files([FileEdit("a", b"1\n2\n", b"1\n3\n")])[1])
-    with pytest.raises(PatchError):
-        patch(b"1\n4\n", file)
-
-
-def test_code_is_coloured_and_stays_the_text_that_it_is():
-    lines = ["def f(): # <b>", "    '''x", "\r\x0b''' ; return 1", ""]
-    coloured = Highlighter().lines("src/a.py", lines)
-    assert ["".join(text for _, text in line) for line in coloured] == lines
-    assert ("k", "def") in coloured[0]
-    assert ("c", "# <b>") in coloured[0]
-    assert "&lt;b&gt;" in line_markup(coloured[0])
+    whole = diff_files(
+        [FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n"), FileEdit("c", b"y\n", None)]
+    )[1]
+    diff_view(with_renames(parse_diff(whole[:cut] + noise + whole[cut:])), "", 10**6)
 
 
 @pytest.mark.parametrize(
-    "name", ["x", "a.html", "a.js", "a.php", "a.rs", "Makefile", "a.md", "a.toml", "a.json", "a.diff"]
+    "name", ["x", "a.py", "a.html", "a.js", "a.php", "a.rs", "Makefile", "a.md", "a.toml", "a.json", "a.diff"]
 )
-def test_every_lexer_gives_the_text_back(name):
-    lines = ["<?php '</script>' ?>", "```{ x: [1] }```", "\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
-    assert ["".join(text for _, text in line) for line in Highlighter().lines(name, lines)] == lines
+def test_coloured_code_stays_the_text_that_it_is(name):
+    lines = ["def f(): # <b>", "    '''x", "\r\x0b''' ; return 1", "", "<?php '</script>' ?>", "```{ x: [1] }```"]
+    lines += ["\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
+    assert ["".join(text for _, text in line) for line in coloured(name, lines)][: len(lines)] == lines
 
 
-def test_a_regular_expression_that_never_ends_is_ended():
-    started = time.monotonic()
-    with pytest.raises(_TooSlowError), _time_limit(0.2):
-        re.match(r"(a+)+$", "a" * 60 + "b")
-    assert time.monotonic() - started < 10
+def test_code_is_coloured():
+    (line,) = coloured("src/a.py", ["def f(): # <b>"])[:1]
+    assert line_html(line) == "<span class=k>def</span> <span class=f>f</span>(): <span class=c># &lt;b&gt;</span>"
 
 
-def test_marks_end_when_their_patience_is_used_up():
-    (file,) = parse_diff(diff_files([FileEdit("a", b"x = 1\n", b"x = 2\n")])[1])
-    for patience, marks in ((Patience(60), ((4, 5),)), (Patience(0), ())):
-        ((row,),) = [group.rows for group in side_by_side(file.hunks[0], patience)]
-        assert row.new.marks == marks
-
-
-def test_lines_made_to_be_slow_to_compare_cost_a_moment():
-    old, new = (("." * 7 + ",") * 125)[:1000], (("." * 6 + ",") * 143)[:1000]
-    started = time.monotonic()
-    align([old] * 200, [new] * 200)
-    assert time.monotonic() - started < 10
-
-
-def test_colours_end_when_their_time_is_up():
-    highlighter = Highlighter(0.05)
+def test_what_would_take_a_lexer_long_is_not_coloured():
     line = "x = " + "(" * 50_000
-    assert highlighter.lines("a.hs", [line] * 7)[0] == [("", line)]
-    assert highlighter.lines("a.py", ["def"]) == [[("", "def")]]
+    started = time.process_time()
+    assert coloured("a.hs", [line] * 7)[0] == [("", line)]
+    assert time.process_time() - started < 2
 
 
 def test_marks_and_colours_lie_over_each_other():
-    markup = line_markup([("k", "def"), ("", " <ab>")], [(2, 6)])
-    assert markup == ("<span class=k>de</span><mark><span class=k>f</span></mark><mark> &lt;a</mark>b&gt;")
+    markup = line_html([("k", "def"), ("", " <ab>")], (2, 6))
+    assert markup == "<span class=k>de</span><mark><span class=k>f</span></mark><mark> &lt;a</mark>b&gt;"
 
 
 def test_what_cannot_be_seen_is_shown_as_its_escape():
     assert visible("a\u202eb\x1b\u200b\ud800\tc") == r"a<i>\u202e</i>b<i>\x1b\u200b\ud800</i>" + "\tc"
-
-
-def test_bars_lie_one_behind_the_other_and_within_the_chart():
-    attempts = [
-        Attempt(1, "initial", seconds=6.0, change_seconds=0.0001, build=BuildResult(1, None, False, 3.0, 0)),
-        Attempt(2, "repair", seconds=float("inf"), build=BuildResult(0, None, False, -1.0, 0)),
-        Attempt(3, "repair", seconds=1.0),
-    ]
-    lanes, span = time_line(attempts, 12.0)
-    assert span == 12.0
-    assert [(bar.kind, bar.x, bar.width) for bar in lanes[0]] == [
-        ("llm", 0, 500),
-        ("change", 500, 2),
-        ("build", 500.01, 250),
-    ]
-    assert lanes[1] == []
-    assert lanes[2][0].x + lanes[2][0].width <= WIDTH
 
 
 class Page(html.parser.HTMLParser):
@@ -362,50 +321,81 @@ def test_the_policy_allows_the_pages_own_style_and_script_only(hostile: Path, ru
     )
 
 
-def test_the_page_tells_the_whole_run(hostile: Path, run_code_commit: Run, tmp_path: Path):
+def test_the_page_tells_the_whole_run_in_the_order_of_a_review(hostile: Path):
     page = Page(page_of(hostile))
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {"overview", "result", "attempt-1", "attempt-2", "attempt-3", "result-file-1", "attempt-2-file-1"} <= set(
+    assert {"changes", "attempt-1", "attempt-2", "attempt-3", "file-1", "attempt-2-file-1", "build-3", "cost"} <= set(
         ids
     )
-    for said in (
-        "The build passes",
-        "132,750",
-        "$0.1934",
-        "rejected, nothing written: 2 reasons",
-        "^^^build.sh",
-        "line 4",
-    ):
-        assert said in page.text
+    places = [
+        page.text.index(said)
+        for said in (
+            f"3 attempts · 3 files +6 {MINUS}3",
+            "Greet in German.",
+            "I said goodbye.",
+            "a\\u202e",
+            "code-commit undo 20",
+            "src/<img",
+            "Attempt 1 initial",
+            "rejected, nothing written: 2 reasons",
+            "^^^build.sh",
+            "Attempt 3 repair",
+            "tokens in, cached",
+            "41,000",
+        )
+    ]
+    assert places == sorted(places)
+    assert "✓ The build passes" in page.text
     targets = [
         attributes["href"] for tag, attributes in page.tags if tag == "a" and attributes["href"].startswith("./")
     ]
-    assert len(targets) == 1 + 4 + 6 + 6
-    for target in targets:
-        assert (hostile / target).is_file()
+    assert len(targets) == 4 + 6 + 6 + 1
+    assert all((hostile / target).is_file() for target in targets)
 
 
-def test_the_result_is_the_git_diff(hostile: Path, run_code_commit: Run, tmp_path: Path):
+def test_a_failed_run_shows_the_end_of_its_build_first(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nseq -f 'line %g' 40\necho 'error: <b>'\nexit 3\n")
+    recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"], "--max-repairs", "0")
+    text = Page(page_of(project_folder)).text
+    end = text.split("The end of the build")[1].split("All of the output")[0]
+    assert next(line for line in end.split("\n") if line) == "line 31"
+    assert "error: <b>\n[build.sh: exit code 3" in end
+    assert text.index("The end of the build") < text.index("Changes of the run in all") < text.index("Build output")
+
+
+def test_the_result_is_the_git_diff(hostile: Path):
     git(hostile, "add", "-A")
     counts = git(hostile, "diff", "--cached", "--numstat", "-z").split("\0")[:-1]
     page = Page(page_of(hostile))
-    result = page.text.split("what the run changed in all")[1].split("Attempt 1 initial")[0]
+    result = page.text.split("of the run in all")[1].split("Attempt 1 initial")[0]
     for added, removed, path in (row.split("\t") for row in counts):
-        assert f"{path} +{added} \N{MINUS SIGN}{removed}" in result
+        assert f"{path} +{added} {MINUS}{removed}" in " ".join(result.split())
 
 
-def test_the_result_is_put_together_from_the_log_when_the_tree_has_moved_on(
-    hostile: Path, run_code_commit: Run, tmp_path: Path
-):
+def test_the_page_stays_when_the_tree_moves_on(hostile: Path):
     before = page_of(hostile)
     (hostile / "src/a.py").unlink()
     os.mkfifo(hostile / "src/a.py")
     assert page_of(hostile) == before
     (folder,) = (hostile / "agent-config/logs").iterdir()
-    (folder / "3-changes.diff").unlink()
-    text = page_of(hostile)
-    assert "no longer to be put together" in text
+    (folder / "3-response.txt").unlink()
+    assert "is no longer known" in page_of(hostile)
+
+
+def test_functions_and_renames_are_shown(project_folder: Path, run_code_commit: Run):
+    body = "def greet():\n" + "".join(f"    x = {number}\n" for number in range(12))
+    (project_folder / "old.py").write_text(body)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    answer = f"^^^ok.txt\nok\n^^^end\n^^^new.py\n{body.replace('x = 10', 'y')}^^^end\n^^^old.py\n^^^delete\n"
+    recorded_run(project_folder, run_code_commit, [answer])
+    text = " ".join(Page(page_of(project_folder)).text.split())
+    assert f"2 files +2 {MINUS}2" in text
+    assert f"new.py +1 {MINUS}1 renamed from old.py" in text
+    assert "@@ -9,5 +9,5 @@ def greet():" in text
+    summary = export_log(find_project(project_folder), {"markdown": True}).decode()
+    assert "- rename `old.py` to `new.py` +1 -1" in summary
 
 
 @pytest.mark.parametrize(
@@ -431,8 +421,7 @@ def test_a_damaged_log_still_makes_a_page(hostile: Path, run_code_commit: Run, t
 
 
 def test_the_page_is_written_whole_and_private(hostile: Path, run_code_commit: Run, tmp_path: Path):
-    target = tmp_path / "page.html"
-    target.write_text("old")
+    target = write_page(hostile, tmp_path / "page.html", run_code_commit)
     target.chmod(0o644)
     (tmp_path / "link.html").symlink_to(target)
     done = run_code_commit(hostile, "log", "--html", str(tmp_path / "link.html"))
@@ -440,6 +429,17 @@ def test_the_page_is_written_whole_and_private(hostile: Path, run_code_commit: R
     assert (tmp_path / "link.html").is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["link.html", "page.html"]
+
+
+def test_what_is_no_page_of_ours_is_not_written_over(hostile: Path, run_code_commit: Run):
+    for content in ("# The project\n", "<!doctype html>\n<html><title>mine</title>\n"):
+        (hostile / "README.md").write_text(content)
+        done = run_code_commit(hostile, "log", "--html", "README.md")
+        assert done.returncode == 2
+        assert "README.md is there already" in done.stderr
+        assert (hostile / "README.md").read_text() == content
+    (hostile / "README.md").write_text("")
+    assert run_code_commit(hostile, "log", "--html", "README.md").returncode == 0
 
 
 @pytest.mark.parametrize("target", ["/dev/null", ".", "missing/page.html", "fifo", "n" * 300])
@@ -523,9 +523,31 @@ def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: R
     assert target.stat().st_size < 10_000_000
     text = Page(target.read_text("utf-8")).text
     assert "more lines of this file are not shown; all of it: N-changes.diff" in text
-    assert "bytes are not shown here; all of it: 1-build.txt" in text
+    assert "lines are not shown here; all of it: 1-build.txt" in text
     assert "the last line" in text
     assert "more characters" in text
+
+
+def test_a_page_of_16_files_and_15_mb_of_output_takes_little_time(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nyes '\x1b[32mok\x1b[0m a line' | head -c 15000000\nexit 1\n")
+    for number in range(16):
+        (project_folder / f"module_{number}.py").write_text(
+            "".join(f"def f{line}():\n    return {line}\n" for line in range(200))
+        )
+    answer = "".join(
+        f"^^^module_{number}.py\n"
+        + "".join(f"def f{line}():\n    return -{line}\n" for line in range(200))
+        + "^^^end\n"
+        for number in range(16)
+    )
+    recorded_run(project_folder, run_code_commit, [answer], "--max-repairs", "0")
+    started = time.process_time()
+    page = page_of(project_folder)
+    assert time.process_time() - started < 5
+    assert len(page) < 5_000_000
+    assert f"16 files +3,200 {MINUS}3,200" in page
+    total = (max((project_folder / "agent-config/logs").iterdir()) / "1-build.txt").read_bytes().count(b"\n")
+    assert f"data-n={total}" in page
 
 
 def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path, run_code_commit: Run):
@@ -536,11 +558,14 @@ def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path,
     (folder / "run.json").write_text(json.dumps(record))
     (folder / "3-build.txt").write_text("````\n</details><script>\n```\n\x1b[31m~~~ last\n")
     text = run_code_commit(hostile, "log", "--markdown").stdout
-    assert "| 1 | 30.0 s | - | 41,000 | 2,100 | $0.1235 | rejected, nothing written: 2 reasons |" in text
+    assert f"3 attempts · 3 files +6 {MINUS}3 · 1 min 17 s · $0.19" in text
+    assert "- rejected, nothing written: 2 reasons, 41,000 tokens in, 2,100 out, $0.1235" in text
     assert f"- create `{NAME}` +2 -0" in text
     assert "- delete `src/old.py` +0 -1" in text
+    assert "```text\nGreet in German." in text
+    assert "```text\nI said goodbye.\n```" in text
     assert "\n`````text\n````\n</details><script>\n```\n~~~ last\n`````\n" in text
-    outside = re.sub(r"`````text\n.*?\n`````\n", "", text, flags=re.DOTALL)
+    outside = re.sub(r"^(`{3,})text\n.*?\n\1\n", "", text, flags=re.DOTALL | re.MULTILINE)
     outside = re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", outside)
     assert not set(outside) & set("<>`\x1b\u202e")
     assert "heading" not in outside
@@ -554,10 +579,6 @@ def test_a_code_span_is_one_span_on_one_line(text):
     assert "\n" not in span
     assert ticks not in re.findall("`+", inner)
     assert inner.strip("` ") in span
-
-
-def test_a_fence_is_longer_than_what_it_holds():
-    assert fenced(["`````"]) == ["``````text", "`````", "``````"]
 
 
 def test_open_goes_with_a_page_only(hostile: Path, run_code_commit: Run):
@@ -576,15 +597,15 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     recorded_run(project_folder, run_code_commit, [good], "--dry-run")
     text = Page(page_of(project_folder)).text
     assert "Verified, nothing was changed" in text
-    assert "The run changed no file." in text
     assert "verified, not applied" in text
-    assert "attempt-1-file-1" in page_of(project_folder)
+    assert "this would have been changed" in text
+    assert f"ok.txt +1 {MINUS}1" in " ".join(text.split())
 
     recorded_run(project_folder, run_code_commit, [bad], "--rollback", "--max-repairs", "0")
     text = Page(page_of(project_folder)).text
     assert "The build still fails" in text
     assert "The run was rolled back" in text
-    assert "deep/new.txt +0 \N{MINUS SIGN}0 new It is empty." in " ".join(text.split())
+    assert f"deep/new.txt +0 {MINUS}0 new It is empty." in " ".join(text.split())
 
     assert run_code_commit(project_folder, "apply", str(tmp_path / "answer")).returncode == 0
     text = Page(page_of(project_folder)).text
@@ -594,7 +615,7 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     assert run_code_commit(project_folder, "undo").returncode == 0
     text = Page(page_of(project_folder)).text
     assert "Undone" in text
-    assert "ok.txt +1 \N{MINUS SIGN}1" in text
+    assert f"ok.txt +1 {MINUS}1" in " ".join(text.split())
 
 
 def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
@@ -615,13 +636,31 @@ def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit
     assert len(page) < 10_000_000
     text = Page(page).text
     assert "200 more attempts are not shown" in text
-    assert "9,800 more reasons are in run.json" in text
-    assert "800 more are in run.json" in text
+    assert "9,800 more are in the log" in text
+    assert "800 more are in the log" in text
 
 
-def test_the_task_is_shown_while_it_is_the_one_of_the_run(hostile: Path, run_code_commit: Run):
-    assert "Greet in German." in Page(page_of(hostile)).text
-    (hostile / "agent-config/query.txt").write_text("Something else.\n")
-    text = Page(page_of(hostile)).text
-    assert "Greet in German." not in text
+@pytest.mark.parametrize("layout", ["spec", "cached"])
+def test_the_task_is_that_of_the_run_whatever_query_txt_says_today(layout, project_folder: Path, run_code_commit: Run):
+    query = "Make ok.txt say ok.\n\nAnd nothing else.\n"
+    (project_folder / "agent-config/query.txt").write_text(query)
+    recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"], "--prompt-layout", layout)
+    (project_folder / "agent-config/query.txt").write_text("Something else.\n")
+    text = page_of(project_folder)
+    task = text.split('id="task"')[1].split("</section>")[0]
+    assert re.findall(r"<p>(.*?)</p>", task) == query.strip().split("\n")
     assert "Something else." not in text
+
+
+def test_notes_of_the_record_go_before_those_of_the_response(hostile: Path):
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    assert Page(page_of(hostile)).text.count("I said goodbye.") == 1
+    (folder / "3-response.txt").write_text("```\nnothing\n")
+    assert "I said goodbye." not in Page(page_of(hostile)).text
+
+
+def test_warnings_of_tests_come_first(hostile: Path):
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    embellish(folder, warnings=["a", "b", "tests/x.py is a test and is deleted: check that nothing is weakened"])
+    warnings = page_of(hostile).split('id="warnings"')[1].split("</section>")[0]
+    assert [item[:5] for item in re.findall(r"<li>(.*?)</li>", warnings)] == ["tests", "a", "b"]

@@ -1,78 +1,106 @@
-"""A build's output for the page: its first and last lines in their colours."""
+"""A build's output for the page: its first and last lines, in their colours, with their numbers."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from code_commit.commands.page.excerpt import Excerpt, read_excerpt
-from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.commands.page.terminal import TerminalMarkup, terminal_lines
+from code_commit.commands.page.highlight import MOST_SHOWN, more_characters, visible
+from code_commit.commands.page.logged_run import LoggedRun, read_ends
+from code_commit.terminal import ESCAPE_SEQUENCE, settle
 
-MOST_HEAD = 64_000
-MOST_TAIL = 192_000
-"""Bytes of an output that are read from its beginning and its end: what went wrong stands near the end."""
+MOST_HEAD = 128_000
+MOST_TAIL = 384_000
+"""Bytes that are read from the beginnings and the ends of all outputs: what went wrong stands near the end."""
+MOST_LINES = 3_000  # of each of them
+SEARCHED_LINES = 300
+"""Last lines in which the first that tells of an error is looked for."""
+LAST_LINES = 12
 
 
-@dataclass(frozen=True, slots=True)
-class BuildView:
-    """An output as markup; `left_out` says, in words, what of it is missing between `head` and `tail`."""
+class BuildView(NamedTuple):
+    """An output as markup, `left_out` lines between `head` and `tail`; `last` are its last lines."""
 
     head: Markup
-    left_out: str
+    left_out: int
     tail: Markup
-    lines: int
+    last: Markup
 
 
-def build_view(run: LoggedRun, name: str, room: int, terminal: TerminalMarkup) -> BuildView | None:
-    """Return the view of a build log in at most about `room` characters; None where there is no such file."""
+def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
+    """Return the view of a build log, one of so many; None where there is no such file."""
+    from rich.ansi import AnsiDecoder
+
     try:
-        excerpt = read_excerpt(run.folder / name, MOST_HEAD, MOST_TAIL)
+        head, between, tail = read_ends(run.folder / name, MOST_HEAD // outputs, MOST_TAIL // outputs)
     except OSError:
         return None
-    excerpt = _whole_lines(excerpt)
-    first = list(_rendered(run.redactor.redact(excerpt.head), terminal))
-    last = list(_rendered(run.redactor.redact(excerpt.tail), terminal))
-    if excerpt.left_out:
-        head, tail = _fit(first, room // 4), _fit(reversed(last), room * 3 // 4)[::-1]
-    elif sum(map(len, first)) > room:
-        head, tail = _fit(first, room // 4), _fit(reversed(first), room * 3 // 4)[::-1]
-    else:
-        head, tail = first, []
-    return BuildView(_joined(head), _left_out(excerpt, first, last, head, tail), _joined(tail), len(head) + len(tail))
+    if head:  # both ends are cut to whole lines
+        head, tail = head[: head.rfind(b"\n") + 1] or head, tail[tail.find(b"\n") + 1 :]
+        between += 1
+    first, last = _lines(run, head), _lines(run, tail)
+    total = len(first) + between + len(last)
+    top = list(enumerate(first, start=1))[:MOST_LINES]
+    bottom = list(enumerate(last, start=total - len(last) + 1))[-MOST_LINES:]
+    decoder, error = AnsiDecoder(), _error_line(bottom[-SEARCHED_LINES:])
+    html = [_line_html(run, decoder, number, line, error) for number, line in [*top, *bottom]]
+    parts = (html[: len(top)], html[len(top) :], html[len(top) :][-LAST_LINES:])
+    markup = [Markup("".join(lines)) for lines in parts]  # noqa: S704 - made of escaped pieces
+    return BuildView(markup[0], total - len(html), *markup[1:])
 
 
-def _whole_lines(excerpt: Excerpt) -> Excerpt:
-    """Move what is left of lines at the gap into the gap, where a line end is near."""
-    if not excerpt.left_out:
-        return excerpt
-    head = excerpt.head[: excerpt.head.rfind(b"\n") + 1] or excerpt.head
-    tail = excerpt.tail[excerpt.tail.find(b"\n") + 1 :] or excerpt.tail
-    missing = excerpt.left_out + len(excerpt.head) - len(head) + len(excerpt.tail) - len(tail)
-    return Excerpt(head, missing, tail)
+def _lines(run: LoggedRun, output: bytes) -> list[str]:
+    """Return the lines as a terminal would finally show them, with their colours where nothing was written over."""
+    lines = run.redactor.redact_cut(output.decode("utf-8", "replace")).replace("\r\n", "\n").split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return [settle(line.encode()) if re.search("[\r\b]", line) else _colours_alone(line) for line in lines]
 
 
-def _rendered(output: bytes, terminal: TerminalMarkup) -> Iterator[Markup]:
-    for runs in terminal_lines(output.decode("utf-8", "replace")):
-        yield terminal.line(runs)
+def _colours_alone(line: str) -> str:
+    if line.isprintable():
+        return line
+    line = re.sub(ESCAPE_SEQUENCE, lambda match: f"\x1b[{match['parameters']}m" if match["final"] == "m" else "", line)
+    return re.sub(r"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]", "", line)
 
 
-def _fit(lines: Iterable[Markup], room: int) -> list[Markup]:
-    fitting = []
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            break
-        fitting.append(line)
-    return fitting
+def _error_line(lines: Sequence[tuple[int, str]]) -> int:
+    """Return the number of the first of the lines that tells of an error; of the last where none does."""
+    plain = ((number, re.sub(r"\x1b\[[0-?]*m", "", line)) for number, line in lines)
+    telling = (number for number, line in plain if _ERROR.search(line) and not _NO_ERROR.search(line))
+    return next(telling, lines[-1][0] if lines else 0)
 
 
-def _joined(lines: list[Markup]) -> Markup:
-    return Markup("").join(line + Markup("\n") for line in lines)
+_ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
+_NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
 
 
-def _left_out(excerpt: Excerpt, first: list[Markup], last: list[Markup], head: list[Markup], tail: list[Markup]) -> str:
-    lines = len(first) + len(last) - len(head) - len(tail)
-    said = [f"{excerpt.left_out:,} bytes"] if excerpt.left_out else []
-    said += [f"{lines:,} lines"] if lines else []
-    return " and ".join(said)
+def _line_html(run: LoggedRun, decoder: Any, number: int, line: str, error: int) -> str:
+    """Return one line; the decoder's colours go on in the next."""
+    text = decoder.decode_line(line[:MOST_SHOWN])
+    plain, parts, position = text.plain, [], 0
+    for span in text.spans:
+        parts.append(visible(plain[position : span.start]))
+        parts.append(f'<span class="{_classes(span.style)}">{visible(plain[span.start : span.end])}</span>')
+        position = span.end
+    parts.append(visible(plain[position:]))
+    if text.spans and run.redactor.reveals_key(plain):  # it is whole again now that the escapes are gone
+        parts = [visible(run.redactor.redact_text(plain))]
+    marked = " class=error" if number == error else ""
+    return f"<span data-n={number}{marked}>{''.join(parts)}{more_characters(len(line))}\n</span>"
+
+
+@cache
+def _classes(style: Any) -> str:
+    """Return the style classes: one of eight colours, a box for a background, the attributes that were set."""
+    from rich.color import ColorSystem
+
+    ground = None if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor
+    colour = ground or style.color
+    names = [name for name in ("bold", "dim", "italic", "underline") if getattr(style, name)]
+    names += ["box"] if ground or style.reverse else []
+    if colour and not colour.is_default:
+        names.append(f"a{(colour.downgrade(ColorSystem.STANDARD).number or 0) % 8}")
+    return " ".join(names)

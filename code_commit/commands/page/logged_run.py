@@ -1,18 +1,51 @@
-"""One run as its log has it."""
+"""One run as its log has it: what is in its files, and in words what came of it and of its attempts."""
 
-from dataclasses import dataclass
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
+from typing import Literal, NamedTuple
 
+import system_prompts
+from code_commit.files import CHUNK, open_regular
+from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
-from code_commit.run_record import RunRecord
+from code_commit.run_record import Attempt, RunRecord
+from code_commit.summary import count, duration, ways_on
+
+MOST_TEXT = 64_000_000
+"""Bytes of a file of the log that are read as one text."""
+MOST_RESPONSE = 4_000_000
+"""Bytes of a response in which the LLM's own words are looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedRun:
-    """A run's record and where its log is.
+class Headline(NamedTuple):
+    """What came of a run, in a few words, with a sign and a tone."""
 
-    `status` is the record's, `killed` where it was running and its process is gone. What is read from the log folder,
-    the snapshot and the project at `root` goes through the redactor before it is shown.
+    text: str
+    tone: Literal["good", "bad", "wait"]
+
+    @property
+    def sign(self) -> str:
+        return {"good": "✓", "bad": "✗", "wait": "…"}[self.tone]
+
+
+_HEADLINES = {
+    "running": Headline("Still running", "wait"),
+    "killed": Headline("Killed while it ran", "bad"),
+    "interrupted": Headline("Interrupted", "wait"),
+    "build_failed": Headline("The build still fails", "bad"),
+    "not_set_up": Headline("Not set up", "bad"),
+    "llm_error": Headline("The LLM could not be asked", "bad"),
+    "rejected": Headline("The response was rejected", "bad"),
+    "build_error": Headline("The build could not be run, or files not be written", "bad"),
+    "internal_error": Headline("A bug in code-commit", "bad"),
+}
+
+
+class LoggedRun(NamedTuple):
+    """A run's record and its log folder; `status` is the record's, `killed` where its process is gone.
+
+    The record is censored. What is read from the folder goes through the redactor.
     """
 
     folder: Path
@@ -20,3 +53,96 @@ class LoggedRun:
     record: RunRecord
     status: str
     redactor: Redactor
+
+    @property
+    def applied(self) -> list[int]:
+        """The numbers of the attempts that changed files."""
+        return [attempt.number for attempt in self.record.attempts if attempt.verdict == "applied"]
+
+    @property
+    def headline(self) -> Headline:
+        if self.status != "success":
+            return _HEADLINES.get(self.status) or Headline(self.status.replace("_", " ").capitalize(), "bad")
+        if self.record.command == "undo":
+            return Headline("Undone", "good")
+        if any(attempt.build for attempt in self.record.attempts):
+            return Headline("The build passes", "good")
+        return Headline("Applied, not built" if self.applied else "Verified, nothing was changed", "good")
+
+    def numbers(self, changed: str) -> str:
+        """Return `2 attempts · 16 files +70 -7 · 6.2 s · $0.01`; `changed` is the part about the files."""
+        totals = self.record.totals
+        cost = totals.cost_usd if totals.usage.input + totals.usage.output else None
+        price = "" if cost is None else f"${cost:.2f}" if cost >= 0.01 else f"${cost:.4f}"
+        attempts = count(totals.attempts, "attempt") if self.record.command == "run" else ""
+        return " · ".join(filter(None, [attempts, changed, duration(totals.seconds), price]))
+
+    @property
+    def message(self) -> list[str]:
+        """What the run said at its end, and how to go on."""
+        lines = (self.record.message or "").split("\n")
+        return [*filter(None, lines), *(ways_on(self.record) if self.status != "running" else ())]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings, those of tests first: a build is easily made to pass by a weaker test."""
+        return sorted(self.record.warnings, key=lambda warning: " is a test and is " not in warning)
+
+    @property
+    def task(self) -> list[str]:
+        """The lines of the query as the run's first prompt holds it; none where there is no prompt."""
+        prompt = self.read("1-query.txt")
+        if self.record.options.get("prompt_layout") == "cached":  # the query, then the phase's own prompt
+            start = prompt.rfind("\n[query]\n")
+            phase = (Path(system_prompts.__path__[0]) / "initial_query.txt").read_text("utf-8")
+            end = prompt.find("\n\n" + phase.partition("\n")[0], start)
+        else:
+            start = prompt.find("\n[query]\n")
+            end = prompt.find("\n[codebase]\n", start)
+        query = prompt[start + len("\n[query]\n") : end].strip() if 0 <= start < end else ""
+        return query.split("\n") if query else []
+
+    def said_in(self, attempt: Attempt) -> list[str]:
+        """Return the lines of what the LLM said in an attempt outside the blocks."""
+        notes = getattr(attempt, "notes", None)  # older logs have the response alone
+        if notes is None:
+            notes = notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
+        return notes.split("\n") if notes else []
+
+    def read(self, name: str, most: int = MOST_TEXT) -> str:
+        """Return a file of the log, at most its first bytes; "" where there is none that can be read."""
+        with suppress(OSError):
+            head, _, tail = read_ends(self.folder / name, most, 0)
+            return self.redactor.redact_cut((head + tail).decode("utf-8", "replace"))
+        return ""
+
+
+def read_ends(path: Path, most_head: int, most_tail: int) -> tuple[bytes, int, bytes]:
+    """Return a file's first bytes, how many line ends follow, and its last bytes: all of it where it is short.
+
+    Raises OSError, also for a link, a FIFO or a device.
+    """
+    with BufferedReader(open_regular(path)) as file:
+        head = file.read(most_head)
+        between = file.seek(0, 2) - len(head) - most_tail
+        file.seek(len(head))
+        lines = sum(file.read(min(CHUNK, between - start)).count(b"\n") for start in range(0, between, CHUNK))
+        tail = file.read(most_tail)
+        return (head, lines, tail) if between > 0 else (b"", 0, head + tail)
+
+
+def outcome_of(attempt: Attempt) -> str:
+    """Return what came of an attempt, in one word."""
+    if attempt.build:
+        return "passed" if attempt.build.passed else "failed"
+    return attempt.verdict or ("proposed" if attempt.changes else "unanswered")
+
+
+def summary_of(attempt: Attempt) -> str:
+    """Return what came of an attempt, in a few words."""
+    if attempt.build:
+        return f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
+    outcome = outcome_of(attempt)
+    if outcome == "rejected":
+        return f"rejected, nothing written: {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
+    return {"proposed": "verified, not applied", "unanswered": "no usable answer"}.get(outcome, outcome)

@@ -1,72 +1,67 @@
 "use strict";
 (() => {
-  const help = document.getElementById("help");
-  const keysOn = document.getElementById("keys-on");
-  const files = [...document.querySelectorAll("details.file")];
-  const sections = [...document.querySelectorAll("main > section")];
-  const top = () => document.querySelector("nav").getBoundingClientRect().bottom;
+  // The ticks of viewed files, remembered for each run
+  const store = `code-commit viewed ${document.body.dataset.run}`;
+  const ticks = [...document.querySelectorAll(".viewed input")];
+  const seen = new Set();
+  try {
+    for (const path of JSON.parse(localStorage.getItem(store) || "[]")) seen.add(path);
+  } catch { /* nothing is remembered here */ }
 
-  function focusOn(element, target) {
-    element.scrollIntoView({ block: "start", behavior: "instant" });
-    target.focus({ preventScroll: true });
+  function show(fold) {
+    for (const tick of ticks) {
+      tick.checked = seen.has(tick.dataset.path);
+      const file = tick.closest("details.file");
+      if (file && tick.checked && fold) file.open = false;
+    }
   }
 
-  function step(elements, direction, focusable) {
-    const held = elements.findIndex((element) => element.contains(document.activeElement));
-    const edge = top() + 48;
-    const passed = elements.filter((element) => element.getBoundingClientRect().top < edge).length - 1;
-    const here = held >= 0 ? held : direction > 0 ? passed : passed + 1;
-    const next = elements[Math.min(Math.max(here + direction, 0), elements.length - 1)];
-    if (next) focusOn(next, focusable(next));
+  for (const tick of ticks) {
+    tick.parentElement.hidden = false;
+    tick.addEventListener("change", () => {
+      if (tick.checked) seen.add(tick.dataset.path);
+      else seen.delete(tick.dataset.path);
+      const file = [...document.querySelectorAll("details.file")]
+        .find((one) => one.querySelector(".viewed input")?.dataset.path === tick.dataset.path);
+      if (file) file.open = !tick.checked;
+      show(false);
+      try {
+        localStorage.setItem(store, JSON.stringify([...seen]));
+      } catch { /* the same */ }
+    });
+  }
+  show(true);
+
+  // A build's output opens at its error
+  function toError(box) {
+    const line = box.querySelector(".error");
+    if (line) box.scrollTop = line.offsetTop - box.offsetTop - box.clientHeight / 2;
+  }
+  for (const box of document.querySelectorAll("pre.output:not(.short)")) {
+    toError(box);
+    box.closest("details").addEventListener("toggle", () => toError(box), { once: true });
   }
 
-  const summaryOf = (file) => file.querySelector("summary");
-
-  function headingOf(section) {
-    const heading = section.querySelector("h2");
-    heading.tabIndex = -1;
-    return heading;
-  }
-
-  function current() {
-    return files.find((file) => file.contains(document.activeElement)) ||
-      files.find((file) => file.getBoundingClientRect().bottom > top());
-  }
-
-  const actions = {
-    j: () => step(files, 1, summaryOf),
-    k: () => step(files, -1, summaryOf),
-    n: () => step(sections, 1, headingOf),
-    p: () => step(sections, -1, headingOf),
-    o: () => {
-      const file = current();
-      if (file) { file.open = !file.open; focusOn(file, summaryOf(file)); }
-    },
-    O: () => {
-      const open = !files.some((file) => file.open);
-      for (const file of files) file.open = open;
-    },
-    "?": () => help.open ? help.close() : help.showModal(),
-  };
-
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    const action = Object.hasOwn(actions, event.key) ? actions[event.key] : null;
-    if (!action || (!keysOn.checked && event.key !== "?") || (help.open && event.key !== "?")) return;
-    event.preventDefault();
-    action();
-  });
-
-  const button = document.getElementById("keys");
-  button.hidden = false;
-  button.addEventListener("click", () => help.showModal());
-
+  // A link into something folded unfolds it
   function openTarget() {
     const target = document.getElementById(location.hash.slice(1));
-    if (target && target.matches("details")) { target.open = true; target.scrollIntoView({ behavior: "instant" }); }
+    if (!target) return;
+    for (let around = target.closest("details"); around; around = around.parentElement.closest("details")) {
+      around.open = true;
+    }
+    target.scrollIntoView();
   }
   window.addEventListener("hashchange", openTarget);
   openTarget();
+
+  const copy = document.getElementById("copy");
+  if (copy && navigator.clipboard) {
+    copy.hidden = false;
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById("undo").textContent);
+      copy.textContent = "Copied";
+    });
+  }
 
   let folded = [];
   window.addEventListener("beforeprint", () => {

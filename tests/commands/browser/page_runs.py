@@ -32,7 +32,7 @@ a = '{EVIL}' & "&lt;b&gt;"
 ^^^src/old.py
 ^^^delete
 """
-THIRD = SECOND.replace("wrong", "right").split("^^^src/old.py")[0].split("^^^" + NAME)[0]
+THIRD = "I said goodbye.\n" + SECOND.replace("wrong", "right").split("^^^src/old.py")[0].split("^^^" + NAME)[0]
 
 
 def hostile_run(root: Path, run_code_commit: Run) -> Path:

@@ -1,0 +1,159 @@
+"""What a run changed in all, and what each attempt changed: diffs read back for whoever reviews them."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from code_commit.commands.net_diff import net_diff
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.diff import FileEdit, diff_files
+from code_commit.errors import ApplyError
+from code_commit.summary import count
+
+LEAST_ALIKE = 0.5
+"""How much of its lines a removed file shares with a new one that is its new name, as git has it."""
+MOST_RENAMES = 400  # removed times new files up to which they are compared
+
+
+class Line(NamedTuple):
+    """One line of a hunk: ` `, `-` or `+`, its text without the line feed, and whether it has one."""
+
+    kind: str
+    text: str
+    ended: bool = True
+
+
+class Hunk(NamedTuple):
+    """One hunk: its heading, where it starts on both sides, and its lines."""
+
+    heading: str
+    old_start: int
+    new_start: int
+    lines: list[Line]
+
+
+class FileDiff(NamedTuple):
+    """What a diff says of one file. `modes` are its mode lines: `new file` -> `100644`."""
+
+    path: str
+    modes: dict[str, str]
+    hunks: list[Hunk]
+    old_path: str = ""
+
+    @property
+    def is_new(self) -> bool:
+        return "new file" in self.modes
+
+    @property
+    def is_deleted(self) -> bool:
+        return "deleted file" in self.modes
+
+    @property
+    def lines(self) -> list[Line]:
+        return [line for hunk in self.hunks for line in hunk.lines]
+
+    def count(self, kind: str) -> int:
+        return sum(line.kind == kind for line in self.lines)
+
+    @property
+    def note(self) -> str:
+        """What happened to the file beside its lines."""
+        if self.is_new:
+            return "new, executable" if self.modes["new file"] == "100755" else "new"
+        notes = ["deleted"] if self.is_deleted else []
+        notes += [f"renamed from {self.old_path}"] if self.old_path else []
+        notes += [f"mode {self.modes['old'][-3:]} is now {self.modes['new'][-3:]}"] if "old" in self.modes else []
+        return ", ".join(notes)
+
+
+def parse_diff(data: bytes) -> list[FileDiff]:
+    """Return the files of a diff; what is no part of one is passed over."""
+    files: list[FileDiff] = []
+    for line in data.decode("utf-8", "replace").split("\n"):
+        hunks = files[-1].hunks if files else []
+        if line.startswith("diff --git "):
+            files.append(FileDiff(_path(line.removeprefix("diff --git ")), {}, []))
+        elif files and (match := _HUNK.match(line)):
+            hunks.append(Hunk(line, int(match[1]), int(match[2]), []))
+        elif hunks and line[:1] in {" ", "-", "+"}:
+            hunks[-1].lines.append(Line(line[0], line[1:]))
+        elif hunks and hunks[-1].lines and line.startswith("\\"):
+            hunks[-1].lines[-1] = hunks[-1].lines[-1]._replace(ended=False)
+        elif files and (mode := _MODE.fullmatch(line)):
+            files[-1].modes[mode[1]] = mode[2]
+    return files
+
+
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
+_MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
+
+
+def _path(names: str) -> str:
+    """Return the file's name of `a/NAME b/NAME`, in which both halves are of the same length."""
+    name = names[: len(names) // 2]
+    if name.startswith('"'):
+        name = re.sub(r"\\(?:([0-7]{3})|(.))", lambda part: chr(int(part[1], 8)) if part[1] else part[2], name[1:-1])
+    return name.removeprefix("a/")
+
+
+def with_renames(files: Sequence[FileDiff]) -> list[FileDiff]:
+    """Return the files in order; one that is new and one that is deleted with the same lines are one renamed file."""
+    gone, new = [file for file in files if file.is_deleted], [file for file in files if file.is_new]
+    few = len(gone) * len(new) <= MOST_RENAMES
+    pairs = [(_likeness(old, now), old, now) for old in gone for now in new if few]
+    rest = {file.path: file for file in files}
+    for likeness, old, now in sorted(pairs, key=lambda pair: -pair[0]):
+        if likeness >= LEAST_ALIKE and rest.get(old.path) is old and rest.get(now.path) is now:
+            del rest[old.path]
+            rest[now.path] = _renamed(old, now)
+    return sorted(rest.values(), key=lambda file: file.path)
+
+
+def _likeness(old: FileDiff, new: FileDiff) -> float:
+    before, after = (Counter(line.text for line in file.lines) for file in (old, new))
+    return (before & after).total() / max(before.total(), after.total(), 1)
+
+
+def _renamed(old: FileDiff, new: FileDiff) -> FileDiff:
+    before, after = ("".join(line.text + "\n" * line.ended for line in file.lines).encode() for file in (old, new))
+    edit = FileEdit(new.path, before, after, int(old.modes["deleted file"], 8), int(new.modes["new file"], 8))
+    (file,) = parse_diff(diff_files([edit])[1]) or [FileDiff(new.path, {}, [])]
+    return file._replace(old_path=old.path)
+
+
+class RunChanges(NamedTuple):
+    """What a run changed in all; files whose content of then is lost; why there is nothing to show."""
+
+    files: Sequence[FileDiff] = ()
+    unknown: Sequence[str] = ()
+    reason: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """Return how many files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
+        files = len(self.files) + len(self.unknown)
+        added, removed = (sum(file.count(kind) for file in self.files) for kind in "+-")
+        return f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
+
+
+def run_changes(run: LoggedRun) -> RunChanges:
+    """Return what the run changed in all; of a dry run what it would change."""
+    if run.record.rolled_back:
+        return RunChanges(reason="The run was rolled back: every file is as it was before.")
+    if not run.applied:
+        if run.record.options.get("dry_run") and (files := attempt_changes(run, 1)):
+            return RunChanges(files, reason="A dry run: this would have been changed.")
+        return RunChanges(reason="The run changed no file.")
+    try:
+        diff, unknown = net_diff(run.folder, run.root)
+    except ApplyError as error:
+        return RunChanges(reason=f"It cannot be shown: {run.redactor.redact_text(str(error))}")
+    files = with_renames(parse_diff(run.redactor.redact(diff)))
+    reason = "" if files or unknown else "In the end no file is different from what it was before."
+    return RunChanges(files, [run.redactor.redact_text(path) for path in unknown], reason)
+
+
+def attempt_changes(run: LoggedRun, number: int) -> list[FileDiff]:
+    """Return what one attempt changed."""
+    return with_renames(parse_diff(run.read(f"{number}-changes.diff").encode("utf-8", "replace")))

@@ -1,0 +1,83 @@
+"""`code-commit log --markdown`: a run as GitHub-flavoured Markdown, for the step summary of a CI job.
+
+Foreign text stands in code spans and in fenced blocks only, each with more backticks around it than in it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from code_commit.commands.page.changes import FileDiff, run_changes
+from code_commit.commands.page.logged_run import LoggedRun, outcome_of, read_ends, summary_of
+from code_commit.summary import spent
+from code_commit.terminal import settle, shown
+
+TAIL_LINES = 60
+TAIL_BYTES = 16_000
+MOST_ITEMS = 50
+MOST_CHARACTERS = 500
+
+
+def markdown_summary(run: LoggedRun) -> str:
+    """Return the summary of a run; it ends with the last lines of a build that failed."""
+    return run.redactor.redact_text("\n".join(_lines(run)))
+
+
+def _lines(run: LoggedRun) -> Iterator[str]:
+    record, headline, changes = run.record, run.headline, run_changes(run)
+    attempts = record.attempts[:MOST_ITEMS]
+    yield f"## {headline.sign} code-commit: {headline.text}"
+    yield from ("", run.numbers(changes.in_words), "")
+    yield from _items([f"Run: {code(record.run)}", *([f"Model: {code(record.model)}"] if record.model else [])])
+    yield from _items([code(line) for line in run.message])
+    yield from _block("The task", run.task)
+    for attempt in attempts:
+        yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))
+    yield from _section("Warnings", [code(warning) for warning in run.warnings])
+    files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
+    yield from _section("Changes", files or [code(changes.reason)])
+    ends = [(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
+    yield from _section("Attempts", [", ".join(filter(None, end)) for end in ends])
+    for attempt in attempts:
+        yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
+    if record.attempts and outcome_of(record.attempts[-1]) == "failed":
+        name = f"{record.attempts[-1].number}-build.txt"
+        with suppress(OSError):
+            output = settle(read_ends(run.folder / name, 0, TAIL_BYTES)[2])
+            yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
+
+
+def _change(file: FileDiff) -> str:
+    action = "create" if file.is_new else "delete" if file.is_deleted else "rename" if file.old_path else "replace"
+    name = f"{code(file.old_path)} to {code(file.path)}" if file.old_path else code(file.path)
+    return f"{action} {name} +{file.count('+')} -{file.count('-')}"
+
+
+def _section(title: str, items: Sequence[str]) -> Iterator[str]:
+    if items:
+        yield from ("", f"### {title}", "", *_items(items))
+
+
+def _items(items: Sequence[str]) -> list[str]:
+    more = [f"- and {len(items) - MOST_ITEMS:,} more, in the log"] if len(items) > MOST_ITEMS else []
+    return [*(f"- {item}" for item in items[:MOST_ITEMS]), *more]
+
+
+def _block(title: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines as a fenced block that none of them can close."""
+    texts = [shown(line[:MOST_CHARACTERS].replace("\t", "    ")) for line in lines[: 2 * MOST_ITEMS]]
+    fence = "`" * max(3, _longest_backticks("\n".join(texts)) + 1)
+    if lines:
+        yield from ("", f"### {title}", "", f"{fence}text", *texts, fence)
+
+
+def code(text: str) -> str:
+    """Return a text as a code span: one line, nothing in it is read as Markdown or HTML."""
+    text = shown(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " …")
+    ticks = "`" * (_longest_backticks(text) + 1)
+    pad = " " if not text.strip() or text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def _longest_backticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
