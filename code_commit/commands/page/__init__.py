@@ -20,7 +20,7 @@ from code_commit.files import read_regular_file
 from code_commit.redaction import Redactor
 from code_commit.run_record import RunRecord, load_run_record
 from code_commit.runs import status_of
-from code_commit.summary import duration
+from code_commit.summary import done_by_build, duration
 from code_commit.terminal import shown
 from code_commit.trust import outside_environment
 
@@ -91,7 +91,8 @@ def render_page(logged: LoggedRun, start: Path) -> bytes:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=one_line
     )
-    environment.filters |= {"count": "{:,}".format, "duration": duration, "shortened": shortened}
+    environment.filters |= {"count": "{:,}".format, "duration": duration}
+    environment.filters |= {"shortened": shortened, "done_by_build": done_by_build}
     template, style, script = (
         (resources.files(__name__) / f"page.{kind}").read_text("utf-8") for kind in ("html.j2", "css", "js")
     )

@@ -15,8 +15,7 @@ MOST_HEAD = 128_000
 MOST_TAIL = 384_000
 """Bytes that are read from the beginnings and the ends of all outputs: what went wrong stands near the end."""
 MOST_LINES = 3_000  # of each of them
-SEARCHED_LINES = 300
-"""Last lines in which the first that tells of an error is looked for."""
+SEARCHED_LINES = 300  # last lines in which the first that tells of an error is looked for
 LAST_LINES = 12
 
 

@@ -11,8 +11,7 @@ from code_commit.diff import FileEdit, diff_files
 from code_commit.errors import ApplyError
 from code_commit.summary import count
 
-LEAST_ALIKE = 0.5
-"""How much of its lines a removed file shares with a new one that is its new name, as git has it."""
+LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it
 MOST_RENAMES = 400  # removed times new files up to which they are compared
 
 

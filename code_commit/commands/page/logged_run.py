@@ -12,10 +12,8 @@ from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, RunRecord
 from code_commit.summary import count, duration, ways_on
 
-MOST_TEXT = 64_000_000
-"""Bytes of a file of the log that are read as one text."""
-MOST_RESPONSE = 4_000_000
-"""Bytes of a response in which the LLM's own words are looked for."""
+MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
+MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
 
 
 class Headline(NamedTuple):
@@ -81,7 +79,8 @@ class LoggedRun(NamedTuple):
     def message(self) -> list[str]:
         """What the run said at its end, and how to go on."""
         lines = (self.record.message or "").split("\n")
-        return [*filter(None, lines), *(ways_on(self.record) if self.status != "running" else ())]
+        goes_on = self.record.has_next_step and self.status != "running"
+        return [*filter(None, lines), *(ways_on(self.record) if goes_on else ())]
 
     @property
     def warnings(self) -> list[str]:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun, outcome_of, read_ends, summary_of
-from code_commit.summary import spent
+from code_commit.summary import done_by_build, spent
 from code_commit.terminal import settle, shown
 
 TAIL_LINES = 60
@@ -34,6 +34,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     for attempt in attempts:
         yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
+    if done := done_by_build(record):
+        yield from ("", f"The build also {code(done)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
     ends = [(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]

@@ -47,6 +47,21 @@ def hostile_run(root: Path, run_code_commit: Run) -> Path:
     return recorded_run(root, run_code_commit, [FIRST, SECOND, THIRD])
 
 
+def long_run(root: Path, run_code_commit: Run) -> Path:
+    """Run two attempts that change sixteen files and fail after 200,000 lines. Return the log folder."""
+    (root / "build.sh").write_text(
+        "#!/bin/sh\nyes 'a line of the output' | head -n 200000\necho 'error: no'\nseq 100\nexit 1\n"
+    )
+    files = {
+        f"folder/module_{number}.py": "".join(f"x{line} = {line}\n" for line in range(120)) for number in range(16)
+    }
+    (root / "folder").mkdir()
+    for name, content in files.items():
+        (root / name).write_text(content)
+    answer = "".join(f"^^^{name}\n{content.replace('= 1', '= -1')}^^^end\n" for name, content in files.items())
+    return recorded_run(root, run_code_commit, [answer, "^^^folder/module_3.py\n^^^delete\n"], "--max-repairs", "1")
+
+
 def recorded_run(root: Path, run_code_commit: Run, answers: list[str], *arguments: str) -> Path:
     """Run the main job with recorded answers. Return the log folder."""
     done = run_code_commit(root, *recorded(root, *answers), "--sandbox", "off", *arguments)

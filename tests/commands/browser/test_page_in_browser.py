@@ -1,4 +1,4 @@
-"""The page in a real browser: Chromium without a window, from file://, with a hostile run on it."""
+"""The page in a real browser: Chromium without a window, from file://, with a hostile run and a long one on it."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from command import Run
-from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, write_page
+from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, long_run, write_page
 
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
@@ -48,12 +48,6 @@ class Browser:
     def command(self, name: str, **parameters: Any) -> Any:
         return self.driver.execute_cdp_cmd(name, parameters)
 
-    def press(self, *keys: str) -> None:
-        from selenium.webdriver.common.action_chains import ActionChains
-
-        for key in keys:
-            ActionChains(self.driver).send_keys(key).perform()
-
     def look(self, width: int, scheme: str = "light", media: str = "") -> None:
         """Give the page a width, a colour scheme and a medium."""
         self.command(
@@ -62,10 +56,6 @@ class Browser:
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-
-    @property
-    def focused(self) -> str:
-        return self.run("document.activeElement.closest('details') ? document.activeElement.closest('details').id : ''")
 
     def requests(self) -> list[str]:
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
@@ -99,7 +89,7 @@ def page(
     browser: Browser, project_folder: Path, run_code_commit: Run, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The page of the hostile run, made once, open in the browser."""
-    if not MADE:
+    if "page" not in MADE:
         folder = hostile_run(project_folder, run_code_commit)
         embellish(folder, model=f"m{EVIL}", message=f"It passes {IMAGE}", warnings=[EVIL], root=f"/{IMAGE}")
         target = tmp_path_factory.mktemp("page") / 'a "page" <b>%23#.html'
@@ -107,6 +97,21 @@ def page(
     browser.look(1400)
     browser.open(MADE["page"])
     return MADE["page"]
+
+
+@pytest.fixture
+def long_page(
+    browser: Browser, project_folder: Path, run_code_commit: Run, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The page of a run of sixteen files that fails after much output, made once, open in the browser."""
+    if "long" not in MADE:
+        long_run(project_folder, run_code_commit)
+        MADE["long"] = write_page(project_folder, tmp_path_factory.mktemp("long") / "page.html", run_code_commit)
+    browser.look(1280)
+    browser.open(MADE["long"])
+    browser.driver.execute_script("localStorage.clear()")
+    browser.open(MADE["long"])
+    return MADE["long"]
 
 
 def test_it_opens_without_a_complaint_and_asks_the_network_for_nothing(browser: Browser, page: Path):
@@ -141,78 +146,64 @@ def test_the_policy_stops_what_would_get_in(browser: Browser, page: Path):
     assert blocked.count("Content Security Policy") >= 4
 
 
-def test_keys_go_from_file_to_file_and_fold_them(browser: Browser, page: Path):
-    files = browser.run("[...document.querySelectorAll('details.file')].map(file => file.id)")
-    assert len(files) == 7
-    browser.press("j")
-    assert browser.focused == files[0]
-    browser.press("j", "j")
-    assert browser.focused == files[2]
-    top = browser.run("document.activeElement.getBoundingClientRect().top")
-    assert browser.run("document.querySelector('nav').getBoundingClientRect().bottom") - 1 <= top < 300
-    browser.press("k")
-    assert browser.focused == files[1]
-    is_open = f"document.getElementById('{files[1]}').open"
-    browser.press("o")
-    assert browser.run(is_open) is False
-    browser.press("o")
-    assert browser.run(is_open) is True
-    browser.press("O")
-    assert browser.run("document.querySelectorAll('details.file[open]').length") == 0
-    browser.press("O")
-    assert browser.run("document.querySelectorAll('details.file[open]').length") == 7
-    browser.press(*"jjjjjjjjj")
-    assert browser.focused == files[-1]
+def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
+    ticked = "[...document.querySelectorAll('.viewed input')].filter(tick => tick.checked).length"
+    closed = "[...document.querySelectorAll('#changes details.file:not([open])')].map(file => file.id)"
+    assert (browser.run(ticked), browser.run(closed)) == (0, [])
+    browser.run("document.querySelectorAll('.index input')[2].click()")
+    browser.driver.find_element("css selector", "#file-5 .viewed").click()
+    assert (browser.run(ticked), browser.run(closed)) == (4, ["file-3", "file-5"])
+    browser.open(long_page)
+    assert (browser.run(ticked), browser.run(closed)) == (4, ["file-3", "file-5"])
+    browser.driver.find_element("css selector", "#file-5 .viewed").click()
+    assert (browser.run(ticked), browser.run(closed)) == (2, ["file-3"])
 
 
-def test_keys_go_from_section_to_section(browser: Browser, page: Path):
-    browser.press("n", "n")
-    first = browser.run("document.activeElement.id")
-    browser.press("n")
-    assert browser.run("document.activeElement.id") != first
-    browser.press("p")
-    assert browser.run("document.activeElement.id") == first
-
-
-def test_help_opens_closes_and_turns_the_keys_off(browser: Browser, page: Path):
-    from selenium.webdriver.common.keys import Keys
-
-    shown = "document.getElementById('help').open"
-    browser.press("?")
-    assert browser.run(shown) is True
-    browser.press("j")
-    assert browser.focused == ""
-    browser.press(Keys.ESCAPE)
-    assert browser.run(shown) is False
-    browser.driver.find_element("id", "keys").click()
-    assert browser.run(shown) is True
-    browser.driver.find_element("id", "keys-on").click()
-    browser.press(Keys.ESCAPE, "j")
-    assert browser.focused == ""
-
-
-def test_what_has_the_focus_can_be_seen(browser: Browser, page: Path):
-    browser.press("j")
-    assert browser.run("getComputedStyle(document.activeElement).outlineWidth") == "3px"
-    assert browser.run("getComputedStyle(document.activeElement).outlineOffset") == "-3px"  # its file clips it
-
-
-def test_a_link_unfolds_its_file(browser: Browser, page: Path):
-    browser.press("O")
-    browser.run("document.querySelector('.index a').click()")
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("anchor", ["file-9", "file-16", "build-2", "attempt-1-file-2"])
+def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: Path, anchor: str, width: int):
+    browser.look(width)
+    browser.run(f"location.assign('#{anchor}')")
+    top = f"Math.round(document.getElementById('{anchor}').getBoundingClientRect().top)"
     browser.driver.implicitly_wait(1)
-    assert browser.driver.find_elements("css selector", "details#result-file-1[open]")
+    assert browser.driver.find_elements("css selector", f"details[open]#{anchor}, details[open] #{anchor}")
+    at_end = "Math.ceil(scrollY + innerHeight) >= document.documentElement.scrollHeight"
+    assert browser.run(top) == 0 or (browser.run(at_end) and 0 <= browser.run(top) < 900)
 
 
-@pytest.mark.parametrize("width", [360, 768, 1400, 2560])
-def test_nothing_sticks_out(browser: Browser, page: Path, width: int):
+@pytest.mark.parametrize("link", [True, False])
+def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: bool):  # noqa: FBT001 - a table's column
+    box = "document.querySelector('#attempt-{} pre.output')"
+    if link:
+        browser.driver.find_element("link text", "All of the output, at the error").click()
+    else:
+        browser.driver.find_element("css selector", "#attempt-1 > summary").click()
+    for number in (1, 2) if not link else (2,):
+        found = box.format(number)
+        assert browser.run(f"{found}.clientHeight / parseFloat(getComputedStyle({found}).lineHeight)") == pytest.approx(
+            30, abs=1.5
+        )
+        places = [f"{found}{line}.getBoundingClientRect()" for line in (".querySelector('.error')", "")]
+        assert browser.run(f"{places[1]}.top < {places[0]}.top && {places[0]}.bottom < {places[1]}.bottom")
+    assert browser.run("document.querySelector('#attempt-2 .error').dataset.n") == "200001"
+
+
+@pytest.mark.parametrize("width", [360, 400, 768, 1400, 2560])
+@pytest.mark.parametrize("which", ["page", "long_page"])
+def test_nothing_sticks_out(browser: Browser, which: str, width: int, request: pytest.FixtureRequest):
+    request.getfixturevalue(which)
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     browser.look(width)
     assert browser.run("document.documentElement.scrollWidth") <= width
+    outside = (
+        "[...document.querySelectorAll('body *')].filter(one => one.getBoundingClientRect().right > innerWidth + 1)"
+    )
+    assert browser.run(f"{outside}.map(one => one.outerHTML.slice(0, 80))") == []
 
 
 def test_sides_stand_beside_each_other_or_on_narrow_screens_above(browser: Browser, page: Path):
     places = """(() => {
-        const change = document.querySelector("#attempt-2-file-2 .x");
+        const change = document.querySelector("#file-2 .x");
         return [...change.querySelectorAll("td:not(.e)")].map((cell) => {
             const { x, y } = cell.getBoundingClientRect();
             return [cell.cellIndex, Math.round(x), Math.round(y)];
@@ -228,25 +219,35 @@ def test_sides_stand_beside_each_other_or_on_narrow_screens_above(browser: Brows
     assert len({place[1] for place in narrow}) == 1
 
 
-def test_dark_and_light_follow_the_reader(browser: Browser, page: Path):
-    grounds = []
+def test_dark_and_light_follow_the_reader_with_distinct_surfaces(browser: Browser, page: Path):
+    surfaces = (
+        "['body', 'header', '.file summary'].map(one => getComputedStyle(document.querySelector(one)).backgroundColor)"
+    )
+    seen = []
     for scheme in ("light", "dark"):
         browser.look(1400, scheme)
-        grounds.append(browser.run("getComputedStyle(document.body).backgroundColor"))
-    assert grounds == ["rgb(255, 255, 255)", "rgb(13, 17, 23)"]
+        seen += browser.run(surfaces)
+    assert seen[0] == "rgb(255, 255, 255)"
+    assert seen[3] == "rgb(13, 17, 23)"
+    assert len(set(seen)) == 6
+
+
+def test_a_failed_build_is_red_in_the_chart(browser: Browser, long_page: Path):
+    fill = "getComputedStyle(document.querySelector('.chart .bar-build-failed')).fill"
+    assert browser.run(fill) == "rgb(207, 34, 46)"
 
 
 def test_print_is_light_unfolded_and_without_controls(browser: Browser, page: Path):
     browser.look(1400, "dark", "print")
     assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
-    browser.press("O")
     pdf = base64.b64decode(browser.command("Page.printToPDF", printBackground=True)["data"])
     assert pdf.startswith(b"%PDF")
+    folded = browser.run("document.querySelectorAll('details:not([open])').length")
     browser.run("window.dispatchEvent(new Event('beforeprint'))")
     assert browser.run("document.querySelectorAll('details:not([open])').length") == 0
     browser.run("window.dispatchEvent(new Event('afterprint'))")
-    assert browser.run("document.querySelectorAll('details.file[open]').length") == 0
+    assert browser.run("document.querySelectorAll('details:not([open])').length") == folded > 0
 
 
 def test_everything_has_a_name_for_those_who_do_not_see_it(browser: Browser, page: Path):
@@ -257,8 +258,8 @@ def test_everything_has_a_name_for_those_who_do_not_see_it(browser: Browser, pag
         if not node["ignored"] and "role" in node
     ]
     roles = {role for role, _ in named}
-    assert {"banner", "navigation", "main", "contentinfo", "heading", "table", "region"} <= roles
-    unnamed = [role for role, name in named if role in ("link", "button", "image", "region", "dialog") and not name]
+    assert {"banner", "navigation", "main", "contentinfo", "heading", "table", "region", "checkbox"} <= roles
+    unnamed = [role for role, name in named if role in ("link", "button", "image", "region", "checkbox") and not name]
     assert unnamed == []
     levels = browser.run("[...document.querySelectorAll('main h2, main h3, h1')].map(head => head.tagName)")
     assert levels[0] == "H1"
@@ -271,5 +272,6 @@ def test_it_can_be_read_without_its_script(browser: Browser, page: Path):
         browser.open(page)
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", value=False)
-    assert browser.run("document.querySelectorAll('details.file[open]').length") == 7
-    assert browser.run("document.getElementById('keys').hidden") is True
+    assert browser.run("document.querySelectorAll('#changes details.file[open]').length") == 3
+    hidden = "[...document.querySelectorAll('button, .viewed')].map(one => one.checkVisibility())"
+    assert set(browser.run(hidden)) == {False}
