@@ -50,9 +50,7 @@ def run(options: dict[str, Any]) -> int:
         elif not diff:
             progress.say(f"{folders[-1].name} changed nothing")
         elif changed := changed_since(folders[-1] / "snapshot", project):
-            progress.say(
-                f"changed since, by build.sh or somebody else, the diff is what the run wrote: {', '.join(changed)}"
-            )
+            progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
         if not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:
