@@ -638,6 +638,7 @@ def test_the_project_may_be_a_linked_worktree(root):
 
 def test_the_project_may_be_a_folder_of_a_bigger_repository(root):
     write(root / "sub/part/a.txt")
+    (root / "sub/part/agent-config").mkdir()
     write(root / ".gitignore", "/agent-config\n*.tmp\n/sub/part/generated/\n")
     write(root / "sub/.gitignore", "*.out\n")
     assert rules_broken(root / "sub/part", "a.txt") == set()
