@@ -273,16 +273,16 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 
 
 class Saved:
-    """What was changed before the originals return, in a new folder of agent-config; each by its path in one word.
+    """What was changed before the originals return, in a new folder of agent-config, by number and path in one word.
 
-    What stood in the place of agent-config itself goes into one of the root. `folders` are those that were made.
+    What stood in the place of agent-config itself goes into one of the root. `folders` says how many are in each.
     """
 
     def __init__(self, root: Path, agent_config: Path) -> None:
         stamp = time.strftime("%Y-%m-%d-%H-%M-%S-", time.gmtime()) + os.urandom(3).hex()
         self._choice = agent_config / FOLDER_NAME / stamp, root / f".{FOLDER_NAME}-{stamp}"
-        self._root = root
-        self.folders: dict[Path, list[str]] = {}
+        self._root = f"{root}/"[1:]
+        self.folders: dict[Path, int] = {}
 
     def take(self, folder: int, name: str, path: str) -> None:
         """Take a file or a folder away; a link, a FIFO or a device has no content and just goes. Raises OSError."""
@@ -297,9 +297,8 @@ class Saved:
 
     def _move(self, folder: int, name: str, path: str, place: Path) -> None:
         """Move it; a file to another file system too."""
-        word = os.path.relpath(f"/{path}", self._root).replace("/", "_")
-        while word in self.folders.get(place, ()):
-            word += "~"
+        count = self.folders.get(place, 0) + 1
+        word = f"{count}-{path.removeprefix(self._root).replace('/', '_')}"  # .git alone would be a repository again
         with _open_tree() as tree:
             own = _make_folder(tree, str(place)[1:], 0o700)
             try:
@@ -310,4 +309,4 @@ class Saved:
                 with open_regular(name, folder=folder) as file, NewFiles() as files:
                     files.write(own, word, file.readall())
                 os.unlink(name, dir_fd=folder)
-        self.folders.setdefault(place, []).append(word)
+        self.folders[place] = count

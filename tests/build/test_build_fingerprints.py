@@ -301,7 +301,7 @@ def test_a_repository_that_a_build_puts_into_the_index_is_told_and_its_git_folde
     error = str(build(f"#!/bin/sh\n{script}{gitlink}\n", mode=mode).error)
     assert "my dep (a repository in git's index, and cannot be put back: git rm --cached 'my dep')" in error
     assert [path.name for path in (project_folder / "my dep").iterdir()] == ["file"]
-    (kept,) = project_folder.glob("agent-config/changed-by-build/*/my dep_.git/HEAD")
+    (kept,) = project_folder.glob("agent-config/changed-by-build/*/1-my dep_.git/HEAD")
     assert f"kept in {kept.parents[1].relative_to(project_folder)};" in error
     assert build("#!/bin/sh\nexit 0\n", mode=mode).error is None
 
@@ -360,18 +360,19 @@ def test_logs_are_not_read(build, project_folder):
 
 KEPT = {
     # script: {path: content that is kept}
-    "echo mine >> .gitignore": {".gitignore": "/agent-config\n/target\nmine\n"},
-    "echo mine > build.sh": {"build.sh": "mine\n"},
-    "printf mine > f; mv f build.sh": {"build.sh": "mine"},
-    "echo mine > UserSpecification.md": {"UserSpecification.md": "mine\n"},
-    "rm .gitignore; mkdir .gitignore; echo mine > .gitignore/x": {".gitignore/x": "mine\n"},
-    "echo mine > .git/hooks/post-checkout": {".git_hooks_post-checkout": "mine\n"},
-    "printf mine > .git/config": {".git_config": "mine"},
-    "rm -r agent-config; echo mine > agent-config": {"agent-config": "mine\n"},
+    "echo mine >> .gitignore": {"1-.gitignore": "/agent-config\n/target\nmine\n"},
+    "echo mine > build.sh": {"1-build.sh": "mine\n"},
+    "printf mine > f; mv f build.sh": {"1-build.sh": "mine"},
+    "echo mine > UserSpecification.md": {"1-UserSpecification.md": "mine\n"},
+    "rm .gitignore; mkdir .gitignore; echo mine > .gitignore/x": {"1-.gitignore/x": "mine\n"},
+    "echo mine > .git/hooks/post-checkout": {"1-.git_hooks_post-checkout": "mine\n"},
+    "printf mine > .git/config": {"1-.git_config": "mine"},
+    "rm -r agent-config; echo mine > agent-config": {"1-agent-config": "mine\n"},
     "mv agent-config x; mkdir agent-config; echo mine > agent-config/query.txt; echo mine2 > x/query.txt": {
-        "agent-config/query.txt": "mine\n",
-        "agent-config_query.txt": "mine2\n",
+        "1-agent-config/query.txt": "mine\n",
+        "1-agent-config_query.txt": "mine2\n",
     },
+    "mv .git x; mkdir .git; echo mine > .git/HEAD": {"1-.git/HEAD": "mine\n"},
 }
 
 
