@@ -22,7 +22,7 @@ Span = tuple[int, int, bytes]
 """Where a key begins and ends, and what stands there instead."""
 
 _LARGE = 1 << 18
-"""Bytes of data for which it is worth while to import pydantic's regular expressions."""
+"""Bytes of data for which it is worth while to import pydantic's regular expressions, and too many to be indented."""
 
 _SHORTEST_PIECE = 8
 """So many characters of a key are censored where a text was cut in the middle of it."""
@@ -60,12 +60,9 @@ class Redactor:
             text = secret.without_pieces(text)
         return self.redact_text(text)
 
-    def redact_json(self, value: Any, *, indent: int | None = 2) -> bytes:
-        """Return dataclasses and JSON-like data as a JSON document with every key censored, in names of members too.
-
-        Without `indent` it is all one line, made in a third of the time.
-        """
-        return self.redact(_json_document(value, indent))
+    def redact_json(self, value: Any) -> bytes:
+        """Return dataclasses and JSON-like data as a JSON document with every key censored, in names of members too."""
+        return self.redact(_json_document(value))
 
     def reveals_key(self, text: str) -> bool:
         """Tell whether a key stands in the text, in any form."""
@@ -290,8 +287,14 @@ def _spelling(code: int) -> re.Pattern[bytes]:
     return re.compile(b"(?:" + b"|".join([*forms, re.escape(plain)]) + b")")
 
 
-def _json_document(value: Any, indent: int | None) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_members)
+def _json_document(value: Any) -> bytes:
+    """Return a JSON document that a person can read; a large one is all on one line.
+
+    Python indents at a tenth of the speed, and with ten times the memory.
+    """
+    text = json.dumps(value, ensure_ascii=False, default=_members)
+    if len(text) < _LARGE:
+        text = json.dumps(value, ensure_ascii=False, indent=2, default=_members)
     return whole_characters(text).encode() + b"\n"
 
 

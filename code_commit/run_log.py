@@ -142,8 +142,7 @@ class RunLog:
         self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
         if self.record.rolled_back:
             self.record.totals.files_changed = 0
-        many = sum(len(attempt.changes) for attempt in self.record.attempts) > _MOST_INDENTED
-        self._write("run.json", self.redactor.redact_json(self.record, indent=None if many else 2))
+        self.write_json("run.json", self.record)
         self.listener.step(self.record, event)
 
     def write_text(self, name: str, text: str) -> None:
@@ -345,9 +344,6 @@ class BuildLog:
             os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
         self._at_line_start = False
 
-
-_MOST_INDENTED = 1000
-"""Of changed files; a record of more is rewritten all on one line, in a third of the time."""
 
 _ROOM_FOR_THE_END = 64 * 1024
 _LIVE_BYTES = 400

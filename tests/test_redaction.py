@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import time
 import urllib.parse
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -183,6 +184,14 @@ def test_json_stays_json_where_the_key_ends_in_a_quote():
 def test_json_that_holds_json_stays_json(form):
     document = Redactor([KEY]).redact_json({form(KEY): [f"x{form(KEY)}y"]})
     assert KEY[3:] not in str(json.loads(document))
+
+
+def test_a_json_document_of_a_million_members_is_made_at_once():
+    value = {"reply": [1] * 5_000_000}
+    start = time.process_time()
+    document = Redactor([KEY]).redact_json(value)
+    assert time.process_time() - start < 1
+    assert json.loads(document) == value
 
 
 def test_half_a_character_is_replaced_in_json():
