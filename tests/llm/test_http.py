@@ -282,6 +282,15 @@ def test_a_compressed_reply_was_not_asked_for_and_is_refused(name, coding):
     assert [request.headers["accept-encoding"] for request in server.requests] == ["identity"]
 
 
+@pytest.mark.parametrize("before", range(570, 602))
+def test_an_error_that_echoes_the_key_is_censored_wherever_it_is_cut(before):
+    echo = {"error": {"message": "x" * before + KEY + " and more" * 100, "type": "invalid_request_error"}}
+    with FakeServer(faults=[Fault("status", status=400, body=echo)]) as server:
+        with pytest.raises(LLMError) as caught:
+            ask(CHAT, server)
+    assert not [size for size in range(8, len(KEY)) if KEY[:size] in str(caught.value)]
+
+
 def test_an_error_that_is_compressed_all_the_same_can_pass():
     packed = Fault("status", status=503, body=gzip.compress(b"busy"), headers={"content-encoding": "gzip"})
     with FakeServer(["x"], [packed]) as server:
