@@ -510,6 +510,24 @@ def test_keys_do_not_reach_the_page(project_folder: Path, run_code_commit: Run):
         assert "a.py" in printed
 
 
+@pytest.mark.parametrize("place", range(490, 502))
+def test_no_piece_of_a_key_stands_where_a_line_was_cut(place, project_folder: Path, run_code_commit: Run):
+    folder = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n"], "--max-repairs", "0")
+    (folder / "1-build.txt").write_text("x" * place + KEY + "\n" + "y" * (1_500 + place) + KEY + "\n")
+    (project_folder / "agent-config/openai-key.txt").write_text(KEY)
+    (project_folder / "agent-config/openai-key.txt").chmod(0o600)
+    for options in ({"html": "-"}, {"markdown": True}):
+        printed = export_log(find_project(project_folder), options).decode()
+        assert "x" * 480 in printed
+        assert "sk-12345" not in printed
+
+
+def test_a_rejected_answer_after_a_failed_build_hides_nothing(project_folder: Path, run_code_commit: Run):
+    recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nno\n^^^end\n", "I cannot.\n"], "--max-repairs", "1")
+    assert "The end of the build" in Page(page_of(project_folder)).text
+    assert "### The end of 1-build.txt" in export_log(find_project(project_folder), {"markdown": True}).decode()
+
+
 def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: Run, tmp_path: Path):
     (project_folder / "build.sh").write_text(
         "#!/bin/sh\nyes 'a line of output' | head -c 20000000\necho the last line\n"

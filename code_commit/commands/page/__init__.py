@@ -24,8 +24,7 @@ from code_commit.summary import done_by_build, duration
 from code_commit.terminal import shown
 from code_commit.trust import outside_environment
 
-PAGE = "page.html"
-"""What the page is named in the run's log folder, where no other file was asked for."""
+PAGE = "page.html"  # in the run's log folder, where no other file was asked for
 BEGINNING = b"""<!doctype html>
 <html lang="en">
 <head>

@@ -11,9 +11,8 @@ from code_commit.commands.page.highlight import MOST_SHOWN, more_characters, vis
 from code_commit.commands.page.logged_run import LoggedRun, read_ends
 from code_commit.terminal import ESCAPE_SEQUENCE, settle
 
-MOST_HEAD = 128_000
-MOST_TAIL = 384_000
-"""Bytes that are read from the beginnings and the ends of all outputs: what went wrong stands near the end."""
+MOST_HEAD = 128_000  # bytes that are read from the beginnings of all outputs
+MOST_TAIL = 384_000  # and from their ends: what went wrong stands there
 MOST_LINES = 3_000  # of each of them
 SEARCHED_LINES = 300  # last lines in which the first that tells of an error is looked for
 LAST_LINES = 12

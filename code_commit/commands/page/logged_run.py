@@ -78,9 +78,8 @@ class LoggedRun(NamedTuple):
     @property
     def message(self) -> list[str]:
         """What the run said at its end, and how to go on."""
-        lines = (self.record.message or "").split("\n")
-        goes_on = self.record.has_next_step and self.status != "running"
-        return [*filter(None, lines), *(ways_on(self.record) if goes_on else ())]
+        goes_on = ways_on(self.record) if self.record.has_next_step and self.status != "running" else ()
+        return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 
     @property
     def warnings(self) -> list[str]:
@@ -89,7 +88,7 @@ class LoggedRun(NamedTuple):
 
     @property
     def task(self) -> list[str]:
-        """The lines of the query as the run's first prompt holds it; none where there is no prompt."""
+        """The lines of the query as the run's first prompt holds it, or the first line that the record holds."""
         prompt = self.read("1-query.txt")
         if self.record.options.get("prompt_layout") == "cached":  # the query, then the phase's own prompt
             start = prompt.rfind("\n[query]\n")
@@ -98,7 +97,7 @@ class LoggedRun(NamedTuple):
         else:
             start = prompt.find("\n[query]\n")
             end = prompt.find("\n[codebase]\n", start)
-        query = prompt[start + len("\n[query]\n") : end].strip() if 0 <= start < end else ""
+        query = prompt[start + len("\n[query]\n") : end].strip() if 0 <= start < end else self.record.query
         return query.split("\n") if query else []
 
     def said_in(self, attempt: Attempt) -> list[str]:

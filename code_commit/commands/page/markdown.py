@@ -42,10 +42,11 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _section("Attempts", [", ".join(filter(None, end)) for end in ends])
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
-    if record.attempts and outcome_of(record.attempts[-1]) == "failed":
-        name = f"{record.attempts[-1].number}-build.txt"
+    built = [attempt for attempt in record.attempts if attempt.build]
+    if built and outcome_of(built[-1]) == "failed":
+        name = f"{built[-1].number}-build.txt"
         with suppress(OSError):
-            output = settle(read_ends(run.folder / name, 0, TAIL_BYTES)[2])
+            output = run.redactor.redact_cut(settle(read_ends(run.folder / name, 0, TAIL_BYTES)[2]))
             yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
 
 

@@ -18,9 +18,8 @@ RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000
 """Characters of markup for the result, and for the diffs of all attempts: the page stays under 10 MB."""
 MOST_ATTEMPTS = 100
-MOST_LINES = 200
-MOST_CHARACTERS = 2_000
-"""Reasons, warnings, lines of a text that are shown, and characters of one."""
+MOST_LINES = 200  # of a text, reasons, warnings
+MOST_CHARACTERS = 2_000  # of each
 
 
 def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
