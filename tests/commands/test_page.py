@@ -670,7 +670,7 @@ def test_the_task_is_that_of_the_run_whatever_query_txt_says_today(layout, proje
     assert "Something else." not in text
 
 
-def test_notes_of_the_record_go_before_those_of_the_response(hostile: Path):
+def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_notes(hostile: Path):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     assert Page(page_of(hostile)).text.count("I said goodbye.") == 1
     (folder / "3-response.txt").write_text("```\nnothing\n")

@@ -102,10 +102,9 @@ class LoggedRun(NamedTuple):
 
     def said_in(self, attempt: Attempt) -> list[str]:
         """Return the lines of what the LLM said in an attempt outside the blocks."""
-        notes = getattr(attempt, "notes", None)  # older logs have the response alone
-        if notes is None:
-            notes = notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
-        return notes.split("\n") if notes else []
+        recorded = getattr(attempt, "notes", "")  # older records have none
+        said: str = recorded or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
+        return said.split("\n") if said else []
 
     def read(self, name: str, most: int = MOST_TEXT) -> str:
         """Return a file of the log, at most its first bytes; "" where there is none that can be read."""
