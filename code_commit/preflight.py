@@ -110,7 +110,7 @@ def inspect_project(
     findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, findings.warnings.append))
     settings = _load_settings(findings, project, options, environment)
     found = findings.ask("keys", lambda: load_keys(project, environment), _name_keys)
-    keys, choice = found or Keys(), None
+    keys, choice = Keys() if found is None else found, None
     if settings and (settings.model or found is not None):
         choice = findings.ask("model", lambda: choose_model(settings.model, keys, keys.unfit), str)
     key, base_url, sandbox, whole, tree = None, None, None, None, None

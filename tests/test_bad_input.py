@@ -101,7 +101,7 @@ CASES: dict[str, Case] = {
     "chat without URL": (NOTHING, ["--model", "chat:x", "--base-url", ""], ["base"]),
     "replay without folder": (NOTHING, ["--model", "replay:nowhere"], ["no folder nowhere"]),
     "unknown option": (NOTHING, ["--max-repair", "1"], ["unrecognized arguments: --max-repair"]),
-    "unknown command": (NOTHING, ["bild"], ["invalid choice: 'bild'"]),
+    "unknown command": (NOTHING, ["bild"], ["there is no command 'bild'"]),
     "not a number": (NOTHING, ["--max-repairs", "x"], ["must be a whole number"]),
     "negative": (NOTHING, ["--max-repairs", "-1"], ["max_repairs must be 0 or more"]),
     "typo in config.toml": (lambda root: (config(root) / "config.toml").write_text("max_repair = 1\n"), [], ["did you mean 'max_repairs'"]),

@@ -230,6 +230,9 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
     assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout
+    done = run_code_commit(project_folder, "check", "--sandbox", "off", "--model", "openai")
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+    assert "PROBLEM  key             agent-config/openai-key.txt holds no API key" in done.stdout
 
 
 def test_a_key_file_that_others_can_read_is_no_missing_key_too(project_folder: Path, run_code_commit: Run):

@@ -60,7 +60,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "an option's value": (NOTHING, [*REPLAY, "--max-repairs", "x"], 2, "must be a whole number"),
     "an option out of range": (NOTHING, [*REPLAY, "--max-repairs", "-1"], 2, "max_repairs must be 0 or more"),
     "an unknown option": (NOTHING, [*REPLAY, "--max-repair", "1"], 2, "unrecognized arguments: --max-repair"),
-    "an unknown command": (NOTHING, ["rum"], 2, "invalid choice: 'rum'"),
+    "an unknown command": (NOTHING, ["rum"], 2, "there is no command 'rum'; did you mean 'run'?"),
     "not ignored": (write(".gitignore", "/target\n"), REPLAY, 2, ".gitignore lacks the line /agent-config"),
     "tracked": (track, REPLAY, 2, "git tracks agent-config/query.txt"),
     "no query": (remove("agent-config/query.txt"), REPLAY, 2, "agent-config/query.txt is missing"),

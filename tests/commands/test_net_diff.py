@@ -63,7 +63,8 @@ def test_what_was_undone_is_known_from_the_undo(root: Path, run_code_commit: Run
         path.unlink()
     assert run_code_commit(root, "undo").returncode == 0
     assert net_diff(log, root) == before
-    undo = net_diff(max(log.parent.iterdir()), root)
+    (undo_log,) = set(log.parent.iterdir()) - {log}
+    undo = net_diff(undo_log, root)
     unapply(root, undo.diff)
     unapply(root, before.diff)
     assert git(root, "status", "--porcelain") == ""
