@@ -231,7 +231,9 @@ def _check_build_script(project: Project, environment: Mapping[str, str], warn: 
     """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
     script = project.build_script
     if not os.path.lexists(script):
-        raise NotSetUpError(f"{BUILD_SCRIPT} is missing: create it; it must exit with 0 when the build passes")
+        raise NotSetUpError(
+            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it must exit with 0 when the build passes"
+        )
     if not script.is_symlink() and not script.is_file():
         raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
     try:
