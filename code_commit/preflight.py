@@ -232,7 +232,7 @@ def _check_build_script(project: Project, environment: Mapping[str, str], warn: 
     script = project.build_script
     if not os.path.lexists(script):
         raise NotSetUpError(
-            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it must exit with 0 when the build passes"
+            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it exits with 0 if the build passes"
         )
     if not script.is_symlink() and not script.is_file():
         raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
