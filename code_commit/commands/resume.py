@@ -63,15 +63,26 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
-    """Return the latest run that has a next step, or the named one. Raises NotSetUpError."""
+    """Return the latest run that has a next step, or the named one. Raises NotSetUpError.
+
+    Without a name none is resumed, and paid for, that a later run has followed.
+    """
+    later = ""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
         if isinstance(record, UnreadableRun):
             continue
+        ended = f"{record.run} ({record.command}, {record.status})"
+        if record.has_next_step and later:
+            raise NotSetUpError(
+                f"{later} has ended since {record.run} was interrupted: code-commit resume {record.run} goes on with"
+                " that older run all the same"
+            )
         if record.has_next_step:
             return folder, record
         if name:
-            raise NotSetUpError(f"{record.run} has no next step ({record.command}, {record.status}): nothing to resume")
+            raise NotSetUpError(f"{ended} has no next step: nothing to resume")
+        later = later or ("" if record.command == "undo" else ended)
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 

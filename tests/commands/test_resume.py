@@ -264,7 +264,7 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert "no interrupted run to resume" in done.stderr
     done = resume(root, run_code_commit, the_log(root).name)
     assert done.returncode == 2
-    assert "has no next step (run, success): nothing to resume" in done.stderr
+    assert " (run, success) has no next step: nothing to resume" in done.stderr
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 
@@ -274,15 +274,19 @@ def test_no_run_to_resume(root: Path, run_code_commit: Run):
     assert "no interrupted run to resume" in done.stderr
 
 
-def test_the_latest_interrupted_run_is_resumed_and_named(root: Path, run_code_commit: Run):
+def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_code_commit: Run):
     first = "^^^first.txt\nx\n^^^end\n"
     assert run_code_commit(root, *recorded(root, first)).returncode == 3
     interrupted = the_log(root)
     (root / "ok.txt").write_text("ok\n")
-    assert run_code_commit(root, "apply", "-", stdin="^^^other.txt\nx\n^^^end\n").returncode == 0
     assert run_code_commit(root, *recorded(root, "^^^more.txt\nx\n^^^end\n")).returncode == 0
+    (later,) = set((root / "agent-config/logs").iterdir()) - {interrupted}
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
+    assert done.returncode == 2
+    assert f"{later.name} (run, success) has ended since {interrupted.name} was interrupted" in done.stderr
+    assert json.loads((interrupted / "run.json").read_text())["status"] == "llm_error"
+    done = resume(root, run_code_commit, interrupted.name)
     assert done.returncode == 0, done.stderr
     assert f"resuming {interrupted.name}" in done.stderr
     assert json.loads((interrupted / "run.json").read_text())["status"] == "success"
