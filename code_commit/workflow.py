@@ -1,9 +1,10 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.apply import apply_changes
+from code_commit.apply import apply_changes, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
@@ -140,9 +141,13 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
     with attempt.build_log() as build_log:
-        build_log.result = job.builder.run(
-            build_log.write, timeout=timeout, environment=environment, warn=log.add_warning
-        )
+        try:
+            build_log.result = job.builder.run(
+                build_log.write, timeout=timeout, environment=environment, warn=log.add_warning
+            )
+        finally:
+            with suppress(ApplyError, OSError):  # then undo takes what the build wrote for an edit of the user's
+                note_built(log.snapshot, job.project)
     if build_log.result.exit_code in unfit:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.exit_code}, by which it says that the machine"

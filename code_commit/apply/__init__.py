@@ -6,7 +6,7 @@ The guarantees and their order of steps are those of `transaction`; the file for
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
-from code_commit.apply.restore import changed_since, restore
+from code_commit.apply.restore import changed_since, note_built, restore
 from code_commit.apply.transaction import apply_changes
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "is_locked",
     "lock_tree",
     "needs_recovery",
+    "note_built",
     "recover",
     "restore",
 ]

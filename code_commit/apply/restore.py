@@ -1,21 +1,29 @@
-"""Undo: the state before a run, byte for byte and mode for mode, from its snapshot."""
+"""Undo: the state before a run, byte for byte and mode for mode, from its snapshot; and what its builds left."""
 
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedSinceError
-from code_commit.apply.journal import FileState, FolderStep
+from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
 from code_commit.apply.lock import locked
 from code_commit.apply.plan import Write
 from code_commit.apply.recover import recover
-from code_commit.apply.snapshot import first_folders, first_states, last_states, load_layers, read_original
+from code_commit.apply.snapshot import (
+    built_name,
+    first_folders,
+    first_states,
+    left_states,
+    load_layers,
+    read_original,
+)
 from code_commit.apply.transaction import carry_out
 from code_commit.changes import Action
 from code_commit.errors import ApplyError
-from code_commit.files import NotAFileError, Tree
+from code_commit.files import NotAFileError, Tree, replacing
 from code_commit.project import Project
 from code_commit.terminal import shown
 
@@ -56,7 +64,7 @@ def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool
         if not layers:
             raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
         folders = first_folders(layers)
-        before, after = first_states(layers), last_states(layers)
+        before, after = first_states(layers), left_states(snapshot, layers)
         writes = []
         changed = []
         with Tree(project.root) as tree:
@@ -75,9 +83,32 @@ def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool
 
 def changed_since(snapshot: Path, project: Project) -> list[str]:
     """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
-    states = last_states(load_layers(snapshot))
+    layers = load_layers(snapshot)
+    states, folders = left_states(snapshot, layers), first_folders(layers)
     with Tree(project.root) as tree:
-        return [path for path, state in sorted(states.items()) if not _is(_look(tree, path), state)]
+        return [path for path, state in sorted(states.items()) if not _is(_look(tree, path, folders), state)]
+
+
+def note_built(snapshot: Path, project: Project) -> None:
+    """Write down what a build left of the files that the run had changed: for `restore` it is the run's own doing.
+
+    What is no regular file then, or cannot be read, is left out. Raises ApplyError and OSError.
+    """
+    layers, now = load_layers(snapshot), {}
+    left, folders = left_states(snapshot, layers), first_folders(layers)
+    with Tree(project.root) as tree:
+        for path in left:
+            with suppress(ApplyError, OSError):
+                now[path] = _look(tree, path, folders)
+    if any(not _is(now[path], left[path]) for path in now):
+        steps = tuple(FileStep(path, left[path], _state(found)) for path, found in now.items())
+        with replacing(snapshot / built_name(len(layers))) as file:
+            file.write(encode(Journal(steps)))
+
+
+def _state(now: _Now | None) -> FileState | None:
+    """Return a state by which a file is known again; its owner is not."""
+    return now and FileState(sha256(now[0]).hexdigest(), len(now[0]), now[1], uid=-1, gid=-1)
 
 
 def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> Write:

@@ -1,6 +1,7 @@
 """The snapshot of a run: what every file that the run touched was before, and what the run made of it.
 
     snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
+    snapshot/built-1.json           the files that the builds after it left in another state than it had
     snapshot/originals/SHA256       the content of each file before the run touched it for the first time
 
 Each of these layers counts once its transaction is committed; until then it is named in the transaction's journal and
@@ -64,6 +65,21 @@ def first_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
 def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
     """Return each file's state after the last transaction that touched it."""
     return {step.path: step.after for layer in layers for step in layer.files}
+
+
+def left_states(snapshot: Path, layers: Iterable[Journal]) -> dict[str, FileState | None]:
+    """Return each file's state as the run, or a build of it since, left it. Raises ApplyError."""
+    states: dict[str, FileState | None] = {}
+    for number, layer in enumerate(layers, start=1):
+        built = snapshot / built_name(number)
+        steps = [*layer.files, *(_load(built).files if built.exists() else ())]
+        states |= {step.path: step.after for step in steps}
+    return states
+
+
+def built_name(number: int) -> str:
+    """Return the name of what is noted of the builds after a run's transaction, from 1."""
+    return f"built-{number}.json"
 
 
 def first_folders(layers: Iterable[Journal]) -> dict[str, FolderStep | None]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.journal import FileState
-from code_commit.apply.snapshot import ORIGINALS, first_states, last_states, load_layers, read_original
+from code_commit.apply.snapshot import ORIGINALS, first_states, last_states, left_states, load_layers, read_original
 from code_commit.changes import FileReplacement, RejectedResponseError
 from code_commit.diff import FileEdit, diff_files, header_of
 from code_commit.files import open_regular
@@ -25,19 +25,24 @@ class NetDiff(NamedTuple):
 def net_diff(folder: Path, root: Path, prefix: str = "") -> NetDiff:
     """Return what the run of this log folder changed below `root`. Raises ApplyError where the snapshot is damaged.
 
-    What the run made of a file is looked for by its checksum: in the tree, in the run's responses, and in the
-    snapshots, for a later run that changed or undid it has kept it. Where it is nowhere, the diff of the one attempt
-    that changed the file says the same, but for a key that is censored in it. `prefix` stands before every path.
+    What the run and its builds made of a file, or else the run alone, is looked for by its checksum: in the tree, in
+    the run's responses, and in the snapshots, for a later run that changed or undid it has kept it. Where it is
+    nowhere, the diff of the one attempt that changed the file says the same, but for a key that is censored in it.
+    `prefix` stands before every path.
     """
     layers = load_layers(folder / "snapshot")
-    last, steps = last_states(layers), Counter(step.path for layer in layers for step in layer.files)
+    left, last = left_states(folder / "snapshot", layers), last_states(layers)
+    steps = Counter(step.path for layer in layers for step in layer.files)
     responses, sections = _contents_of_responses(folder), _sections_of_diffs(folder)
     edits, parts, unknown = [], [], []
     for path, before in first_states(layers).items():
-        after = last[path]
+        after, new = left[path], None
+        for state in filter(None, (left[path], last[path]) if after else ()):
+            after, new = state, _find(state, root / path, responses.get(path, []), folder.parent)
+            if new is not None:
+                break
         if before == after or (before and before.same_file(after)):
             continue
-        new = _find(after, root / path, responses.get(path, []), folder.parent) if after else None
         if new is not None or after is None:
             old = read_original(folder / "snapshot", path, before) if before else None
             modes = (before.mode if before else 0o644, after.mode if after else 0o644)

@@ -325,6 +325,46 @@ def test_what_was_undone_is_not_built_on(root: Path, run_code_commit: Run):
     assert (root / "ok.txt").read_text() == "not yet\n"
 
 
+FORMATTING = "#!/bin/sh\nsed -i s/x=1/x\\ =\\ 1/ a.txt; rm -f scratch.txt\ngrep -qx ok ok.txt\n"
+ANSWER = "^^^a.txt\nx=1\n^^^end\n^^^scratch.txt\n^^^end\n^^^ok.txt\n{}\n^^^end\n"
+
+
+def formatted(root: Path, run_code_commit: Run, *answers: str) -> subprocess.CompletedProcess[str]:
+    """Run in a project whose build formats the files and removes one, as hooks do."""
+    (root / "build.sh").write_text(FORMATTING)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "formatting")
+    done = run_code_commit(root, *recorded(root, *map(ANSWER.format, answers)))
+    assert (root / "a.txt").read_text() == "x = 1\n"
+    return done
+
+
+@pytest.mark.parametrize("answers", [["ok"], ["wrong", "ok"], ["wrong"]])
+def test_what_the_build_formats_is_of_the_run_for_undo_and_diff(answers, root: Path, run_code_commit: Run):
+    assert formatted(root, run_code_commit, *answers).returncode == (0 if answers[-1] == "ok" else 3)
+    assert "+x = 1" in run_code_commit(root, "diff").stdout
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 0, done.stderr
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_what_the_build_formats_is_of_the_run_for_resume(root: Path, run_code_commit: Run):
+    assert formatted(root, run_code_commit, "wrong").returncode == 3
+    recorded(root, ANSWER.format("wrong"), RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert run_code_commit(root, "undo").returncode == 0
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_what_the_user_edits_after_the_build_is_not_of_the_run(root: Path, run_code_commit: Run):
+    formatted(root, run_code_commit, "wrong")
+    (root / "a.txt").write_text("mine\n")
+    assert "its files changed since: a.txt" in resume(root, run_code_commit).stderr
+    assert run_code_commit(root, "undo").returncode == 1
+    assert (root / "a.txt").read_text() == "mine\n"
+
+
 def test_a_run_that_was_rolled_back_is_not_resumed(root: Path, run_code_commit: Run):
     assert run_code_commit(root, *recorded(root, WRONG), "--rollback").returncode == 3
     done = resume(root, run_code_commit)
