@@ -58,8 +58,13 @@
   if (copy && navigator.clipboard) {
     copy.hidden = false;
     copy.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(document.getElementById("undo").textContent);
-      copy.textContent = "Copied";
+      const command = document.getElementById("undo");
+      try {
+        await navigator.clipboard.writeText(command.textContent);
+        copy.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(command);
+      }
     });
   }
 

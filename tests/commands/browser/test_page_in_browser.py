@@ -146,6 +146,12 @@ def test_the_policy_stops_what_would_get_in(browser: Browser, page: Path):
     assert blocked.count("Content Security Policy") >= 4
 
 
+def test_the_command_that_undoes_the_run_is_copied(browser: Browser, long_page: Path):
+    browser.driver.find_element("id", "copy").click()
+    browser.driver.implicitly_wait(1)
+    assert browser.driver.find_elements("xpath", "//button[text()='Copied']")
+
+
 def test_files_are_ticked_off_and_stay_so(browser: Browser, long_page: Path):
     ticked = "[...document.querySelectorAll('.viewed input')].filter(tick => tick.checked).length"
     closed = "[...document.querySelectorAll('#changes details.file:not([open])')].map(file => file.id)"
