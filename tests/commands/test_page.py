@@ -636,6 +636,29 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     assert f"ok.txt +1 {MINUS}1" in " ".join(text.split())
 
 
+NOTHING_CHANGED = {
+    "there and back": (["^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nnot yet\n^^^end\n"], "In the end no file is different"),
+    "rejected": (["no block"] * 2, "The run changed no file."),
+}
+
+
+@pytest.mark.parametrize(("answers", "said"), NOTHING_CHANGED.values(), ids=NOTHING_CHANGED)
+def test_a_run_that_changed_nothing_says_so(answers, said, project_folder: Path, run_code_commit: Run):
+    recorded_run(project_folder, run_code_commit, answers, "--max-repairs", "1")
+    text = Page(page_of(project_folder)).text
+    assert said in text
+    assert "2 attempts · 0" in text
+    assert f"### Changes\n\n- `{said}" in export_log(find_project(project_folder), {"markdown": True}).decode()
+
+
+def test_what_the_builds_changed_is_told(hostile: Path):
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    embellish(folder, build_changes=["Cargo.lock", IMAGE], new_files=2)
+    said = f"The build also changed {IMAGE}, Cargo.lock and left 2 new files"
+    assert said in " ".join(Page(page_of(hostile)).text.split())
+    assert f"The build also `{said[15:]}`" in export_log(find_project(hostile), {"markdown": True}).decode()
+
+
 def test_a_killed_run_says_so(hostile: Path, run_code_commit: Run):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     embellish(folder, status="running", exit_code=None, pid=2**22 - 3)
