@@ -61,8 +61,8 @@ def protected_from_build(project: Project) -> list[Path]:
             paths.append(link_to_git_dir)
         folders = dict.fromkeys((project.git.git_dir, project.git.common_dir))
         paths += [folder / name for folder in folders for name in GIT_FILES]
-        if not project.root.is_relative_to(project.git.hooks_dir):
-            paths.append(project.git.hooks_dir)
+        hooks = (project.git.hooks_dir, Path(os.path.realpath(project.git.hooks_dir)))
+        paths += [folder for folder in hooks if not project.root.is_relative_to(folder)]
     return list(dict.fromkeys(paths))
 
 

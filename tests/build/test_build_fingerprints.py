@@ -203,6 +203,17 @@ def test_hooks_outside_the_project_are_watched_and_never_written(build, project_
 
 
 @pytest.mark.parametrize("mode", ["off", "guard"])
+def test_hooks_that_a_link_leads_to_are_watched_where_they_are(build, request, project_folder, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    shutil.move(project_folder / ".git" / "hooks", project_folder / "hooks")
+    (project_folder / ".git" / "hooks").symlink_to("../hooks")
+    built = build("#!/bin/sh\necho x > hooks/post-checkout\n", mode=mode)
+    assert built.error is None if mode == "guard" else "hooks/post-checkout (new)" in str(built.error)
+    assert not (project_folder / "hooks" / "post-checkout").exists()
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
 def test_a_submodule_is_updated_where_it_is_initialised_and_else_told(build, request, project_folder, tmp_path, mode):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
