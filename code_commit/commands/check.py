@@ -38,15 +38,25 @@ def run(options: dict[str, Any]) -> int:
         findings, ready = inspect_project(project, options)
         if ready:
             findings.warnings += find_stale_files(project, ready.task.codebase)
-        built = _build(project, ready, findings.warnings) if build and ready else None
+        if ready and build:
+            findings.checks.append(_build(project, ready, findings.warnings))
         if as_json:
-            print_bytes(findings.redactor.redact_json(_as_json(findings, built)))
+            print_bytes(findings.redactor.redact_json(_as_json(findings, is_ready=ready is not None)))
         else:
-            report = "\n".join(shown(line) for line in _lines(findings, built, hint_at_init(project)))
+            end = _end(findings, project, is_ready=ready is not None)
+            report = "\n".join(shown(line) for line in [*_lines(findings), end])
             print_text(findings.redactor.redact_text(report))
         if findings.problems:
-            return NotSetUpError.exit_code
-        return EXIT_BUILD_FAILED if built and built.problem else EXIT_SUCCESS
+            return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
+        return EXIT_SUCCESS
+
+
+def _end(findings: Findings, project: Project, *, is_ready: bool) -> str:
+    if not is_ready:
+        return "; ".join([f"{count(len(findings.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
+    if findings.problems:
+        return "Ready, but the build fails: a run can pass only if that is its task."
+    return "Ready: run code-commit."
 
 
 def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
@@ -74,26 +84,18 @@ _TAIL_LINES = 12
 _TAIL_BYTES = 8192
 
 
-def _as_json(findings: Findings, built: Check | None) -> dict[str, Any]:
-    made = [*findings.checks, *([built] if built else [])]
-    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in made]
-    return {"ready": not findings.problems, "checks": checks, "warnings": findings.warnings}
+def _as_json(findings: Findings, *, is_ready: bool) -> dict[str, Any]:
+    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in findings.checks]
+    return {"ready": is_ready, "checks": checks, "warnings": findings.warnings}
 
 
-def _lines(findings: Findings, built: Check | None, hint: list[str]) -> Iterator[str]:
+def _lines(findings: Findings) -> Iterator[str]:
     width = max(len(check.name) for check in findings.checks)
-    for check in [*findings.checks, *([built] if built else [])]:
+    for check in findings.checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
     for warning in dict.fromkeys(findings.warnings):
         yield from _row(f"note     {'':{width}}", warning)
-    problems = len(findings.problems)
-    if problems:
-        yield "; ".join([f"{count(problems, 'problem')} to solve", *hint]) + "."
-    elif built and built.problem:
-        yield "Ready, but the build fails: a run can pass only if that is its task."
-    else:
-        yield "Ready: run code-commit."
 
 
 def _row(lead: str, said: str) -> Iterator[str]:
