@@ -97,11 +97,14 @@ def read_response(text: str) -> tuple[tuple[FileChange, ...], Reasons]:
 
 
 def notes_of(text: str) -> str:
-    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
+    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one.
+
+    As for the blocks themselves, what stands after 50,000 of them is not read.
+    """
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
-    parts = []
-    while position < len(text):
+    parts: list[str] = []
+    while position < len(text) and len(parts) <= _MOST_BLOCKS:
         opening = _next_fence(text, position, SHORTEST_FENCE)
         parts.append(text[position:opening])
         position = _block_end(text, opening) if opening < len(text) else opening

@@ -17,7 +17,7 @@ from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
 from code_commit.summary import count, done_by_build, duration, spent, spent_in_all
-from code_commit.terminal import ESCAPE_SEQUENCE, is_live_terminal, shown
+from code_commit.terminal import ESCAPE_SEQUENCE, is_live_terminal, shown, terminal_width
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -104,7 +104,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
         return _closing_lines(record)
-    lines = _attempt_lines(record.model, record.attempts[-1], event, verbose=verbose)
+    lines = _attempt_lines(record, event, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]
 
@@ -116,16 +116,16 @@ def _attempt_lead(record: RunRecord) -> str:
     return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
 
 
-def _attempt_lines(model: str, attempt: Attempt, event: Event, *, verbose: bool) -> list[str]:
+def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
+    *earlier, attempt = record.attempts
     if event == "retrying":
         return [attempt.retries[-1]]
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
-        return [f"{model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"]
+        answered = f"{record.model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"
+        return [answered, *_said(attempt, earlier)]
     if event == "rejected":
-        listed = attempt.rejections if verbose else attempt.rejections[:_SHOWN]
-        more = len(attempt.rejections) - len(listed) + attempt.more_rejections
-        return ["response rejected, nothing written:", *(f"  {reason}" for reason in in_words(listed, more))]
+        return _rejected(attempt, earlier, verbose=verbose)
     if event == "applied":
         return _changed_files(attempt, verbose=verbose)
     if event == "built" and attempt.build:
@@ -135,6 +135,33 @@ def _attempt_lines(model: str, attempt: Attempt, event: Event, *, verbose: bool)
 
 _SHOWN = 3
 """Names of changed files, and reasons of a rejection, that a step names; the log and `--verbose` have all of them."""
+
+
+_SAID_LINES = 12
+"""So many lines of what the LLM said are shown; `code-commit log` has all of them."""
+
+
+def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
+    """Return what the LLM said outside the blocks, unless it has said the same before."""
+    if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
+        return []
+    from textwrap import wrap
+
+    width = max(20, (terminal_width(sys.stderr) or 80) - 2)
+    start = attempt.notes[: _SAID_LINES * width]
+    lines = [part for line in start.split("\n") for part in wrap(shown(line.expandtabs(4)), width)]
+    if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
+        lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
+    return [f"  {line}" for line in lines]
+
+
+def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
+    """Return why a response was rejected; what was said of an earlier one is not repeated."""
+    if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
+        return [f"response rejected, nothing written, for the same reasons as in attempt {same}"]
+    listed = attempt.rejections if verbose else attempt.rejections[:_SHOWN]
+    more = len(attempt.rejections) - len(listed) + attempt.more_rejections
+    return ["response rejected, nothing written:", *(f"  {reason}" for reason in in_words(listed, more))]
 
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:

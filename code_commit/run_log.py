@@ -204,8 +204,8 @@ class AttemptLog:
         milliseconds = round(self.record.seconds * 1000)
         self._log.write_json(self._name("response.json"), {**reply, "totalResponseTime": milliseconds})
 
-    def responded(self, response: Response) -> None:
-        self._log.write_text(self._name("response.txt"), response.text)
+    def responded(self, response: Response, notes: str) -> None:
+        self._take(response, notes)
         self.record.seconds = time.monotonic() - self._started
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
@@ -222,10 +222,14 @@ class AttemptLog:
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
         return Response(text, self.record.finish_reason, self.record.incomplete)
 
-    def given(self, response: Response) -> None:
+    def given(self, response: Response, notes: str) -> None:
         """Take a response that no LLM was asked for."""
-        self._log.write_text(self._name("response.txt"), response.text)
+        self._take(response, notes)
         self._responded = time.monotonic()
+
+    def _take(self, response: Response, notes: str) -> None:
+        self._log.write_text(self._name("response.txt"), response.text)
+        self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
         """Take what an undo put back."""
@@ -344,6 +348,9 @@ class BuildLog:
             os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
         self._at_line_start = False
 
+
+_MOST_NOTES = 100_000
+"""Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
 
 _ROOM_FOR_THE_END = 64 * 1024
 _LIVE_BYTES = 400

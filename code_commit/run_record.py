@@ -90,6 +90,7 @@ class Attempt:
     run, or of an apply that was interrupted.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
     `more_rejections` counts the reasons that `rejections` does not list.
+    `notes` are the LLM's words outside the blocks.
     """
 
     number: int
@@ -101,6 +102,7 @@ class Attempt:
     incomplete: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
+    notes: str = ""
     verdict: Literal["applied", "rejected"] | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)

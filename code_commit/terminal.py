@@ -78,10 +78,10 @@ def _escape(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-def terminal_width() -> int | None:
-    """Return the columns of the terminal on standard output; None where there is none."""
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Return the columns of the terminal on a stream, standard output by default; None where there is none."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (AttributeError, OSError, ValueError):
         return None
 

@@ -10,7 +10,7 @@ from code_commit.changes import FileChange, FileReplacement, RejectedResponseErr
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
-from code_commit.parse import parse_response, read_response
+from code_commit.parse import notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     Task,
@@ -163,5 +163,5 @@ def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
         return recorded
     attempt.asking(prompt)
     response = complete(prompt, attempt)
-    attempt.responded(response)
+    attempt.responded(response, notes_of(response.text))
     return response

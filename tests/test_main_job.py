@@ -305,3 +305,36 @@ def test_a_key_with_an_escape_in_it_is_not_whole_again_in_the_prompt(project_fol
     assert KEY[:-2] not in json.dumps([request.body for request in server.requests]).replace("\\/", "/")
     prompt = (the_log(project_folder) / "2-query.txt").read_text()
     assert prompt.count("*" * (len(KEY) - 2) + "ef\n") == len(lines)
+
+
+def test_what_the_llm_says_is_shown_and_recorded(project_folder: Path, run_code_commit: Run):
+    give_key(project_folder, "openai-key.txt")
+    words = "\n".join(f"Point {number}: {KEY} \x1b[31m" + "and so on " * 9 for number in range(30))
+    with FakeServer(answers=[f"I made a start.\n{WRONG}\nIt is not done.\n", f"{words}\n{RIGHT}"]) as server:
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"))
+    assert done.returncode == 0, done.stderr
+    first, second = done.stderr.split("attempt 2 of 4", 1)
+    assert "\n  I made a start.\n  Try:\n  It is not done.\nattempt 1 of 4: 1 file changed" in first
+    shown_lines = [line for line in second.splitlines() if line.startswith("  ")]
+    assert len(shown_lines) == 13
+    assert shown_lines[-1] == "  ... (code-commit log shows all of it)"
+    assert all(len(line) <= 80 for line in shown_lines)
+    assert "\\x1b[31mand so on" in second
+
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert record.attempts[0].notes == "I made a start.\nTry:\n\nIt is not done."
+    assert record.attempts[1].notes.count("Point") == 30
+    log = run_code_commit(project_folder, "log", "latest").stdout
+    assert log.count("  > Point") == 30
+    assert "  > It is not done." in log
+    assert "Point 29" in run_code_commit(project_folder, "log", "--markdown").stdout
+    without_key(project_folder, done.stderr, log)
+
+
+def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, *recorded(project_folder, *["Sorry, I cannot do that.\n"] * 4))
+    assert done.returncode == 4
+    assert done.stderr.count("  Sorry, I cannot do that.\n") == 1
+    assert done.stderr.count("has no ^^^ block") == 1
+    again = "response rejected, nothing written, for the same reasons as in attempt 1"
+    assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]

@@ -10,6 +10,7 @@ from code_commit.commands.output import recording, show_end
 from code_commit.commands.run import begun, job_of, prepare_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
+from code_commit.parse import notes_of
 from code_commit.preflight import check_tree
 from code_commit.progress import Progress
 from code_commit.project import read_codebase
@@ -59,7 +60,7 @@ def run(options: dict[str, Any]) -> int:
 def _apply(job: Job, response: Response, log: RunLog, *, build: bool) -> RunRecord:
     """Verify and apply a response, build where that is wanted, and return the finished record."""
     attempt = log.attempt(1)
-    attempt.given(response)
+    attempt.given(response, notes_of(response.text))
     if job.settings.dry_run:
         attempt.applying(verify_response(job, response, attempt))
         return log.finish("success", EXIT_SUCCESS, DRY_RUN)

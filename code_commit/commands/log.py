@@ -104,6 +104,8 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
     spending = spent(attempt.usage, attempt.cost_usd)
     yield f"attempt {attempt.number} ({attempt.kind}): {seconds}{', ' if spending else ''}{spending}"
     yield from (f"  retried: {retry}" for retry in attempt.retries)
+    if attempt.notes:
+        yield from (f"  > {line}" for line in attempt.notes.split("\n"))
     if attempt.verdict == "rejected":
         yield "  rejected, nothing written:"
         yield from (f"    {reason}" for reason in attempt.reasons)

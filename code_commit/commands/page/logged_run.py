@@ -102,8 +102,7 @@ class LoggedRun(NamedTuple):
 
     def said_in(self, attempt: Attempt) -> list[str]:
         """Return the lines of what the LLM said in an attempt outside the blocks."""
-        recorded = getattr(attempt, "notes", "")  # older records have none
-        said: str = recorded or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
+        said = attempt.notes or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
         return said.split("\n") if said else []
 
     def read(self, name: str, most: int = MOST_TEXT) -> str:
