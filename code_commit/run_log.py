@@ -349,7 +349,7 @@ class BuildLog:
         self._at_line_start = False
 
 
-_MOST_NOTES = 100_000
+_MOST_NOTES = 20_000
 """Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
 
 _ROOM_FOR_THE_END = 64 * 1024

@@ -695,9 +695,13 @@ def test_the_task_is_that_of_the_run_whatever_query_txt_says_today(layout, proje
 
 def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_notes(hostile: Path):
     (folder,) = (hostile / "agent-config/logs").iterdir()
+    (folder / "3-response.txt").write_text("Hello again.\n```\nnothing\n")
     assert Page(page_of(hostile)).text.count("I said goodbye.") == 1
-    (folder / "3-response.txt").write_text("```\nnothing\n")
-    assert "I said goodbye." not in Page(page_of(hostile)).text
+    attempts = json.loads((folder / "run.json").read_text())["attempts"]
+    embellish(folder, attempts=[attempt | {"notes": ""} for attempt in attempts])
+    text = Page(page_of(hostile)).text
+    assert "I said goodbye." not in text
+    assert "Hello again." in text
 
 
 def test_warnings_of_tests_come_first(hostile: Path):
