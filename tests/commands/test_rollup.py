@@ -164,6 +164,7 @@ NO_SECRETS = {
     ".npmrc.txt": "//registry.example.org/:_authToken=${NPM_TOKEN}\n",
     "id_rsa.pub": "ssh-rsa AAAA\n",
     "id_generator.py": "def id(): ...\n",
+    "locales/id_ID": "",
     "monkey.py": "if text.startswith('-----BEGIN PRIVATE KEY-----'):\n    raise ValueError('a private key of no use')\n",
     "page.css": ".sk-estimator-doc-link-and-more-words-to-come:hover { }\n",
     "doc.md": "AK" + "IAIOSFODNN7EXAMPLE\n",
