@@ -43,8 +43,8 @@ _LOCK_FILE_NAMES = """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _SECRET_NAMES = re.compile(
-    r"\.env(?!.*\.(example|sample|template|dist)$).*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|tfstate)|id_(rsa|dsa|ecdsa|ed25519)[^.]*"
-    r"|[._]netrc|\.pypirc|\.git-credentials|\.htpasswd|\.pgpass|\.dockercfg",
+    r"\.env(?!.*\.(example|sample|template|dist)$).*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|tfstate)"
+    r"|id_(rsa|dsa|ecdsa|ed25519)[^.]*|[._]netrc|\.pypirc|\.git-credentials|\.htpasswd|\.pgpass|\.dockercfg",
     re.IGNORECASE,
 )
 _SECRET_SHAPES = {
