@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from code_commit.changes import Action, Violation, in_words
 from code_commit.exchange import Usage
+from code_commit.summary import duration
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -67,12 +68,12 @@ class BuildResult:
     def ending(self) -> str:
         """How it ended, in words: `exit code 139 (SIGSEGV)`, `killed by signal 9 (SIGKILL)`, `timed out`."""
         if self.timed_out:
-            return f"timed out after {self.seconds:.4g} s"
+            return f"timed out after {duration(self.seconds)} (--build-timeout)"
         if self.signal is not None:
-            return f"killed by signal {self.signal}{_signal_name(self.signal)} after {self.seconds:.1f} s"
+            return f"killed by signal {self.signal}{_signal_name(self.signal)} after {duration(self.seconds)}"
         code = self.exit_code or 0
         name = _signal_name(code - FIRST_SHELL_SIGNAL_CODE) if code > FIRST_SHELL_SIGNAL_CODE else ""
-        return f"exit code {code}{name} after {self.seconds:.1f} s"
+        return f"exit code {code}{name} after {duration(self.seconds)}"
 
 
 def _signal_name(number: int) -> str:

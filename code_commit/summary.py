@@ -1,17 +1,28 @@
 """A run in words: its time, its tokens, its cost, how many files."""
 
-from collections.abc import Collection, Iterator
+from __future__ import annotations  # the record is made of these words
 
-from code_commit.exchange import Usage
-from code_commit.run_record import RunRecord
+from typing import TYPE_CHECKING
+
 from code_commit.terminal import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from code_commit.exchange import Usage
+    from code_commit.run_record import RunRecord
 
 
 def duration(seconds: float) -> str:
-    """Return a time as it is read: `12.3 s`, `1 min 10 s`."""
-    if seconds < 60:
+    """Return a time as it is read: `12.3 s`, `1 min 10 s`, `2 h 5 min`."""
+    if seconds < _MINUTE:
         return f"{seconds:.1f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60:02} s"
+    large, small, units = (_MINUTE, 1, ("min", "s")) if seconds < _HOUR else (_HOUR, _MINUTE, ("h", "min"))
+    parts = (int(seconds // large), int(seconds % large // small))
+    return " ".join(f"{part:,} {unit}" for part, unit in zip(parts, units, strict=True) if part)
+
+
+_MINUTE, _HOUR = 60, 3600
 
 
 def count(number: int, noun: str) -> str:

@@ -1,5 +1,7 @@
 import pytest
 
+from code_commit.run_record import BuildResult
+from code_commit.summary import duration
 from code_commit.terminal import settle, shown
 
 SETTLED = {
@@ -30,3 +32,23 @@ def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
 def test_only_what_a_person_can_read_is_printed_as_it_is():
     assert shown("naïve 日本語 🎉.txt") == "naïve 日本語 🎉.txt"
     assert shown("a\x1b[2J\n\u202e\ud800\u00a0b") == "a\\x1b[2J\\n\\u202e\\ud800\\xa0b"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0.0 s"),
+        (59.94, "59.9 s"),
+        (60, "1 min"),
+        (65.9, "1 min 5 s"),
+        (3600.02, "1 h"),
+        (7525, "2 h 5 min"),
+        (86400, "24 h"),
+    ],
+)
+def test_a_time_as_it_is_read(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_a_build_that_timed_out_names_the_option():
+    assert BuildResult(None, None, True, 9e4, 0).ending == "timed out after 25 h (--build-timeout)"

@@ -12,7 +12,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
 from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
-from code_commit.summary import done_by_build, spent, spent_in_all
+from code_commit.summary import done_by_build, duration, spent, spent_in_all
 from code_commit.terminal import settle, shown, terminal_width
 
 DESCRIPTION = """\
@@ -87,7 +87,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
     spending = spent_in_all(totals.usage, totals.cost_usd)
-    yield f"total     {totals.seconds:.1f} s, {spending}{', ' if spending else ''}files changed: {totals.files_changed}"
+    spent_time = f"{duration(totals.seconds)}, {spending}{', ' if spending else ''}"
+    yield f"total     {spent_time}files changed: {totals.files_changed}"
     yield from (f"warning   {warning}" for warning in record.warnings)
     if done := done_by_build(record):
         yield f"build     also {done}"
@@ -100,7 +101,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
 
 
 def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
-    seconds = f"{attempt.seconds:.1f} s" if attempt.seconds is not None else "no answer"
+    seconds = duration(attempt.seconds) if attempt.seconds is not None else "no answer"
     spending = spent(attempt.usage, attempt.cost_usd)
     yield f"attempt {attempt.number} ({attempt.kind}): {seconds}{', ' if spending else ''}{spending}"
     yield from (f"  retried: {retry}" for retry in attempt.retries)

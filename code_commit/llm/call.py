@@ -17,6 +17,7 @@ from code_commit.llm.http import (
     text_of,
 )
 from code_commit.llm.refusals import has_error, refusal_of, unwrapped
+from code_commit.summary import duration
 
 T = TypeVar("T")
 Events = Iterator[tuple[str, Any]]
@@ -25,6 +26,7 @@ Events = Iterator[tuple[str, Any]]
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "lost": (5, "each of the requests may have started an answer that is paid for"),
     "garbage": (4, "check --base-url"),
+    "refused": (4, "start the server there, or name another with --base-url"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }
 """How often the call is made again after each kind of failure, and what is said then; busy servers have no limit."""
@@ -68,8 +70,8 @@ class Call:
         if failure.delay:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
-            asked = f"; it asks to wait {delay:.4g} s" if failure.delay else ""
-            limit = f"the limit of {self._timeout:.4g} s (--llm-timeout) would be over"
+            asked = f"; it asks to wait {duration(delay)}" if failure.delay else ""
+            limit = f"the limit of {duration(self._timeout)} (--llm-timeout) would be over"
             self._give_up(failure, f"given up{asked}: {limit}")
         return delay
 

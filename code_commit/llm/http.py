@@ -22,7 +22,7 @@ from code_commit.exchange import RequestBody
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-FailureKind = Literal["busy", "lost", "garbage", "missing"]
+FailureKind = Literal["busy", "refused", "lost", "garbage", "missing"]
 
 
 class Endpoint(NamedTuple):
@@ -90,8 +90,9 @@ class Reply(NamedTuple):
 class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
     """The call failed in a way that can pass; `delay` is what the API asked for, in seconds.
 
-    `kind`: `busy` nothing came of it that costs money; `lost` an answer may be paid for that did not arrive; `garbage`
-    what came is no API's reply; `missing` a job is not found, as its record may not be everywhere yet.
+    `kind`: `busy` nothing came of it that costs money; `refused` nothing listens there, on this machine; `lost` an
+    answer may be paid for that did not arrive; `garbage` what came is no API's reply; `missing` a job is not found, as
+    its record may not be everywhere yet.
     """
 
     reason: str
@@ -226,13 +227,14 @@ class Connection:
         try:
             yield
         except (httpx.HTTPError, OSError, UnicodeError) as error:
-            raise _explained(error, self.endpoint.host) from None
+            raise _explained(error, self.endpoint) from None
 
 
-def _explained(error: Exception, host: str) -> LLMError | PassingFailure:
-    """Return what a failed request amounts to, in words that quote nothing."""
+def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
+    """Return what a failed request amounts to, in words that quote nothing that was sent."""
     import httpx
 
+    host = endpoint.host
     certificate = re.search(r"certificate verify failed: (.*?)( \(_ssl|$)", str(error))
     if certificate:
         return LLMError(
@@ -247,12 +249,20 @@ def _explained(error: Exception, host: str) -> LLMError | PassingFailure:
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return PassingFailure(f"no connection to {host}", "busy")
+        said = shown(re.sub(r"^\[Errno -?\d+\] ", "", str(error)))
+        failure = PassingFailure(f"no connection to {urlsplit(endpoint.base_url).netloc} ({said})", "busy")
+        if "refused" in said and is_this_machine(urlsplit(endpoint.base_url).hostname or ""):
+            failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
+        return failure
     reasons: dict[type[Exception], str] = {
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"), "lost")
+
+
+_PAUSE_WHERE_REFUSED = 2.5
+"""In seconds, four times: a server of one's own that is not there after ten was not started."""
 
 
 def is_this_machine(host: str) -> bool:

@@ -97,7 +97,7 @@ def _fetch(call: Call, job_path: str) -> Reply:
                 _check_job(call, reply)
                 return reply
         except PassingFailure as failure:
-            failure.kind = "busy"
+            failure.kind = "refused" if failure.kind == "refused" else "busy"
             raise
         raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", None, reply)
 

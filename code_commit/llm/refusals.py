@@ -78,7 +78,9 @@ def error_message(body: Any, endpoint: Endpoint) -> str:
         told = [member(error, "message"), error, member(body, "detail"), member(body, "message"), member(error, "code")]
         text = next((text for text in told if isinstance(text, str) and text), "")
     line = endpoint.censor(" ".join(text[: 4 * LONGEST_MESSAGE].split()))
-    return shown(line if len(line) <= LONGEST_MESSAGE else line[:LONGEST_MESSAGE] + "...")
+    if len(line) > LONGEST_MESSAGE:
+        return shown(line[:LONGEST_MESSAGE]) + "..."
+    return shown(line.removesuffix("." if not line.endswith("..") else ""))
 
 
 def _codes(body: Any) -> Iterator[str]:

@@ -123,4 +123,5 @@ def most_tokens(text: str) -> int:
 
 def cut_off(limit: int | None) -> str:
     """Say that the output limit was reached."""
-    return f"cut off at the output limit of {limit} tokens" if limit else "cut off at the output limit"
+    size = f" of {limit} tokens" if limit else ""
+    return f"cut off at the output limit{size} (--max-output-tokens)"

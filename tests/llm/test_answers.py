@@ -68,7 +68,7 @@ def test_the_output_limit_is_named():
     for name in WAYS:
         with FakeServer([Answer(TEXT, "cut_off")]) as server:
             response, _ = ask(WAYS[name], server, max_output_tokens=64000)
-        assert response.incomplete == "cut off at the output limit of 64000 tokens"
+        assert response.incomplete == "cut off at the output limit of 64000 tokens (--max-output-tokens)"
 
 
 @pytest.mark.parametrize("name", WAYS)

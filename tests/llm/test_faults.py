@@ -87,7 +87,7 @@ CALL_FAULTS = {
     "200 with JSON of 300 levels": Case(
         (Fault("status", status=200, body=b'{"id": ' + b"[" * 300 + b"]" * 300 + b"}"),)
     ),
-    "400": Case(status(400), "answered 400: This is a 400.; the request was not accepted", retried=False),
+    "400": Case(status(400), "answered 400: This is a 400; the request was not accepted", retried=False),
     "400 prompt too long": Case(
         status(400, {"error": {"message": "prompt is too long: 1520294 tokens > 1000000 maximum"}}),
         "codeRollup.txt smaller",
@@ -132,13 +132,13 @@ CALL_FAULTS = {
     "429 with Google's delay": Case(status(429, google_error(429, "RESOURCE_EXHAUSTED", RETRY_INFO)), waits=(34.5,)),
     "429 with no delay": Case(status(429, times=3), waits=(1.0, 2.0, 4.0)),
     "429 with a delay past the end": Case(
-        status(429, headers={"retry-after": "86400"}), "asks to wait 8.64e.04 s.*llm-timeout", retried=False
+        status(429, headers={"retry-after": "86400"}), "asks to wait 24 h.*llm-timeout", retried=False
     ),
     "429 no money": Case(status(429, error_code("insufficient_quota")), "no money", retried=False),
     "429 no quota today": Case(
         status(429, google_error(429, "RESOURCE_EXHAUSTED", PER_DAY, RETRY_INFO)), "quota of the day", retried=False
     ),
-    "429 for ever": Case(status(429, times=999), "This is a 429.; given up.*llm-timeout"),
+    "429 for ever": Case(status(429, times=999), "This is a 429; given up.*llm-timeout"),
     "499": Case(status(499)),
     "500": Case(status(500)),
     "500 that may not be retried": Case(
