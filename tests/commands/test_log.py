@@ -175,7 +175,7 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     shown = run_code_commit(project_folder, "log", folder.name[:10]).stdout
     parts = shown.split("\n\n")
     assert f"run       {folder.name}\nstatus    success (exit code 0)\n" in parts[0]
-    assert "total     77.0 s, 137,000 tokens, $0.1934, files changed: 3" in parts[0]
+    assert "total     1 min 17 s, 137,000 tokens, $0.1934, files changed: 3" in parts[0]
     assert parts[1].startswith("attempt 1 (initial): 30.0 s, 41,000 tokens in, 2,100 out")
     assert "  rejected, nothing written:\n" in parts[1]
     assert "    line 1: build.sh is protected: leave it as it is" in parts[1]
