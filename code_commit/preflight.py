@@ -19,7 +19,7 @@ from code_commit.keys import ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import check_base_url, choose_model, doubt_model, explain_misfit
 from code_commit.llm.vendor import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, read_codebase, read_query
-from code_commit.prompts import Task, initial_prompt, load_system_prompts
+from code_commit.prompts import Task, initial_prompt, load_system_prompts, make_task
 from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
 from code_commit.review import TreeState, is_clean, look_at_tree
@@ -128,7 +128,7 @@ def inspect_project(
         tree = _check_clean(findings, settings, project)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
     if query and codebase and prompts and settings:
-        whole = Task(prompts, query, codebase, settings.prompt_layout)
+        whole = make_task(project.root, settings, prompts, query, codebase)
         _check_prompt(findings, initial_prompt(whole), choice, settings)
     findings.ask("lock", lambda: _check_lock(project))
     if settings and choice and whole and not findings.problems:

@@ -5,7 +5,8 @@ section is data: nothing here, and nothing that reads the response, looks for la
 """
 
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,7 +14,10 @@ from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import Tree, decode_text
-from code_commit.terminal import settle
+from code_commit.run_record import Attempt
+from code_commit.settings import Settings
+from code_commit.summary import duration, listed
+from code_commit.terminal import settle, shown
 
 Layout = Literal["spec", "cached"]
 
@@ -29,12 +33,29 @@ class SystemPrompts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What does not change in a run: the system prompts, the query and the codebase, and in which order they go."""
+    """What does not change in a run: the system prompts, the query and the codebase, and in which order they go.
+
+    `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
+    """
 
     prompts: SystemPrompts
     query: str
     codebase: str
     layout: Layout = "spec"
+    circumstances: str = ""
+    attempts: int = 4
+
+
+class FailedBuild(NamedTuple):
+    """What a repair prompt shows of a build that failed.
+
+    `replacements` are the files that answers changed, as they are now; `additions` those that the output names and the
+    codebase lacks.
+    """
+
+    output: str
+    replacements: Sequence[FileChange]
+    additions: Sequence[FileReplacement] = ()
 
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
@@ -51,48 +72,121 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
     return SystemPrompts(**texts)
 
 
-def initial_prompt(task: Task) -> Prompt:
-    """Return the prompt of the first call."""
-    return _lay_out(task, task.prompts.initial_query, "", "")
+def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: str) -> Task:
+    """Return the task of a run in the project at `root`."""
+    circumstances = "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
+    return Task(prompts, query, codebase, settings.prompt_layout, circumstances, 1 + settings.max_repairs)
 
 
-def repair_prompt(task: Task, build_output: str, replacements: Iterable[FileChange]) -> Prompt:
+def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
+    """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
+    yield f"The project's root folder is called {shown(root.name)}."
+    if settings.build_timeout:
+        limit = duration(settings.build_timeout)
+        yield f"build.sh is stopped after {limit}, and has failed then: that is a check like any other."
+    if settings.allow:
+        yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
+    if settings.protect:
+        yield f"Paths that match one of these are protected as well: {_patterns(settings.protect)}"
+
+
+def _patterns(patterns: Iterable[str]) -> str:
+    return ", ".join(map(shown, patterns))
+
+
+def initial_prompt(task: Task, history: Sequence[str] = ()) -> Prompt:
+    """Return the prompt of the first call; `history` tells of attempts that were rejected."""
+    return _lay_out(task, task.prompts.initial_query, history)
+
+
+def repair_prompt(task: Task, failed: FailedBuild, history: Sequence[str] = ()) -> Prompt:
     """Return the prompt of a repair: the build's output, and the latest version of every file changed so far."""
-    changed = "".join(_replacement(change) for change in sorted(replacements, key=lambda change: change.path))
-    return _lay_out(
-        task,
-        task.prompts.repair_query,
-        _section("build.sh output", build_output),
-        _section("file replacements", changed),
-    )
+    return _lay_out(task, task.prompts.repair_query, history, failed)
 
 
-def rejected_prompt(prompt: Prompt, rejected_response: str, reasons: Iterable[str]) -> Prompt:
-    """Return the same prompt with a section after it that says why its response was rejected."""
+def rejected_prompt(
+    task: Task, failed: FailedBuild | None, history: Sequence[str], reasons: Iterable[str], response: str = ""
+) -> Prompt:
+    """Return the prompt of before with a section after it that says why its response, if given, was rejected."""
+    prompt = repair_prompt(task, failed, history) if failed else initial_prompt(task, history)
     told = "\n".join(f"- {reason}" for reason in reasons)
-    text = (
-        rejected_response.replace("{reasons}", told) if "{reasons}" in rejected_response else rejected_response + told
-    )
+    frame = task.prompts.rejected_response
+    text = frame.replace("{reasons}", told) if "{reasons}" in frame else frame + told
+    if response:
+        text += f"\nThe rejected answer, from its line 1 on:\n{response}"
     return prompt._replace(rest=prompt.rest + _section("rejected response", text))
 
 
-def _lay_out(task: Task, phase: str, build_output: str, replacements: str) -> Prompt:
-    rules = task.prompts.project_structure + task.prompts.code_modification_instructions
+def tell_attempt(attempt: Attempt, same_as: int = 0) -> str:
+    """Return what an attempt changed, how it ended, and the LLM's own notes, in one or two lines.
+
+    `same_as` is the first attempt whose build printed what this one's did.
+    """
+    if attempt.verdict == "rejected":
+        more = len(attempt.rejections) + attempt.more_rejections - 1
+        why = attempt.reasons[0] + (f" (and {more:,} more reasons)" if more else "")
+        told = f"was rejected, nothing of it was written: {why}"
+    else:
+        added, removed = (sum(getattr(change, name) for change in attempt.changes) for name in _COUNTS)
+        changed = f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
+        told = changed if attempt.changes else "changed nothing: every file held that already"
+    if attempt.build:
+        told += f"; the build failed: {attempt.build.ending}"
+        told += f", just as after attempt {same_as}: take another way now" if 0 < same_as < attempt.number else ""
+    notes = " ".join(attempt.notes.split())
+    short = notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ..."
+    return f"Attempt {attempt.number} {told}\n" + (f"  Its notes: {short}\n" if notes else "")
+
+
+_COUNTS = ("lines_added", "lines_removed")
+_LONGEST_NOTES = 600
+
+
+def comparable(output: str) -> str:
+    """Return a build's output without times and addresses, which differ from one build to the next."""
+    return re.sub(_TIME_OR_ADDRESS, "", output)
+
+
+_TIME_OR_ADDRESS = (
+    r"\d+(?:[.,]\d+)?\s?(?:[mnu\u00b5]?s|min|sec|seconds?|minutes?)\b|\d+:\d\d:\d\d(?:[.,]\d+)?|\b0x[0-9a-fA-F]+"
+)
+
+
+def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild | None = None) -> Prompt:
+    rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
+    if history:
+        phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{''.join(history)}\n"
     query, codebase = _section("query", task.query), _section("codebase", task.codebase)
-    parts = {"query": query, "codebase": codebase, "build output": build_output, "file replacements": replacements}
+    output = additions = replacements = ""
+    if failed:
+        output = _section("build.sh output", failed.output)
+        additions = "".join(f"--- {file.path} ---\n{_ended(file.content)}\n" for file in failed.additions)
+        additions = _section("codebase additions", additions) if additions else ""
+        changes = sorted(failed.replacements, key=lambda change: change.path)
+        replacements = _section("file replacements", "".join(map(_replacement, changes)))
+    parts = {
+        "query": query,
+        "codebase": codebase,
+        "codebase additions": additions,
+        "build output": output,
+        "file replacements": replacements,
+    }
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, phase + build_output + replacements, parts)
-    return Prompt(rules + phase, "", build_output + query + codebase + replacements, parts)
+        return Prompt(rules, codebase + query, phase + output + additions + replacements, parts)
+    return Prompt(rules + phase, "", output + query + codebase + additions + replacements, parts)
 
 
 def _section(label: str, text: str) -> str:
     return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
 
 
+def _ended(content: str) -> str:
+    return content if content.endswith("\n") or not content else content + "\n"
+
+
 def _replacement(change: FileChange) -> str:
     if isinstance(change, FileReplacement):
-        end = "" if change.content.endswith("\n") or not change.content else "\n"
-        return f"--- FILE REPLACEMENT {change.path} ---\n{change.content}{end}"
+        return f"--- FILE REPLACEMENT {change.path} ---\n{_ended(change.content)}"
     return f"--- FILE REMOVED {change.path} ---\n"
 
 

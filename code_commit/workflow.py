@@ -13,12 +13,15 @@ from code_commit.keys import ApiKey
 from code_commit.parse import notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
+    FailedBuild,
     Task,
+    comparable,
     initial_prompt,
     read_build_output,
     read_replacements,
     rejected_prompt,
     repair_prompt,
+    tell_attempt,
 )
 from code_commit.review import TreeState
 from code_commit.run_log import AttemptLog, RunLog
@@ -45,31 +48,48 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, and the errors
     of the steps.
     """
-    question = prompt = initial_prompt(task)
+    prompt = initial_prompt(task)
     changed: set[str] = set()
-    last = 1 + job.settings.max_repairs
-    for number in range(1, last + 1):
+    failed: FailedBuild | None = None
+    history: list[str] = []
+    outputs: dict[str, int] = {}
+    redact = log.redactor.redact_text
+    for number in range(1, task.attempts + 1):
         attempt = log.attempt(number)
         response = _ask(complete, prompt, attempt)
 
         try:
             changes = change_files(job, response, log, attempt)
         except RejectedResponseError as rejection:
-            if job.settings.on_rejected == "stop" or number == last:
+            if job.settings.on_rejected == "stop" or number == task.attempts:
                 raise
-            prompt = rejected_prompt(question, task.prompts.rejected_response, rejection.reasons)
+            history.append(redact(tell_attempt(attempt.record)))
+            shown_response = _up_to(job.settings.build_output_limit, redact(response.text))
+            prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_response)
             continue
         changed |= {change.path for change in changes}
 
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
-        output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
-        output = log.redactor.redact_text(output)  # a key may have been whole again when the escapes went
-        replacements = read_replacements(job.project.root, changed, log.redactor.redact_text)
-        job.rules.note_seen(replacements)
-        question = prompt = repair_prompt(task, output, replacements)
+        failed = _read_failed_build(job, log, attempt, changed)
+        history.append(tell_attempt(attempt.record, outputs.setdefault(comparable(failed.output), number)))
+        prompt = repair_prompt(task, failed, history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
+
+
+def _read_failed_build(job: Job, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
+    redact = log.redactor.redact_text
+    output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
+    output = redact(output)  # a key may have been whole again when the escapes went
+    replacements = read_replacements(job.project.root, changed, redact)
+    job.rules.note_seen(replacements)
+    return FailedBuild(output, replacements)
+
+
+def _up_to(limit: int, text: str) -> str:
+    """Return a text that has no more bytes than that (0: any number), else ""."""
+    return text if not limit or len(text.encode("utf-8", "surrogatepass")) <= limit else ""
 
 
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:

@@ -338,3 +338,20 @@ def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     assert done.stderr.count("has no ^^^ block") == 1
     again = "response rejected, nothing written, for the same reasons as in attempt 1"
     assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]
+
+
+def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: Path, run_code_commit: Run):
+    give_key(project_folder, "openai-key.txt")
+    leaky = f"I read {KEY}.\n^^^ok.txt\n{KEY}\n^^^end\n^^^x/{KEY}/y\n^^^end\n"
+    with FakeServer(answers=[leaky, leaky, RIGHT]) as server:
+        url = server.base_url("openai")
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", url, "--json")
+    assert done.returncode == 0, done.stderr
+    sent = [json.dumps(request.body) for request in server.requests if request.body]
+    assert sum("The rejected answer, from its line 1 on:" in body for body in sent) == 2
+    without_key(project_folder, *sent, done.stdout, done.stderr)
+    (project_folder / "agent-config/config.toml").write_text("build_output_limit = 10\n")
+    git(project_folder, "checkout", "-q", ".")
+    assert run_code_commit(project_folder, *recorded(project_folder, leaky, RIGHT)).returncode == 0
+    log = max((project_folder / "agent-config/logs").iterdir())
+    assert "The rejected answer" not in (log / "2-query.txt").read_text()

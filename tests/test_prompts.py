@@ -5,14 +5,20 @@ import pytest
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.errors import NotSetUpError
 from code_commit.prompts import (
+    FailedBuild,
     SystemPrompts,
     Task,
+    comparable,
     initial_prompt,
     load_system_prompts,
+    make_task,
     read_build_output,
     rejected_prompt,
     repair_prompt,
+    tell_attempt,
 )
+from code_commit.run_record import AppliedChange, Attempt, BuildResult
+from code_commit.settings import Settings
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n")
 TASK = Task(PROMPTS, "the query", "the codebase\n")
@@ -22,6 +28,8 @@ CHANGES = [
     FileReplacement("c", ""),
     FileReplacement("d", "x"),
 ]
+FAILED = FailedBuild("error: x\n", CHANGES)
+HISTORY = ["Attempt 1 changed b.txt\n"]
 
 
 def test_the_initial_prompt_has_the_specification_s_order():
@@ -33,8 +41,9 @@ def test_the_initial_prompt_has_the_specification_s_order():
 
 
 def test_the_repair_prompt_has_the_specification_s_order():
-    prompt = repair_prompt(TASK, "error: x\n", CHANGES)
-    assert prompt.system == "STRUCTURE\nINSTRUCTIONS\nREPAIR\n"
+    prompt = repair_prompt(TASK, FAILED, HISTORY)
+    told = "This is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n"
+    assert prompt.system == f"STRUCTURE\nINSTRUCTIONS\nREPAIR\n{told}"
     assert prompt.user == (
         "[build.sh output]\nerror: x\n\n[query]\nthe query\n\n[codebase]\nthe codebase\n\n[file replacements]\n"
         "--- FILE REMOVED a.txt ---\n--- FILE REPLACEMENT b.txt ---\nnew b\n--- FILE REPLACEMENT c ---\n"
@@ -44,11 +53,15 @@ def test_the_repair_prompt_has_the_specification_s_order():
 
 def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     task = Task(PROMPTS, "the query", "the codebase\n", "cached")
-    first, repair = initial_prompt(task), repair_prompt(task, "error\n", CHANGES)
+    additions = [FileReplacement("e", "seen\n"), FileReplacement("f", "too")]
+    first, repair = initial_prompt(task), repair_prompt(task, FailedBuild("error\n", CHANGES, additions), HISTORY)
     assert (first.system, first.stable) == (repair.system, repair.stable)
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
     assert first.rest == "INITIAL\n"
-    assert repair.rest.startswith("REPAIR\n[build.sh output]\nerror\n\n[file replacements]\n")
+    assert repair.rest.startswith(
+        "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n[build.sh output]\nerror\n\n"
+        "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n[file replacements]\n"
+    )
 
 
 def test_query_and_codebase_are_sent_unchanged():
@@ -56,12 +69,66 @@ def test_query_and_codebase_are_sent_unchanged():
     assert f"[query]\n{query}\n[codebase]\n" in initial_prompt(Task(PROMPTS, query, "x")).user
 
 
-def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_behind_it():
-    prompt = repair_prompt(TASK, "error\n", CHANGES)
+def test_additions_follow_the_codebase():
+    prompt = repair_prompt(TASK, FailedBuild("error\n", [], [FileReplacement("e", "seen\n")]))
+    assert "[codebase]\nthe codebase\n\n[codebase additions]\n--- e ---\nseen\n\n\n[file replacements]\n" in prompt.user
+
+
+@pytest.mark.parametrize("failed", [None, FAILED])
+def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(failed):
+    prompt = repair_prompt(TASK, failed, HISTORY) if failed else initial_prompt(TASK, HISTORY)
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
-    rejected = rejected_prompt(prompt, PROMPTS.rejected_response, RejectedResponseError(violations, 12_345).reasons)
-    reasons = "- no block\n- line 3: a: is protected\n- and 12,345 more\n"
-    assert rejected.text == f"{prompt.text}[rejected response]\nRejected:\n{reasons}\n"
+    told = RejectedResponseError(violations, 12_345).reasons
+    section = "[rejected response]\nRejected:\n- no block\n- line 3: a: is protected\n- and 12,345 more\n"
+    assert rejected_prompt(TASK, failed, HISTORY, told).text == f"{prompt.text}{section}\n"
+    shown = "\nThe rejected answer, from its line 1 on:\n^^^a\n\n"
+    assert rejected_prompt(TASK, failed, HISTORY, told, "^^^a").text == f"{prompt.text}{section}{shown}"
+
+
+def test_the_prompts_say_what_holds_for_the_run():
+    settings = Settings(allow=("src/", "*.md"), protect=("src/x",), build_timeout=90, max_repairs=1)
+    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", "c")
+    for prompt in (initial_prompt(task), repair_prompt(task, FAILED)):
+        told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
+        assert told.startswith("The project's root folder is called shop.\nbuild.sh is stopped after 1 min 30 s, ")
+        assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
+    assert "attempt 2 of 2" in repair_prompt(task, FAILED, HISTORY).text
+    assert "stopped" not in initial_prompt(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", "c")).text
+
+
+def attempt_of(**fields: object) -> Attempt:
+    return Attempt(3, "repair", verdict="applied", **fields)
+
+
+FAILURE = BuildResult(exit_code=2, signal=None, timed_out=False, seconds=1.25, output_bytes=9)
+CHANGED = [AppliedChange(f"{name}.c", "replace", 9, 2, 1) for name in "ihgfedcba"]
+TOLD = {
+    "applied": (attempt_of(changes=CHANGED[-2:], build=FAILURE), 3, "changed a.c, b.c (+4 -2); the build failed: exit code 2 after 1.2 s\n"),
+    "many files": (attempt_of(changes=CHANGED), 0, "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
+    "as before": (attempt_of(build=FAILURE), 1, "changed nothing: every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: take another way now\n"),
+    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), 0, "was rejected, nothing of it was written: line 2: a: is a link (and 4 more reasons)\n"),
+    "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), 0, "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
+    "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), 0, f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("attempt", "same_as", "told"), TOLD.values(), ids=TOLD)
+def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, same_as, told):
+    assert tell_attempt(attempt, same_as) == f"Attempt 3 {told}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1 failed in 0.31s\n", "1 failed in 12.02s\n", True),
+        ("[build.sh: exit code 1 after 7.3 s]", "[build.sh: exit code 1 after 1.1 s]", True),
+        ("at 12:31:07.201 <T at 0x7fca>", "at 12:32:09.999 <T at 0x7f09>", True),
+        ("expected 3, got 4", "expected 3, got 5", False),
+        ("src/a.rs:10:31: error", "src/a.rs:12:31: error", False),
+    ],
+)
+def test_outputs_are_compared_without_their_times(one, other, same):
+    assert (comparable(one) == comparable(other)) == same
 
 
 def test_the_project_s_own_system_prompt_replaces_the_packaged_one(tmp_path):

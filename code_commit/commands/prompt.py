@@ -7,7 +7,7 @@ from code_commit.commands.output import print_bytes, redactor_of, tell_if_half_c
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.preflight import check_prompt_has_no_key
 from code_commit.project import find_project, read_codebase, read_query
-from code_commit.prompts import Task, initial_prompt, load_system_prompts
+from code_commit.prompts import initial_prompt, load_system_prompts, make_task
 from code_commit.settings import add_settings, load_settings
 
 DESCRIPTION = """\
@@ -28,7 +28,7 @@ def run(options: dict[str, Any]) -> int:
     tell_if_half_changed(project)
     settings = load_settings(project, options)
     prompts = load_system_prompts(project.system_prompts)
-    prompt = initial_prompt(Task(prompts, read_query(project), read_codebase(project), settings.prompt_layout))
+    prompt = initial_prompt(make_task(project.root, settings, prompts, read_query(project), read_codebase(project)))
     check_prompt_has_no_key(redactor_of(project), prompt)
     print_bytes(prompt.text.encode("utf-8", "backslashreplace"))
     return EXIT_SUCCESS
