@@ -17,7 +17,17 @@ from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
 from code_commit.summary import count, done_by_build, duration, spent, spent_in_all
-from code_commit.terminal import ESCAPE_SEQUENCE, is_live_terminal, shown, terminal_width
+from code_commit.terminal import (
+    ESCAPE_SEQUENCE,
+    TAIL_BYTES,
+    is_coloured,
+    is_live_terminal,
+    last_lines,
+    settle,
+    shown,
+    terminal_width,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,6 +47,8 @@ class Progress:
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
+        self._asked = (0, 0.0)
+        self._output = self._unfinished = b""
 
     def __enter__(self) -> Self:
         if not self.quiet and is_live_terminal(self._stream):
@@ -55,56 +67,115 @@ class Progress:
     def step(self, record: RunRecord, event: Event) -> None:
         """Print what has just happened."""
         self.record = record
+        until = self._until(record, event)
         if self._region:
             with suppress(OSError, ValueError):
                 phase = _PHASES.get(event, "").format(model=record.model)
-                self._region.begin_phase(_attempt_lead(record), self._clean(phase), is_build=event == "building")
+                is_build = event == "building"
+                self._region.begin_phase(_attempt_lead(record), self._clean(phase), until, is_build=is_build)
+        if event == "building":
+            self._output = self._unfinished = b""
+        if self._unfinished:
+            self.output(b"\n")
         if event == "warned":
             lines: Sequence[str] = [f"warning: {warning}" for warning in record.warnings[self._warned :]]
         else:
-            lines = _step_lines(record, event, verbose=self.verbose)
+            lines = _step_lines(record, event, until, verbose=self.verbose)
         self._warned = len(record.warnings)
-        for line in lines:
-            self.say(line)
+        if event == "finished" and not self.verbose and _ends_with_failed_build(record):
+            self.say("\n".join(f"  | {line}" for line in last_lines(self._output)))
+        for number, line in enumerate(lines):
+            self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         if self.on_step:
             self.on_step(record, event)
+
+    def _until(self, record: RunRecord, event: Event) -> str:
+        """Return the time of day when the step that begins is given up, "" where it is not waited for."""
+        if event == "building":
+            return _time_of_day(record.options["build_timeout"], time.time())
+        if event not in ("asking", "retrying"):
+            return ""
+        if self._asked[0] != len(record.attempts):
+            self._asked = len(record.attempts), time.time()
+        return _time_of_day(record.options["llm_timeout"], self._asked[1])
 
     def live(self, state: str) -> None:
         """Show the state inside a step in the live region."""
         if self._region:
             self._region.show(state)
 
-    def say(self, text: str) -> None:
+    def output(self, piece: bytes) -> None:
+        """Take the next piece of a build's output: print it if `--verbose`, else keep its end."""
+        self._output = (self._output + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
+        if self.verbose:
+            *lines, self._unfinished = (self._unfinished + piece).split(b"\n")
+            if lines:
+                text = settle(b"\n".join(lines)).expandtabs()
+                self.say("\n".join(f"  | {line}" for line in text.split("\n")))
+        elif self._region:
+            end = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
+            self._region.show(end.decode("utf-8", "replace"))
+
+    def say(self, text: str, colour: str = "") -> None:
         """Print a message, unless `--quiet`."""
-        if not self.quiet:
-            self._print(text)
+        if not self.quiet and text:
+            self._print(text, colour)
 
     def error(self, text: str) -> None:
         """Print an error, each further line of it indented."""
-        self._print("code-commit: " + text.replace("\n", "\n  "))
+        first, *others = text.split("\n")
+        self._print(f"code-commit: {first}", "red")
+        for line in others:
+            self._print(f"  {line}")
 
-    def _print(self, text: str) -> None:
-        printed = self._clean(text)
+    def _print(self, text: str, colour: str = "") -> None:
+        width = terminal_width(self._stream)
+        printed = "\n".join(row for line in self._clean(text).split("\n") for row in wrapped(line, width))
         with suppress(OSError, ValueError):  # its reader may be gone: what the run does stays the same
             if self._region:
-                self._region.print_above(printed)
+                self._region.print_above(printed, colour)
             else:
-                print(printed, file=self._stream, flush=True)
+                print(coloured(printed, colour, self._stream), file=self._stream, flush=True)
 
     def _clean(self, text: str) -> str:
         return "\n".join(shown(line) for line in self.redactor.redact_text(text).split("\n"))
 
 
+def _time_of_day(limit: float, since: float) -> str:
+    """Return when a limit in seconds is reached, by this machine's clock; "" for none."""
+    style = "%H:%M:%S" if limit < _HALF_A_DAY else "%Y-%m-%d %H:%M"
+    return time.strftime(style, time.localtime(since + limit)) if 0 < limit < _A_LIFE else ""
+
+
+_HALF_A_DAY, _A_LIFE = 12 * 3600, 3e9  # seconds; what is longer has no end that a clock can tell
+
+
+def _ends_with_failed_build(record: RunRecord) -> bool:
+    """Tell whether it is a build that a run ended with, and not well."""
+    build = record.attempts[-1].build if record.attempts else None
+    return record.status in ("build_failed", "build_error") and build is not None and not build.passed
+
+
+def _colour(record: RunRecord, event: Event) -> str:
+    """Return the colour of a step's first line: green and red for verdicts, yellow for warnings."""
+    if event == "warned":
+        return "yellow"
+    build = record.attempts[-1].build if record.attempts else None
+    is_good = build is not None and build.passed if event == "built" else record.status == "success"
+    is_verdict = event in ("built", "rejected") or (event == "finished" and build is not None)
+    return ("green" if is_good else "red") if is_verdict else ""
+
+
 _PHASES: dict[Event, str] = {"asking": "asking {model}", "retrying": "asking {model}", "building": "running build.sh"}
 
 
-def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
+def _step_lines(record: RunRecord, event: Event, until: str, *, verbose: bool) -> Sequence[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
         return _closing_lines(record)
-    lines = _attempt_lines(record, event, verbose=verbose)
+    lines = _attempt_lines(record, event, until, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]
 
@@ -116,10 +187,10 @@ def _attempt_lead(record: RunRecord) -> str:
     return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
 
 
-def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
+def _attempt_lines(record: RunRecord, event: Event, until: str, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return [attempt.retries[-1]]
+        return [f"{attempt.retries[-1]}, until {until} at the latest" if until else attempt.retries[-1]]
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
         answered = f"{record.model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"
@@ -180,21 +251,35 @@ def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
 
 def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
-    review = ["Review: git status, git diff, code-commit log."] if totals.files_changed else []
-    log = f"Log: {record.log_dir}"
+    log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = done_by_build(record)
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
+    review = ["Review: git status, git diff, code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
-        return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *([log] if review else [])]
+        return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
         return besides
-    spending = spent_in_all(totals.usage, totals.cost_usd)
     build = "The build passes" if record.status == "success" else "The build still fails"
+    after = f" after {count(totals.attempts, 'attempt')}" if record.command == "run" else ""
+    if record.status == "build_failed":
+        review = ["Look: code-commit log --open."]
+        if totals.files_changed:
+            review = ["Look: code-commit diff, code-commit log --open. Take it back: code-commit undo."]
+    spending = spent_in_all(totals.usage, totals.cost_usd)
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
-    attempts = count(totals.attempts, "attempt")
-    return [f"{build} after {attempts}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, log]
+    return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]
 
 
+def coloured(text: str, colour: str, stream: TextIO) -> str:
+    """Return a text in a colour, where the stream is a terminal on which somebody wants that."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if colour and is_coloured(stream) else text
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+
+
+_LIVE_BYTES = 400
+"""Of each piece of output so much is offered to the live region, which shows one line: a longer one begins anew."""
 _REDRAWS_PER_SECOND = 5
 _KEPT_CHARACTERS = 1000
 """So much of a build's output is kept: its last line may come in many pieces."""
@@ -213,6 +298,7 @@ class _LiveRegion:
         self._clean = clean
         self._lead = ""
         self._phase = ""
+        self._until = ""
         self._phase_started = 0.0
         self._is_build = False
         self._state = ""
@@ -231,9 +317,9 @@ class _LiveRegion:
         """Take the region off the terminal."""
         self._live.stop()
 
-    def begin_phase(self, lead: str, phase: str, *, is_build: bool = False) -> None:
-        """Show another phase from now on; "" shows none."""
-        self._lead, self._phase, self._phase_started = lead, phase, time.monotonic()
+    def begin_phase(self, lead: str, phase: str, until: str, *, is_build: bool = False) -> None:
+        """Show another phase from now on, which ends at that time of day at the latest; "" shows none."""
+        self._lead, self._phase, self._until, self._phase_started = lead, phase, until, time.monotonic()
         self._is_build, self._state = is_build, ""
         self._live.refresh()  # or the lines printed next would stand above the phase that is over
 
@@ -241,9 +327,9 @@ class _LiveRegion:
         """Show a state of the LLM call, or the last line of the build's output, of which this is the next piece."""
         self._state = (self._state + state)[-_KEPT_CHARACTERS:] if self._is_build else state
 
-    def print_above(self, text: str) -> None:
+    def print_above(self, text: str, colour: str = "") -> None:
         """Print lines that stay."""
-        self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._live.console.print(text, style=colour or None, markup=False, highlight=False, soft_wrap=True)
 
     def _draw(self) -> "Text":
         from rich.text import Text
@@ -252,7 +338,10 @@ class _LiveRegion:
             return Text("")
         elapsed = duration(time.monotonic() - self._phase_started)
         state = self._clean(_last_line(self._state))
-        rows = [f"{self._lead}{', ' if self._lead else ''}{elapsed}: {self._phase}", *([f"  {state}"] if state else [])]
+        row = f"{self._lead}{', ' if self._lead else ''}{elapsed}: {self._phase}"
+        limited = f"{row} (until {self._until})"
+        row = limited if self._until and len(limited) < self._live.console.width else row
+        rows = [row, *([f"  {state}"] if state else [])]
         fitted = (self._fit(Text(self._printable(row))) for row in rows)
         return Text("\n".join(fitted), no_wrap=True, overflow="crop", style="dim")
 

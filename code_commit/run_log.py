@@ -103,7 +103,7 @@ class RunLog:
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
             error.add_note(message)
-        else:
+        elif self.record.command != "run" or self.record.options["quiet"]:  # else its start has said so
             error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
@@ -302,7 +302,7 @@ class BuildLog:
         self._log = log
         self._attempt = attempt
         self._path = path
-        self._stream = log.redactor.stream(self._write)
+        self._stream = log.redactor.stream(self._write_output)
         self._at_line_start = True
         try:
             path.unlink(missing_ok=True)
@@ -333,14 +333,16 @@ class BuildLog:
         """Take the next piece of the build's output."""
         self._stream.write(piece)
 
+    def _write_output(self, piece: bytes) -> None:
+        self._write(piece)
+        self._log.listener.output(piece)
+
     def _write(self, piece: bytes) -> None:
         try:
             write_all(self._file, piece)
         except OSError as error:
             raise LogError(self._path, error) from error
         self._at_line_start = piece.endswith(b"\n")
-        tail = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
-        self._log.listener.live(tail.decode("utf-8", "replace"))
 
     def _make_room(self) -> None:
         """Give the last bytes of a log back that filled the disk, so that the run can write down how it ended."""
@@ -353,5 +355,3 @@ _MOST_NOTES = 20_000
 """Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
 
 _ROOM_FOR_THE_END = 64 * 1024
-_LIVE_BYTES = 400
-"""Of each piece of output so much is offered to a live display, which shows one line: a longer one begins anew."""

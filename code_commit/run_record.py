@@ -196,7 +196,10 @@ class RunListener(Protocol):
         """A step was made, and run.json has it."""
 
     def live(self, state: str) -> None:
-        """Something goes on inside a step: the state of an LLM call, a piece of the build's output."""
+        """Something goes on inside an LLM call: a few words for it."""
+
+    def output(self, piece: bytes) -> None:
+        """The next piece of a build's output, without keys."""
 
 
 def utc_timestamp(moment: datetime | None = None) -> str:

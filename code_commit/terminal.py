@@ -86,6 +86,36 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
         return None
 
 
+def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[str]:
+    """Return a line as rows of so many columns (None: as it is) that break no word which fits into one.
+
+    The further rows are indented, by two more than the line where it is not said by how much.
+    """
+    if columns is None or len(line) <= columns:
+        return [line]
+    from textwrap import wrap  # few lines are that long
+
+    if indent is None:
+        indent = len(line) - len(line.lstrip(" ")) + 2
+    lead = " " * min(indent, columns // 2)
+    return wrap(line, columns, subsequent_indent=lead, break_long_words=False, break_on_hyphens=False)
+
+
+def last_lines(output: bytes) -> list[str]:
+    """Return the last lines of a build's output as a terminal would have shown them."""
+    text = settle(output[-TAIL_BYTES:]).rstrip().expandtabs()
+    return text.split("\n")[-_TAIL_LINES:] if text else []
+
+
+TAIL_BYTES = 8192
+_TAIL_LINES = 12
+
+
+def is_coloured(stream: TextIO) -> bool:
+    """Tell whether verdicts are coloured there."""
+    return is_live_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
 def is_live_terminal(stream: TextIO) -> bool:
     """Tell whether a line can be redrawn there."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")

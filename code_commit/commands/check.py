@@ -1,6 +1,7 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
 import os
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +11,11 @@ from code_commit.build import Builder, build_environment, harden_process
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Check, Findings, Ready, find_stale_files, hint_at_init, inspect_project
+from code_commit.progress import coloured
 from code_commit.project import Project
 from code_commit.settings import add_settings
 from code_commit.summary import count
-from code_commit.terminal import settle, shown
+from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
@@ -65,7 +67,7 @@ def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
 
     def keep(piece: bytes) -> None:
         tail.extend(piece)
-        del tail[:-_TAIL_BYTES]
+        del tail[:-TAIL_BYTES]
 
     harden_process()
     stream = ready.redactor.stream(keep)
@@ -76,12 +78,7 @@ def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
     stream.close()
     if result.passed:
         return Check("build", None, result.ending)
-    last_lines = settle(bytes(tail)).rstrip("\n").split("\n")[-_TAIL_LINES:]
-    return Check("build", "\n".join([f"fails: {result.ending}", *(f"| {line}" for line in last_lines)]))
-
-
-_TAIL_LINES = 12
-_TAIL_BYTES = 8192
+    return Check("build", "\n".join([f"fails: {result.ending}", *(f"| {line}" for line in last_lines(bytes(tail)))]))
 
 
 def _as_json(findings: Findings, *, is_ready: bool) -> dict[str, Any]:
@@ -98,7 +95,17 @@ def _lines(findings: Findings) -> Iterator[str]:
         yield from _row(f"note     {'':{width}}", warning)
 
 
+def _with_verdict(row: str) -> str:
+    """Return a row with its verdict in a colour, on a terminal."""
+    verdict = next((verdict for verdict in _COLOURS if row.startswith(verdict)), "")
+    return coloured(verdict, _COLOURS.get(verdict, ""), sys.stdout) + row.removeprefix(verdict)
+
+
+_COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow"}
+
+
 def _row(lead: str, said: str) -> Iterator[str]:
-    first, *others = said.split("\n")
-    yield f"{lead}  {first}".rstrip()
-    yield from (f"{'':{len(lead)}}  {line}" for line in others)
+    """Yield what is said, as rows of the terminal where there is one, all of them as far in as the first."""
+    for line in said.split("\n"):
+        yield from wrapped(f"{lead}  {line}".rstrip(), terminal_width(), len(lead) + 2)
+        lead = " " * len(lead)

@@ -13,7 +13,7 @@ from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
 from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
 from code_commit.summary import done_by_build, duration, spent, spent_in_all
-from code_commit.terminal import settle, shown, terminal_width
+from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Lists all runs, oldest first. With RUN (the beginning of its name, as the list
@@ -49,7 +49,8 @@ def run(options: dict[str, Any]) -> int:
             print_text(json.dumps(run_record_schema(), indent=2))
         elif options.get("run"):
             folder, record = find_run(project, options["run"])
-            print_text("\n".join(shown(line) for line in _description(folder, record)))
+            width = terminal_width()
+            print_text("\n".join(row for line in _description(folder, record) for row in wrapped(shown(line), width)))
         else:
             print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
         return EXIT_SUCCESS
@@ -120,19 +121,15 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
             yield from (f"    | {line}" for line in _build_tail(folder, attempt))
 
 
-_BUILD_TAIL_LINES = 12
-_BUILD_TAIL_BYTES = 8192
-
-
 def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
     """Return the last lines of the build's output, as a terminal would have shown them."""
     try:
         with (folder / f"{attempt.number}-build.txt").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _BUILD_TAIL_BYTES))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
             output = file.read()
     except OSError:
         return ["(the build's log is gone)"]
-    return settle(output).rstrip("\n").split("\n")[-_BUILD_TAIL_LINES:]
+    return last_lines(output)
 
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TASK", "SECONDS", "TOKENS", "MODEL")
