@@ -47,7 +47,8 @@ def run(options: dict[str, Any]) -> int:
         else:
             end = _end(findings, project, is_ready=ready is not None)
             report = "\n".join(shown(line) for line in [*_lines(findings), end])
-            print_text(findings.redactor.redact_text(report))
+            rows = findings.redactor.redact_text(report).split("\n")
+            print_text("\n".join(map(_with_verdict, rows)))
         if findings.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
