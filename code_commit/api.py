@@ -15,6 +15,7 @@ from code_commit.progress import Progress
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.run_record import Event, RunRecord
+from code_commit.settings import load_settings
 
 __all__ = ["NotSetUpError", "rollup", "run"]
 
@@ -33,7 +34,8 @@ def rollup(
     project = find_project(Path(directory))
     redactor = Redactor(find_secrets(project))
     recover(project)
-    return roll_up(project, redactor, FileSelection(pathspecs, exclude, include), Progress(redactor, quiet=True))
+    files = FileSelection(pathspecs, exclude, include)
+    return roll_up(project, load_settings(project, {}), redactor, files, Progress(redactor, quiet=True))
 
 
 def run(

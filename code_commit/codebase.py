@@ -1,7 +1,9 @@
-"""The code rollup: the text files of the project in one file, each after a line that names it, sorted by path.
+"""The code rollup: the text files of the project in one file, each after a line that names it.
 
 --- src/main.rs ---
 fn main() {}
+
+What tells of the project as a whole comes first, then path by path; at the end stand the names of what was left out.
 """
 
 import functools
@@ -17,22 +19,34 @@ from code_commit.files import NotAFileError, open_regular, replacing
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, ask_git
 from code_commit.redaction import Redactor
+from code_commit.summary import listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 BINARY = "binary"
+DELETED = "deleted"
 EXCLUDED = "excluded"
 KEY_FILE = "key file"
 LINK = "link"
+OUTSIDE = "outside of this folder"
 OTHER_REPOSITORY = "submodule or other repository"
 REVEALS_KEY = "holds an API key"
 CONFIDENTIAL = "looks like a secret"
 UNREADABLE = "unreadable"
+LOCK_FILE = "lock file"
+MINIFIED = "minified"
+MARKED = "vendored or generated"
+LARGE = "over 256 kB"
 
-LOCK_FILE_LIMIT = 64 * 1024
-"""Bytes: what a package manager writes beyond them says nothing that is worth its tokens."""
+_LARGE = 256_000  # bytes
+_CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(README[^/]*)")
+_MARKS = ("linguist-vendored", "linguist-generated")
+_MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
+_MINIFIABLE = (".js", ".mjs", ".css")
+_MINIFIED_LINE = 110
+"""Bytes in a line on the average, from which on GitHub's linguist takes a script or a style sheet for minified."""
 
 _LOCK_FILE_NAMES = """
     .terraform.lock.hcl Cargo.lock Cartfile.resolved Gemfile.lock MODULE.bazel.lock Package.resolved Pipfile.lock
@@ -65,7 +79,8 @@ _SECRET_SHAPES = {
 }
 """The shapes of secrets, in what Python's and Rust's regular expressions have in common."""
 _IN_EXAMPLES = "EXAMPLE"  # at the end of the keys in Amazon's documents
-_LARGEST = 10
+_LARGEST = 5
+_NAMES_LEFT_OUT = 20
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 
 
@@ -83,6 +98,8 @@ class Rollup:
     """Those in it that git does not track."""
     included: Collection[str] = ()
     """Files that may be in it although they look like secrets."""
+    named: Collection[str] = ()
+    """Files that may be in it although they are large or nobody wrote them, for they were asked for by their names."""
     warnings: Sequence[str] = ()
 
     @property
@@ -92,6 +109,9 @@ class Rollup:
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
         self.left_out.setdefault(reason, {})[name] = detail
+
+    def is_wanted(self, name: str) -> bool:
+        return name in self.included or name in self.named
 
     def left_out_line(self) -> str:
         """Return the reasons with their counts in one line, "" where nothing was left out."""
@@ -125,15 +145,42 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
 
 
+def find_marked(root: Path, names: Collection[str], options: Sequence[str] = ()) -> set[str]:
+    """Return the files that .gitattributes calls vendored or generated. Raises NotSetUpError."""
+    asked = b"".join(os.fsencode(name) + b"\0" for name in names)
+    answer = ask_git([*options, "check-attr", "--stdin", "-z", *_MARKS], root, asked)
+    if answer.returncode != 0:
+        raise NotSetUpError(
+            f"git cannot read the attributes: {shown(answer.stderr.decode('utf-8', 'replace').strip())}"
+        )
+    fields = iter(answer.stdout.split(b"\0"))
+    return {
+        os.fsdecode(name) for name, _, value in zip(fields, fields, fields, strict=False) if value in {b"set", b"true"}
+    }
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return the names with those first that tell of the whole project, the others by the bytes of their paths."""
+
+    def place(name: str) -> tuple[int, bytes]:
+        match = _CONTEXT_FILES.fullmatch(name)
+        return match.lastindex or 0 if match else len(_CONTEXT_FILES.pattern), os.fsencode(name)
+
+    return sorted(names, key=place)
+
+
 def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
     """Return the names that may stand in the rollup; the others go into `rollup`, except those of agent-config."""
     names = []
     for path in paths:
         if path.startswith(f"{AGENT_CONFIG}/"):
             continue
+        name = path.rpartition("/")[2]
         reason = _fault_of_name(path)
-        if not reason and path not in rollup.included and _SECRET_NAMES.fullmatch(path.rpartition("/")[2]):
+        if not reason and path not in rollup.included and _SECRET_NAMES.fullmatch(name):
             reason = CONFIDENTIAL
+        if not reason and not rollup.is_wanted(path):
+            reason = LOCK_FILE if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
         if reason:
             rollup.leave_out(reason, path)
         else:
@@ -143,7 +190,7 @@ def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
 
 def _fault_of_name(path: str) -> str | None:
     if path.startswith("../"):
-        return "outside of this folder"
+        return OUTSIDE
     if path.endswith("/"):
         return OTHER_REPOSITORY
     if shown(path) != path:
@@ -167,9 +214,26 @@ def write_rollup(project: Project, names: Collection[str], redactor: Redactor, r
             if not rollup.sizes:
                 left_out = rollup.left_out_line()
                 raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
+            end = redactor.redact_text(_left_out_section(rollup))
+            rollup.characters += len(end)
+            rollup.bytes += output.write(end.encode())
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
+
+
+def _left_out_section(rollup: Rollup) -> str:
+    """Return the names of the files that the LLM does not see, for each reason a line; "" where there are none."""
+    lines = [
+        f"{reason}: {listed(names, _NAMES_LEFT_OUT)}\n"
+        for reason, names in sorted(rollup.left_out.items())
+        if reason not in _NOT_OF_THE_PROJECT
+    ]
+    return f"{LEFT_OUT_LINE}\n{''.join(lines)}\n" if lines else ""
+
+
+LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
+_NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
 
 
 def _sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[tuple[str, int, str]]:
@@ -181,12 +245,12 @@ def _sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Ro
             rollup.leave_out(LINK, name, "behind a link")
             continue
         try:
-            content = _read(f"{root}/{name}")
+            content = _read(f"{root}/{name}", is_wanted=rollup.is_wanted(name))
             section = _section(name, content, redactor, may_be_secret=name in rollup.included)
         except _UnfitFileError as fault:
             rollup.leave_out(fault.reason, name, fault.detail)
         except (FileNotFoundError, NotADirectoryError):
-            rollup.leave_out("deleted", name)
+            rollup.leave_out(DELETED, name)
         except NotAFileError:
             rollup.leave_out(_kind_of(root / name), name)
         except OSError as error:
@@ -201,15 +265,18 @@ def _kind_of(path: Path) -> str:
     return OTHER_REPOSITORY if path.is_dir() else "no regular file"
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, *, is_wanted: bool) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > LOCK_FILE_LIMIT and path.rpartition("/")[2] in _LOCK_FILES:
-            raise _UnfitFileError("large lock file", f"{size:,} bytes")
         beginning = file.read(_BINARY_SHOWS_IN)
         if b"\0" in beginning:
             raise _UnfitFileError(BINARY)
-        return beginning + file.readall()
+        if size > _LARGE and not is_wanted:
+            raise _UnfitFileError(LARGE, f"{size:,} bytes")
+        content = beginning + file.readall()
+    if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
+        raise _UnfitFileError(MINIFIED)
+    return content
 
 
 def find_secret(text: str) -> str | None:

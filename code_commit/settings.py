@@ -121,6 +121,7 @@ class Settings(NamedTuple):
     anthropic_version: str = "2026-10-21"
     context_window: Annotated[int | None, POSITIVE] = None
     build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
+    rollup_exclude: tuple[str, ...] = ()
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()
     prices: Mapping[str, Price] = {}

@@ -126,6 +126,7 @@ def test_the_example_config_shows_every_setting_with_its_default():
         "reasoning_effort",
         "allow",
         "protect",
+        "rollup_exclude",
         "sandbox_caches",
         "context_window",
     }

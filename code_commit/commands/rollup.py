@@ -5,17 +5,21 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 
 import os
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from code_commit.apply import recover
 from code_commit.codebase import (
     CONFIDENTIAL,
     EXCLUDED,
+    MARKED,
     REVEALS_KEY,
     UNREADABLE,
     Rollup,
+    find_marked,
     fit_names,
+    in_order,
     list_files,
     write_rollup,
 )
@@ -26,7 +30,7 @@ from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
-from code_commit.settings import add_settings, load_settings
+from code_commit.settings import Settings, add_settings, load_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
 
@@ -35,11 +39,13 @@ _NAMES_SHOWN = 5
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
-git tracks, and untracked ones that it does not ignore (it names these), sorted
-by path. Left out are agent-config, files that are no UTF-8 text, large lock
-files, and what looks like a secret by its name (.env, *.pem ...) or content
-(private keys, keys of the large vendors). Says what it left out, and about how
-many tokens the rest is."""
+git tracks, and untracked ones that it does not ignore (it names these): first
+LLMInstructions.md, AGENTS.md, CLAUDE.md and README, the rest by path. Left out
+are agent-config, files that are no UTF-8 text, lock files, minified files, what
+.gitattributes calls linguist-vendored or linguist-generated, files over 256 kB
+that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
+...) or content (private keys, keys of the large vendors). Says what it left out
+(the file does so too, at its end), and about how many tokens the rest is."""
 
 EXAMPLES = """\
 code-commit rollup
@@ -54,7 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
     )
     parser.add_argument(
-        "--include", action="append", metavar="PATHSPEC", help="take these although they look like secrets (repeatable)"
+        "--include", action="append", metavar="PATHSPEC", help="take these, whatever speaks against it (repeatable)"
     )
     add_settings(parser, ["json", "quiet", "verbose"])
 
@@ -67,7 +73,7 @@ def run(options: dict[str, Any]) -> int:
         progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
         if message := recover(project):
             progress.say(message)
-        rollup = roll_up(project, redactor, files, progress)
+        rollup = roll_up(project, settings, redactor, files, progress)
         if settings.json:
             print_bytes(redactor.redact_json(_as_json(rollup)))
     return EXIT_SUCCESS
@@ -81,10 +87,12 @@ class FileSelection(NamedTuple):
     include: Sequence[str] = ()
 
 
-def roll_up(project: Project, redactor: Redactor, files: FileSelection, progress: Progress) -> Rollup:
+def roll_up(
+    project: Project, settings: Settings, redactor: Redactor, files: FileSelection, progress: Progress
+) -> Rollup:
     """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that. Raises NotSetUpError."""
     rollup = Rollup()
-    names, warnings = _select(project, files, rollup)
+    names, warnings = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
     write_rollup(project, names, redactor, rollup)
     rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
     rollup.warnings = [*warnings, *_file_warnings(rollup)]
@@ -94,41 +102,51 @@ def roll_up(project: Project, redactor: Redactor, files: FileSelection, progress
 
 
 def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
-    """Return the files to roll up and git's warnings; those whose name keeps them out go into `rollup`."""
-    paths, warnings = _list(project, files.pathspecs)
-    if files.include:
-        rollup.included, _ = _list(project, files.include)
-        if not rollup.included:
-            raise NotSetUpError(f"--include {shown(files.include[0])}: no file that git does not ignore is there")
-        paths = dict(sorted((paths | rollup.included).items()))
-    names = fit_names(paths, rollup)
+    """Return the files to roll up and git's warnings; those that stay out go into `rollup`."""
+    with _git_options(project) as options:
+        paths, warnings = list_files(project.root, files.pathspecs, options)
+        if files.include:
+            rollup.included, _ = list_files(project.root, files.include, options)
+            if not rollup.included:
+                raise NotSetUpError(f"--include {shown(files.include[0])}: no file that git does not ignore is there")
+            paths |= rollup.included
+        rollup.named = {os.path.normpath(pathspec) for pathspec in files.pathspecs}
+        names = fit_names(paths, rollup)
+        unwanted = [name for name in names if not rollup.is_wanted(name)]
+        dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
     if files.exclude:
         from code_commit.verify.ignored import match_patterns
 
-        excluded = match_patterns(files.exclude, names)
-        for name in sorted(excluded):
-            rollup.leave_out(EXCLUDED, name)
-        names = [name for name in names if name not in excluded]
+        dropped |= dict.fromkeys(match_patterns(files.exclude, names), EXCLUDED)
+    for name in sorted(dropped):
+        rollup.leave_out(dropped[name], name)
+    names = in_order(name for name in names if name not in dropped)
     if project.git is not None:
         rollup.untracked = [name for name in names if not paths[name]]
     return names, warnings
 
 
-def _list(project: Project, pathspecs: Sequence[str]) -> tuple[dict[str, bool], list[str]]:
+@contextmanager
+def _git_options(project: Project) -> Iterator[list[str]]:
+    """Give what stands before a command of git: nothing, or an empty repository for a folder that is in none."""
     if project.git is not None:
-        return list_files(project.root, pathspecs)
+        yield []
+        return
     from code_commit.verify.ignored import empty_repository
 
     with empty_repository() as repository:
-        return list_files(project.root, pathspecs, [f"--git-dir={repository}", f"--work-tree={project.root}"])
+        yield [f"--git-dir={repository}", f"--work-tree={project.root}"]
 
 
 def _file_warnings(rollup: Rollup) -> Iterator[str]:
     for reason in _WARNED:
         if files := rollup.left_out.get(reason):
-            names = [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
             mend = "; --include takes them" if reason == CONFIDENTIAL else ""
-            yield f"left out: {reason}: {_first(names)}{mend}"
+            yield f"left out: {reason}: {_first(_with_details(files))}{mend}"
+
+
+def _with_details(files: Mapping[str, str]) -> list[str]:
+    return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
 
 
 def _first(names: Sequence[str]) -> str:
@@ -143,15 +161,14 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
     if rollup.untracked:
         untracked = _first([shown(name) for name in rollup.untracked])
         yield f"{len(rollup.untracked):,} of them git does not track: {untracked}"
-    if rollup.left_out:
-        yield rollup.left_out_line()
-    if not verbose:
-        return
-    for reason, files_left_out in sorted(rollup.left_out.items()):
-        for name, detail in files_left_out.items():
-            yield f"  {reason}: {shown(name)}{f' ({detail})' if detail else ''}"
-    yield "largest files, in bytes:"
-    yield from (f"  {size:>12,}  {shown(name)}" for name, size in rollup.largest)
+    shares = [f"{shown(name)} {size / rollup.bytes:.0%}" for name, size in rollup.largest]
+    yield f"the largest, and their share of it: {', '.join(shares)}"
+    for reason, left_out in sorted(rollup.left_out.items()):
+        names = _with_details(left_out)
+        if verbose:
+            yield from (f"left out: {reason}: {name}" for name in names)
+        elif reason not in _WARNED:
+            yield f"left out: {reason}: {_first(names)}"
 
 
 def _tokens(rollup: Rollup) -> int:
@@ -164,7 +181,7 @@ def _as_json(rollup: Rollup) -> dict[str, Any]:
         "files": len(rollup.sizes),
         "bytes": rollup.bytes,
         "tokens": _tokens(rollup),
-        "largest": [{"path": name, "bytes": size} for name, size in rollup.largest],
+        "largest": [{"path": name, "bytes": size, "share": size / rollup.bytes} for name, size in rollup.largest],
         "untracked": rollup.untracked,
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}

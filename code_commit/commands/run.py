@@ -73,7 +73,8 @@ def roll_up_first(project: Project, options: Mapping[str, Any], progress: Progre
     if not project.agent_config.exists():
         check_ignore_line(project)
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
-    roll_up(project, Redactor(find_secrets(project, os.environ, settings.base_url)), FileSelection(), progress)
+    redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
+    roll_up(project, settings, redactor, FileSelection(), progress)
 
 
 def run_main_job(

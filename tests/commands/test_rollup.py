@@ -16,6 +16,7 @@ from command import CODE_COMMIT, Run, git
 
 KEY = "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab"
 ROLLUP = "agent-config/codeRollup.txt"
+END = b"--- FILES THAT ARE NOT SHOWN ---"
 
 
 @pytest.fixture
@@ -38,7 +39,9 @@ def lay(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 def names(folder: Path) -> list[str]:
     lines = (folder / ROLLUP).read_bytes().split(b"\n")
-    return [line[4:-4].decode() for line in lines if line.startswith(b"--- ") and line.endswith(b" ---")]
+    return [
+        line[4:-4].decode() for line in lines if line.startswith(b"--- ") and line.endswith(b" ---") and line != END
+    ]
 
 
 def rolled_up(run: Run, folder: Path, *arguments: str, **options) -> dict:
@@ -104,7 +107,7 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
     git(other, "commit", "-q", "--allow-empty", "-m", "x")
     git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "module")
     lay(root, {"bin": b"text\0", "latin.txt": b"caf\xe9\n", "cut.txt": b"x\xe2\x82", "utf16.txt": "x".encode("utf-16")})
-    lay(root, {"Cargo.lock": "x" * 70_000, "sub/uv.lock": "x" * 65_536, "gone.txt": "x", "openai-key.txt": "sk-other"})
+    lay(root, {"Cargo.lock": "x", "sub/uv.lock": "x", "gone.txt": "x", "openai-key.txt": "sk-other"})
     lay(root, {"id": "-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "id.pub": "ssh-ed25519 x\n"})
     lay(root, {"was_folder/f": "secret", "was_file": "x"})
     lay(root.parent, {"elsewhere/f": "from elsewhere"})
@@ -117,13 +120,14 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
     (root / "was_file").unlink()
     os.mkfifo(root / "was_file")
     result = rolled_up(run_code_commit, root)
-    assert names(root) == [".gitignore", ".gitmodules", "id.pub", "sub/uv.lock"]
+    assert names(root) == [".gitignore", ".gitmodules", "id.pub"]
     assert reasons(result) == {
         "bin": "binary",
         "latin.txt": "not UTF-8",
         "cut.txt": "not UTF-8",
         "utf16.txt": "binary",
-        "Cargo.lock": "large lock file",
+        "Cargo.lock": "lock file",
+        "sub/uv.lock": "lock file",
         "gone.txt": "deleted",
         "openai-key.txt": "key file",
         "id": "looks like a secret",
@@ -205,7 +209,7 @@ SPELLINGS = {
     "base64": base64.b64encode(b"ab" + KEY.encode()).decode(),
     "hex": KEY.encode().hex(),
     "URL": "".join(f"%{code:02X}" for code in KEY.encode()),
-    "at the end of a large file": "x = 1\n" * 200_000 + KEY,
+    "at the end of a large file": "x = 1\n" * 40_000 + KEY,
 }
 
 
@@ -218,7 +222,11 @@ def test_a_file_that_holds_a_key_stays_out_and_is_named(text, root: Path, run_co
     done = run_code_commit(root, "rollup")
     assert done.returncode == 0
     assert names(root) == [".gitignore", "a.txt", "z.txt"]
-    assert (root / ROLLUP).read_bytes().endswith(b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n")
+    assert (
+        (root / ROLLUP)
+        .read_bytes()
+        .endswith(b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n" + END + b"\nholds an API key: src/holds.py\n\n")
+    )
     assert "warning: left out: holds an API key: src/holds.py" in done.stderr
     assert KEY not in done.stderr
 
@@ -282,7 +290,7 @@ def test_names_that_could_forge_a_line_or_a_terminal_stay_out(root: Path, run_co
     assert done.returncode == 0
     assert names(root) == ["*", "-rf", ".gitignore", "ok ", "日本語"]
     assert "\x1b" not in done.stderr
-    assert "unprintable name 5" in done.stderr
+    assert done.stderr.count("left out: unprintable name: ") == 5
     assert rolled_up(run_code_commit, root)["files"] == 5
 
 
@@ -305,7 +313,7 @@ def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
     lay(root, {"a": "x" * 100})
     rolled_up(run_code_commit, root)
     before = (root / ROLLUP).read_bytes()
-    lay(root, {"b": "y" * 3_000_000})
+    lay(root, {f"b{number}": "y" * 250_000 for number in range(12)})
     done = subprocess.run(
         [*CODE_COMMIT, "rollup"],
         cwd=root,
@@ -323,8 +331,8 @@ def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
 @pytest.fixture
 def large(root: Path) -> Path:
     """A project whose rollup takes several writes."""
-    lay(root, {f"{number}.txt": f"{number}\n" * 100_000 for number in range(10, 20)})
-    return lay(root, {"12.bin": "1" * 1_500_000 + "\0", ROLLUP: "old"})
+    lay(root, {f"{number}.txt": f"{number}\n" * 80_000 for number in range(10, 20)})
+    return lay(root, {"12.bin": "1" * 250_000 + "\0", ROLLUP: "old"})
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
@@ -336,7 +344,7 @@ def test_killed_at_any_call_the_rollup_is_the_old_or_the_new(call, large: Path):
         command = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, *CODE_COMMIT, "rollup"]
         done = subprocess.run(command, cwd=large, capture_output=True, check=False, timeout=60)
         content = (large / ROLLUP).read_bytes()
-        assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"19\n\n"))
+        assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"binary: 12.bin\n\n"))
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL
@@ -374,20 +382,67 @@ def test_a_link_in_its_place_is_replaced_not_followed(root: Path, run_code_commi
 
 def test_what_it_says(root: Path, run_code_commit: Run):
     lay(root, {f"{number:02}.txt": "x" * number for number in range(20)} | {"bin": b"\0", "b2": b"\0"})
-    done = run_code_commit(root, "rollup", "--verbose")
-    lines = done.stderr.splitlines()
+    lines = run_code_commit(root, "rollup").stderr.splitlines()
     assert lines[1] == "20 of them git does not track: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
-    assert lines[2] == "left out: binary 2"
-    assert lines[3:5] == ["  binary: b2", "  binary: bin"]
-    assert lines[5] == "largest files, in bytes:"
-    assert [line.split() for line in lines[6:]] == [["28", ".gitignore"]] + [
-        [str(n), f"{n}.txt"] for n in range(19, 10, -1)
-    ]
+    shares = ".gitignore 4%, 19.txt 3%, 18.txt 3%, 17.txt 3%, 16.txt 3%"
+    assert lines[2:] == [f"the largest, and their share of it: {shares}", "left out: binary: b2, bin"]
+    lines = run_code_commit(root, "rollup", "--verbose").stderr.splitlines()
+    assert lines[3:] == ["left out: binary: b2", "left out: binary: bin"]
     assert run_code_commit(root, "rollup", "--quiet").stderr == ""
     result = rolled_up(run_code_commit, root)
     assert result["tokens"] == round(len((root / ROLLUP).read_text()) / 3.2)
     assert (result["files"], result["bytes"]) == (21, (root / ROLLUP).stat().st_size)
-    assert result["largest"][1] == {"path": "19.txt", "bytes": 19}
+    assert result["largest"][1] == {"path": "19.txt", "bytes": 19, "share": 19 / result["bytes"]}
+
+
+def test_what_tells_of_the_whole_project_comes_first(root: Path, run_code_commit: Run):
+    lay(root, dict.fromkeys(["README.rst", "CLAUDE.md", "AGENTS.md", "LLMInstructions.md", "A.txt", "src/README"], "x"))
+    rolled_up(run_code_commit, root)
+    assert names(root) == [
+        "LLMInstructions.md",
+        "AGENTS.md",
+        "CLAUDE.md",
+        "README.rst",
+        ".gitignore",
+        "A.txt",
+        "src/README",
+    ]
+
+
+UNWANTED = {
+    "go.sum": ("x", "lock file"),
+    "app.min.js": ("x", "minified"),
+    "app.js.map": ("x", "minified"),
+    "bundle.js": ("f(1);" * 1000 + "\n", "minified"),
+    "lib/x.c": ("x", "vendored or generated"),
+    "gen.py": ("x", "vendored or generated"),
+    "big.sql": ("x\n" * 128_001, "over 256 kB"),
+    "notes/a.md": ("x", "excluded"),
+}
+
+
+@pytest.mark.parametrize("repository", ["git", "no repository"])
+def test_what_nobody_wrote_or_wants_stays_out_unless_it_is_named(repository, root: Path, run_code_commit: Run):
+    lay(root, {name: text for name, (text, _) in UNWANTED.items()})
+    marks = "/lib/* linguist-vendored\ngen*.py linguist-generated=true\ngenerator.py -linguist-generated\n"
+    lay(root, {".gitattributes": marks, "lib/kept/y.c": "x", "generator.py": "x", "data.txt": "x" * 5000})
+    lay(root, {"agent-config/config.toml": 'rollup_exclude = ["notes/"]\n'})
+    if repository == "no repository":
+        shutil.rmtree(root / ".git")
+    result = rolled_up(run_code_commit, root)
+    kept = [".gitattributes", ".gitignore", "data.txt", "generator.py", "lib/kept/y.c"]
+    assert names(root) == kept
+    assert reasons(result) == {name: reason for name, (_, reason) in UNWANTED.items()}
+    assert (
+        (root / ROLLUP)
+        .read_bytes()
+        .endswith(
+            END + b"\nexcluded: notes/a.md\nlock file: go.sum\nminified: app.js.map, app.min.js, bundle.js\n"
+            b"over 256 kB: big.sql\nvendored or generated: gen.py, lib/x.c\n\n"
+        )
+    )
+    rolled_up(run_code_commit, root, "./big.sql", "go.sum", "bundle.js", "lib", "--include", "*.py")
+    assert names(root) == ["big.sql", "bundle.js", "gen.py", "generator.py", "go.sum", "lib/kept/y.c"]
 
 
 def test_an_interrupted_apply_is_repaired_first(root: Path, run_code_commit: Run):
