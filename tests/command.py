@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-CODE_COMMIT = [sys.executable, "-m", "code_commit"]
+CODE_COMMIT = [sys.executable, "-P", "-m", "code_commit"]  # as the installed command: not from the folder it runs in
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """The fixture `run_code_commit`."""

@@ -35,7 +35,7 @@ def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: 
     make_patient(root)
     path = "code_commit/parse.py"
     good = (root / path).read_text()
-    better = good.replace('    if word == "end":\n', '    if word in ("end", "stop"):\n')
+    better = good.replace('    if word == "end":\n', '    if word in ("end", "stop"):\n', 1)
     broken = better.replace('"stop"):\n', '"stop"):\n        return len(text)\n')
     assert len({good, better, broken}) == 3
     for number, content in enumerate([broken, better], start=1):
