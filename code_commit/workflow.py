@@ -1,12 +1,11 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.apply import apply_changes, note_built
+from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
-from code_commit.changes import FileChange, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.changes import RejectedResponseError, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
@@ -59,7 +58,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         response = _ask(complete, prompt, attempt)
 
         try:
-            changes = change_files(job, response, log, attempt)
+            changed |= change_files(job, response, log, attempt)
         except RejectedResponseError as rejection:
             if job.settings.on_rejected == "stop" or number == task.attempts:
                 raise
@@ -67,7 +66,6 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             shown_response = _up_to(job.settings.build_output_limit, redact(response.text))
             prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_response)
             continue
-        changed |= {change.path for change in changes}
 
         build = build_project(job, log, attempt)
         if build.passed:
@@ -113,18 +111,18 @@ def verify_response(job: Job, response: Response, attempt: AttemptLog) -> Verifi
         raise
 
 
-def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> Sequence[FileChange]:
-    """Verify a response and apply all of it. Raises RejectedResponseError, when it is in the log, and ApplyError.
+def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> set[str]:
+    """Verify a response, apply all of it and return its paths.
 
-    What a resumed run had done already is not done again.
+    Raises RejectedResponseError, when it is in the log, and ApplyError. What a resumed run had done already is not done
+    again.
     """
     if attempt.record.verdict == "rejected":
         raise RejectedResponseError(attempt.record.rejections, attempt.record.more_rejections)
-    if attempt.record.verdict == "applied":
-        return parse_response(response.text)
-    if attempt.record.changes and _is_in_tree(job, response):
+    if attempt.record.verdict is None and attempt.record.changes and _is_in_tree(log):
         attempt.applied()
-        return parse_response(response.text)
+    if attempt.record.verdict == "applied":
+        return {change.path for change in parse_response(response.text)}
     changes = verify_response(job, response, attempt)
     attempt.applying(changes)
     try:
@@ -133,21 +131,12 @@ def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog)
         attempt.not_applied()
         raise
     attempt.applied()
-    return changes.file_changes
+    return {change.path for change in changes.changes}
 
 
-def _is_in_tree(job: Job, response: Response) -> bool:
-    """Tell whether a response whose apply was interrupted had been applied: all of it or nothing is in the tree."""
-    there = [
-        change
-        for change in parse_response(response.text)
-        if isinstance(change, FileReplacement) or (job.project.root / change.path).exists()
-    ]
-    try:
-        verified = verify_changes(there, job.project, job.rules)
-    except RejectedResponseError:
-        return False
-    return all(change.original is not None and change.content == change.original.content for change in verified.changes)
+def _is_in_tree(log: RunLog) -> bool:
+    """Tell whether the response whose apply was interrupted was applied: each that changes a file leaves a layer."""
+    return count_transactions(log.snapshot) == sum(bool(attempt.changes) for attempt in log.record.attempts)
 
 
 def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:

@@ -7,6 +7,7 @@ from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, E
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
 from code_commit.apply.restore import changed_since, note_built, restore
+from code_commit.apply.snapshot import count_transactions
 from code_commit.apply.transaction import apply_changes
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "EditedSinceError",
     "apply_changes",
     "changed_since",
+    "count_transactions",
     "is_half_changed",
     "is_locked",
     "lock_tree",
