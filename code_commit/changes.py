@@ -1,9 +1,9 @@
-"""What a response asks for: file replacements and file removals, what is wrong with them, and the verified form.
+"""What a response asks for: files whole, edits of them, removals; what is wrong with it, and the verified form.
 
 The values that the parser, the verification pass and the transaction hand to one another.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -36,6 +36,30 @@ class FileRemoval:
 
 
 FileChange = FileReplacement | FileRemoval
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Whole lines of a file, and the lines that stand there instead. `line` is that of the find fence, from 1."""
+
+    find: str
+    replacement: str
+    line: int = field(default=0, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EditBlock:
+    """Edits of one existing file, each of the file as it stood before the response.
+
+    The verification pass makes a FileReplacement of it. `line` is that of the opening fence, from 1.
+    """
+
+    path: str
+    edits: tuple[Edit, ...]
+    line: int = field(default=0, compare=False, repr=False)
+
+
+RequestedChange = FileChange | EditBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +166,3 @@ class VerifiedChanges(NamedTuple):
     root: Path
     changes: tuple[VerifiedChange, ...]
     warnings: tuple[str, ...] = ()
-
-    @property
-    def file_changes(self) -> Sequence[FileChange]:
-        return [verified.change for verified in self.changes]

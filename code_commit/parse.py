@@ -9,6 +9,13 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ^^^PATH            followed at once by
     ^^^delete          removes the file; a following ^^^end is tolerated
 
+    ^^^PATH            followed at once by
+    ^^^find            opens an edit of the file
+    ...                whole lines of the file as it is
+    ^^^replace
+    ...                the lines that stand there instead, none to remove them; then the next ^^^find, or
+    ^^^end
+
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
 content, so that every file can be sent. Text outside blocks and a leading `<think>...</think>` are ignored.
 
@@ -20,12 +27,23 @@ import re
 from dataclasses import dataclass, field
 from itertools import count
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, Reasons, quoted
+from code_commit.changes import (
+    Edit,
+    EditBlock,
+    FileRemoval,
+    FileReplacement,
+    Reasons,
+    RequestedChange,
+    quoted,
+)
 
 SHORTEST_FENCE = "^^^"
 _THINKING = re.compile(r"\s*+<think>.*?</think>[ \t]*+\r?\n?", re.DOTALL)
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
+
+_INNER = ("end", "delete", "find", "replace")
+"""What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
 
 _DEEPEST = 10
 """So many fences open one inside the other are forgotten ends, not the lines of a file."""
@@ -39,12 +57,12 @@ class _Findings:
     """What the parser has found so far. Lines are counted from 1, for positions that come in ascending order."""
 
     text: str
-    changes: dict[str, FileChange] = field(default_factory=dict)
+    changes: dict[str, RequestedChange] = field(default_factory=dict)
     reasons: Reasons = field(default_factory=Reasons)
     line: int = 1
     counted_to: int = 0
-    closed: FileChange | None = None
-    overran: FileChange | None = None
+    closed: FileReplacement | EditBlock | None = None
+    overran: FileReplacement | EditBlock | None = None
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -54,21 +72,21 @@ class _Findings:
     def reject(self, line: int, rule: str, message: str, path: str = "") -> None:
         self.reasons.add(path, line, rule, message)
 
-    def add(self, change: FileChange) -> None:
+    def add(self, change: RequestedChange) -> None:
         known = self.changes.setdefault(change.path, change)
         if known != change:
-            message = f"the file comes twice, first in line {known.line}: write each file once, whole"
+            message = f"the file comes twice, first in line {known.line}: give each file one block"
             self.reject(change.line, "duplicate-path", message, change.path)
 
 
-def parse_response(text: str) -> tuple[FileChange, ...]:
+def parse_response(text: str) -> tuple[RequestedChange, ...]:
     """Return the changes in the order of the response. Raises RejectedResponseError with the first fifty reasons."""
     changes, reasons = read_response(text)
     reasons.reject()
     return changes
 
 
-def read_response(text: str) -> tuple[tuple[FileChange, ...], Reasons]:
+def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
     """Return the changes of the blocks that can be read, and what is wrong with the others.
 
     What follows fifty reasons is not read, its fences are counted.
@@ -114,10 +132,14 @@ def notes_of(text: str) -> str:
 def _block_end(text: str, opening: int) -> int:
     """Return where the text goes on after the block, or the stray fence, that stands at `opening`."""
     carets, name, body = _split_fence(text, opening)
-    if name in ("", "end", "delete"):
+    if name in ("", *_INNER):
         return body
     closing = _closing_fence(text, body, carets)
     _, word, after = _split_fence(text, closing)
+    if word == "find" and closing == body:
+        while word in ("find", "replace"):
+            closing = _closing_fence(text, after, carets)
+            _, word, after = _split_fence(text, closing)
     if word == "end":
         return after
     return _skip_end(text, after, carets) if word == "delete" and closing == body else closing
@@ -128,7 +150,7 @@ def _read_block(found: _Findings, opening: int) -> int:
     text = found.text
     line = found.line_at(opening)
     carets, name, body = _split_fence(text, opening)
-    if name in ("end", "delete"):
+    if name in _INNER:
         _reject_stray_fence(found, opening, name)
         return body
     if not name:
@@ -138,11 +160,6 @@ def _read_block(found: _Findings, opening: int) -> int:
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
     closing = _closing_fence(text, body, carets)
-    if closing == len(text):
-        fence = quoted("^" * carets)
-        message = f"the block is not closed: put {fence}end on a line of its own after the file's last line"
-        found.reject(line, "unclosed", message, path)
-        return len(text)
     _, word, after = _split_fence(text, closing)
     if word == "end":
         found.closed = FileReplacement(path, text[body:closing], line)
@@ -152,21 +169,68 @@ def _read_block(found: _Findings, opening: int) -> int:
         found.closed = None
         found.add(FileRemoval(path, line))
         return _skip_end(text, after, carets)
-    fence, end = quoted("^" * carets), _outer_end(text, closing, carets)
-    message = (
-        f"the block of {quoted(path)} (line {line}) holds the line '{fence}{quoted(word)}': close the block with "
-        f"{fence}end before it, or, when it belongs to the file, {_longer_fence(text, path)}"
-    )
-    found.reject(found.line_at(closing), "fence-in-block", message, path)
-    return end or closing
+    if word == "find" and closing == body:
+        return _read_edits(found, path, line, closing)
+    return _reject_inner_fence(found, path, line, carets, closing)
+
+
+def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
+    """Read the edits of a block, opened in that line, whose first find fence stands there; return where to go on."""
+    text, edits = found.text, []
+    carets, word, body = _split_fence(text, position)
+    while word == "find":
+        line = found.line_at(position)
+        position = _closing_fence(text, body, carets)
+        find = text[body:position]
+        _, word, body = _split_fence(text, position)
+        if word != "replace":
+            return _reject_inner_fence(found, path, opened, carets, position)
+        position = _closing_fence(text, body, carets)
+        edits.append(Edit(find, text[body:position], line))
+        if not find:
+            message = "the find is empty: write lines of the file there, and in the replace those that stay"
+            found.reject(line, "empty-find", message, path)
+        _, word, body = _split_fence(text, position)
+    if word != "end":
+        return _reject_inner_fence(found, path, opened, carets, position)
+    found.closed = EditBlock(path, tuple(edits), opened)
+    found.add(found.closed)
+    return body
+
+
+def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, position: int) -> int:
+    """Reject the fence that stands there in the block of the file, or its missing end; return where to go on."""
+    text, fence = found.text, quoted("^" * carets)
+    if position == len(text):
+        message = f"the block is not closed: put {fence}end on a line of its own after the file's last line"
+        found.reject(opened, "unclosed", message, path)
+        return position
+    word = _split_fence(text, position)[1]
+    end = _outer_end(text, position, carets)
+    message = f"the block of {quoted(path)} (line {opened}) holds the line '{fence}{quoted(word)}': "
+    if word in ("end", "find", "replace"):
+        rule = "unclear-edit"
+        message += (
+            f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find, and after "
+            f"the new lines the next {fence}find or {fence}end"
+        )
+    else:
+        rule = "fence-in-block"
+        message += f"close the block with {fence}end before it"
+    message += f", or, when it belongs to the file, {_longer_fence(text, path)}"
+    found.reject(found.line_at(position), rule, message, path)
+    return end or position
 
 
 def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
     """Tell the first of the fences after a block, all of which may be lines of its file."""
     block, message = found.closed, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
+    is_edit = name in ("find", "replace")
+    if is_edit:
+        message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
     if block and block is found.overran:
         return
-    if block:
+    if block and not (is_edit and isinstance(block, EditBlock)):
         message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found.text, block.path)}"
     found.overran = block
     found.reject(found.line_at(position), "stray-fence", message)
@@ -185,7 +249,7 @@ def _outer_end(text: str, position: int, carets: int) -> int:
     depth, after = 1, 0
     while 0 < depth < _DEEPEST and position < len(text):
         _, word, after = _split_fence(text, position)
-        depth += -1 if word in ("end", "delete") else 1
+        depth += {"end": -1, "delete": -1, "find": 0, "replace": 0}.get(word, 1)
         position = _closing_fence(text, after, carets)
     return 0 if depth else after
 

@@ -30,6 +30,7 @@ class SystemPrompts(NamedTuple):
     initial_query: str
     repair_query: str
     rejected_response: str
+    edit_instructions: str
 
 
 class Task(NamedTuple):
@@ -74,8 +75,19 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
 
 def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: str) -> Task:
     """Return the task of a run in the project at `root`."""
-    circumstances = "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
+    edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
+    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
     return Task(prompts, query, codebase, settings.prompt_layout, circumstances, 1 + settings.max_repairs)
+
+
+def _offers_edits(settings: Settings, codebase: str) -> bool:
+    if settings.answer_format == "auto":
+        return any(section.count("\n") > _LONG_FILE + 1 for section in codebase.split("\n--- "))
+    return settings.answer_format == "edits"
+
+
+_LONG_FILE = 200
+"""Lines; the one that names the file and the blank one after it come on top."""
 
 
 def _circumstances(root: Path, settings: Settings) -> Iterator[str]:

@@ -97,6 +97,9 @@ class Settings(NamedTuple):
     ] = None
     llm_timeout: Annotated[float, POSITIVE, Option("seconds for one LLM call, retries included", "S")] = 3600.0
     build_timeout: Annotated[float, NOT_NEGATIVE, Option("seconds for one build, 0 for no limit", "S")] = 3600.0
+    answer_format: Annotated[
+        Literal["files", "edits", "auto"], Option("files whole, edits of them too, or those where a file is long")
+    ] = "files"
     prompt_layout: Annotated[Literal["spec", "cached"], Option("order of the prompt's sections")] = "spec"
     max_cost: Annotated[float | None, POSITIVE, Option("US dollars: stop before a call that could pass it", "USD")] = (
         None

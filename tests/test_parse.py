@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
+from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement, RejectedResponseError
 from code_commit.parse import notes_of, parse_response, read_response
 
 
@@ -39,6 +39,14 @@ ACCEPTED = {
     "carets of a compiler in prose": ("    let x\n        ^^^ expected\n^^^a\n^^^end\n", {"a": ""}),
     "two spellings of one path": ("^^^./a//b/./c\nx\n^^^end\n^^^a/b/c\nx\n^^^end\n", {"a/b/c": "x\n"}),
     "a file named end": ("^^^./end\nx\n^^^end\n", {"end": "x\n"}),
+    "files named find and replace": (
+        "^^^./find\nx\n^^^end\n^^^src/replace\n^^^end\n",
+        {"find": "x\n", "src/replace": ""},
+    ),
+    "edits shown in a file": (
+        "^^^^a.md\n^^^b\n^^^find\nx\n^^^replace\n^^^end\n^^^^end\n",
+        {"a.md": "^^^b\n^^^find\nx\n^^^replace\n^^^end\n"},
+    ),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -48,6 +56,29 @@ def test_accepts(text, expected):
     assert contents(text) == expected
 
 
+EDITS = {
+    "one": ("^^^a\n^^^find\nx\n^^^replace\ny\n^^^end\n", [("x\n", "y\n", 2)]),
+    "some": (
+        "Now:\n^^^a\n^^^find\nx\n^^^replace\ny\nz\n^^^find\n\n1\n\n^^^replace\n^^^end\nDone.\n",
+        [("x\n", "y\nz\n", 3), ("\n1\n\n", "", 8)],
+    ),
+    "CRLF": ("^^^a\r\n^^^find\r\nx\r\n^^^replace \r\ny\r\n^^^end\r\n", [("x\r\n", "y\r\n", 2)]),
+    "longer fences": (
+        "^^^^./a\n^^^^find\n^^^end\n^^^^replace\n^^^find\n^^^^end",
+        [("^^^end\n", "^^^find\n", 2)],
+    ),
+    "twice the same": ("^^^a\n^^^find\nx\n^^^replace\n^^^end\n" * 2, [("x\n", "", 2)]),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), EDITS.values(), ids=EDITS)
+def test_accepts_edits(text, expected):
+    (block,) = parse_response(text)
+    assert isinstance(block, EditBlock)
+    assert (block.path, [(edit.find, edit.replacement, edit.line) for edit in block.edits]) == ("a", expected)
+    assert not set(notes_of(text)) & set("^xyz1")
+
+
 NOTES = {
     "around blocks": ("First.\n^^^a\nx\n^^^end\nThen.\n^^^b\n^^^delete\n^^^end\nLast.\n", "First.\nThen.\nLast."),
     "no block": ("I cannot do that.\n", "I cannot do that."),
@@ -55,6 +86,8 @@ NOTES = {
     "content with fences": ("^^^^a\n^^^b\nx\n^^^end\n^^^^end\nDone.", "Done."),
     "an unclosed block": ("Here:\n^^^a\nx\n", "Here:"),
     "stray fences": ("A\n^^^end\nB\n^^^\nC\n^^^delete\nD", "A\nB\nC\nD"),
+    "edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\nx\n^^^replace\n^^^end\nB", "A\nB"),
+    "unclosed edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n", "A"),
     "a block in a block": ("A\n^^^a\nx\n^^^b\ny\n^^^end\nB", "A\nB"),
 }
 
@@ -102,6 +135,26 @@ REJECTED = {
     "twice": ("^^^a\nx\n^^^end\n^^^a\ny\n^^^end\n", ["duplicate-path"]),
     "replaced and removed": ("^^^a\n^^^end\n^^^./a\n^^^delete\n", ["duplicate-path"]),
     "shorter end": ("^^^^a\nx\n^^^end\n", ["unclosed"]),
+    "an edit without a replacement": ("^^^a\n^^^find\nx\n^^^end\n", ["unclear-edit"]),
+    "two replacements": ("^^^a\n^^^find\nx\n^^^replace\n^^^replace\n^^^end\n", ["unclear-edit"]),
+    "two finds": ("^^^a\n^^^find\nx\n^^^find\ny\n^^^replace\n^^^end\n", ["unclear-edit"]),
+    "a replacement first": ("^^^a\n^^^replace\nx\n^^^end\n", ["unclear-edit"]),
+    "lines before the find": ("^^^a\nx\n^^^find\nx\n^^^replace\n^^^end\n", ["unclear-edit"]),
+    "an empty find": ("^^^a\n^^^find\n^^^replace\nx\n^^^end\n", ["empty-find"]),
+    "unclosed edits": ("^^^a\n^^^find\nx\n^^^replace\n", ["unclosed"]),
+    "cut off in a find": ("^^^a\n^^^find\nx", ["unclosed"]),
+    "a removal in edits": ("^^^a\n^^^find\nx\n^^^replace\n^^^delete\n^^^end\n", ["fence-in-block", "stray-fence"]),
+    "forgotten end of edits": (
+        "^^^a\n^^^find\nx\n^^^replace\n^^^b\n^^^find\nx\n^^^replace\n^^^end\n",
+        ["fence-in-block"],
+    ),
+    "edits after the end": ("^^^a\n^^^find\nx\n^^^replace\n^^^end\n^^^find\ny\n^^^replace\n^^^end\n", ["stray-fence"]),
+    "edits without a path": ("^^^find\ny\n^^^replace\n^^^end\n", ["stray-fence"] * 3),
+    "edits and the whole file": ("^^^a\nx\n^^^end\n^^^a\n^^^find\nx\n^^^replace\n^^^end\n", ["duplicate-path"]),
+    "edits in a block": (
+        "^^^a.md\nSo:\n^^^b\n^^^find\nx\n^^^replace\ny\n^^^end\nor\n^^^end\n",
+        ["fence-in-block"],
+    ),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
         ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],

@@ -4,6 +4,7 @@ import pytest
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.errors import NotSetUpError
+from code_commit.parse import parse_response
 from code_commit.prompts import (
     FailedBuild,
     SystemPrompts,
@@ -19,8 +20,9 @@ from code_commit.prompts import (
 )
 from code_commit.run_record import AppliedChange, Attempt, BuildResult
 from code_commit.settings import Settings
+from code_commit.verify.edits import edit_text
 
-PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n")
+PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n", "EDITS\n")
 TASK = Task(PROMPTS, "the query", "the codebase\n")
 CHANGES = [
     FileReplacement("b.txt", "new b\n"),
@@ -61,6 +63,34 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     assert repair.rest.startswith(
         "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n[build.sh output]\nerror\n\n"
         "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n[file replacements]\n"
+    )
+
+
+def long_file(lines: int) -> str:
+    return "--- a.py ---\nx = 1\n\n--- b.py ---\n" + "y = 1\n" * lines + "\n--- c.py ---\n" + "z\n" * 9
+
+
+@pytest.mark.parametrize(
+    ("answer_format", "lines", "offered"),
+    [("files", 1000, False), ("edits", 1, True), ("auto", 200, False), ("auto", 201, True)],
+)
+def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
+    settings = Settings(answer_format=answer_format)
+    task = make_task(Path("/project"), settings, PROMPTS, "the query", long_file(lines))
+    for prompt in (initial_prompt(task), repair_prompt(task, FailedBuild("", []))):
+        assert ("INSTRUCTIONS\nEDITS\n" in prompt.system) == ("EDITS" in prompt.text) == offered
+
+
+def test_the_examples_of_edits_can_be_taken_as_they_are():
+    text = load_system_prompts(Path("/nowhere")).edit_instructions
+    assert text.count("\n") <= 60
+    greeting, app = parse_response(text)
+    old = 'def greet(name: str) -> str:\n    return f"Hello, {name}!"\n'
+    assert edit_text(f"x = 1\n{old}", greeting.edits)[1] == []
+    old = 'import sys\n\ndef main() -> None:\n    args = parse()\n    print("debug", args)\n    print("debug", sys.path)\n'
+    assert edit_text(old, app.edits) == (
+        "import sys\nimport time\n\nVERBOSE = False\n\ndef main() -> None:\n    args = parse()\n",
+        [],
     )
 
 

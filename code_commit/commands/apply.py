@@ -36,7 +36,7 @@ _SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("response", metavar="FILE", help="the saved response; - reads it from standard input")
     parser.add_argument("--build", action="store_true", help="then run build.sh")
-    add_settings(parser, [*_SETTINGS, "json", "quiet", "verbose"])
+    add_settings(parser, ["answer_format", *_SETTINGS, "json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:

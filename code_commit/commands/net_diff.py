@@ -2,17 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.journal import FileState
 from code_commit.apply.snapshot import ORIGINALS, first_states, last_states, left_states, load_layers, read_original
-from code_commit.changes import FileReplacement, RejectedResponseError
+from code_commit.changes import EditBlock, FileReplacement, RejectedResponseError, RequestedChange
 from code_commit.diff import FileEdit, diff_files, header_of
 from code_commit.files import open_regular
 from code_commit.parse import parse_response
+from code_commit.verify.edits import edit_text
 
 
 class NetDiff(NamedTuple):
@@ -33,18 +35,19 @@ def net_diff(folder: Path, root: Path, prefix: str = "") -> NetDiff:
     layers = load_layers(folder / "snapshot")
     left, last = left_states(folder / "snapshot", layers), last_states(layers)
     steps = Counter(step.path for layer in layers for step in layer.files)
-    responses, sections = _contents_of_responses(folder), _sections_of_diffs(folder)
+    responses, sections = _changes_of_responses(folder), _sections_of_diffs(folder)
     edits, parts, unknown = [], [], []
     for path, before in first_states(layers).items():
         after, new = left[path], None
+        old = read_original(folder / "snapshot", path, before) if before else None
+        made = _contents_made(old, responses.get(path, ()))
         for state in filter(None, (left[path], last[path]) if after else ()):
-            after, new = state, _find(state, root / path, responses.get(path, []), folder.parent)
+            after, new = state, _find(state, root / path, made, folder.parent)
             if new is not None:
                 break
         if before == after or (before and before.same_file(after)):
             continue
         if new is not None or after is None:
-            old = read_original(folder / "snapshot", path, before) if before else None
             modes = (before.mode if before else 0o644, after.mode if after else 0o644)
             edits.append(FileEdit(prefix + path, old, new, *modes))
         elif not prefix and steps[path] == 1 and header_of(path) in sections:
@@ -68,17 +71,25 @@ def _find(state: FileState, file: Path, responses: list[bytes], logs: Path) -> b
     return next((content for content in candidates() if sha256(content).hexdigest() == state.sha256), None)
 
 
-def _contents_of_responses(folder: Path) -> dict[str, list[bytes]]:
-    contents: dict[str, list[bytes]] = {}
-    for path in folder.glob("*-response.txt"):
-        try:
-            changes = parse_response(_read(path).decode("utf-8", "replace"))
-        except RejectedResponseError:
-            continue
-        for change in changes:
-            if isinstance(change, FileReplacement):
-                contents.setdefault(change.path, []).append(change.content.encode())
-    return contents
+def _changes_of_responses(folder: Path) -> dict[str, list[RequestedChange]]:
+    """Return what the responses, one after the other, ask for each file."""
+    by_path: dict[str, list[RequestedChange]] = {}
+    for path in sorted(folder.glob("*-response.txt"), key=lambda path: (len(path.name), path.name)):
+        with suppress(RejectedResponseError):
+            for change in parse_response(_read(path).decode("utf-8", "replace")):
+                by_path.setdefault(change.path, []).append(change)
+    return by_path
+
+
+def _contents_made(original: bytes | None, changes: Iterable[RequestedChange]) -> list[bytes]:
+    """Return all that the changes can have made of a file: they may have been applied or not."""
+    contents = [original.decode("utf-8", "replace")] if original is not None else []
+    for change in changes:
+        if isinstance(change, FileReplacement):
+            contents.append(change.content)
+        elif isinstance(change, EditBlock):
+            contents += [text for text, faults in [edit_text(text, change.edits) for text in contents] if not faults]
+    return [text.encode() for text in contents]
 
 
 def _sections_of_diffs(folder: Path) -> dict[bytes, bytes]:

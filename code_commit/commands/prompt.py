@@ -20,7 +20,7 @@ code-commit prompt --prompt-layout cached"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    add_settings(parser, ["prompt_layout"])
+    add_settings(parser, ["answer_format", "prompt_layout"])
 
 
 def run(options: dict[str, Any]) -> int:

@@ -7,17 +7,21 @@ Rules by name, each in the module that owns it:
     ignored hidden                                                                     ignored
     not-allowed protected-by-option                                                    below
     not-text placeholder missing holds-key wrong-format stale                          content
+    no-match ambiguous overlap                                                         edits
+    whole-file                                                                         below
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from code_commit.changes import (
+    EditBlock,
     FileChange,
     FileRemoval,
     FileReplacement,
     OriginalFile,
     Reasons,
+    RequestedChange,
     VerifiedChange,
     VerifiedChanges,
 )
@@ -26,7 +30,13 @@ from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.verify.content import find_cautions, find_content_fault, find_unseen, read_umask, verified_change
+from code_commit.verify.content import (
+    check_content,
+    find_cautions,
+    find_unseen,
+    read_umask,
+    verified_change,
+)
 from code_commit.verify.ignored import (
     IgnoreFiles,
     find_hidden,
@@ -48,6 +58,9 @@ _HIDDEN = (
     "git hides changes of it (its index says skip-worktree or assume-unchanged, or holds one of its folders as a file),"
     " the reviewer would not see them: leave it, or put the file elsewhere"
 )
+_WHOLE_FILE = (
+    "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
+)
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 
 
@@ -61,6 +74,7 @@ class Rules:
     allow: tuple[str, ...]
     protect: tuple[str, ...]
     strict: bool
+    takes_edits: bool
     codebase: str | None
     redactor: Redactor
     ignore_files: IgnoreFiles
@@ -82,20 +96,22 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
         ignore_files, submodules = remember_ignore_files(project), project.index().submodules
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
-    return Rules(settings.allow, settings.protect, settings.strict, codebase, redactor, ignore_files, submodules)
+    takes_edits = settings.answer_format != "files"
+    allow, protect, strict = settings.allow, settings.protect, settings.strict
+    return Rules(allow, protect, strict, takes_edits, codebase, redactor, ignore_files, submodules)
 
 
 class _Findings:
     """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further."""
 
-    def __init__(self, changes: Sequence[FileChange], reasons: Reasons) -> None:
+    def __init__(self, changes: Sequence[RequestedChange], reasons: Reasons) -> None:
         self.changes = changes
         self.reasons = reasons
         self._lines = {change.path: change.line for change in changes}
         self._closed: set[str] = set()
 
     @property
-    def open(self) -> list[FileChange]:
+    def open(self) -> list[RequestedChange]:
         return [change for change in self.changes if change.path not in self._closed]
 
     @property
@@ -125,7 +141,7 @@ class _Findings:
 
 
 def verify_changes(
-    changes: Sequence[FileChange], project: Project, rules: Rules, reasons: Reasons | None = None
+    changes: Sequence[RequestedChange], project: Project, rules: Rules, reasons: Reasons | None = None
 ) -> VerifiedChanges:
     """Check every change against every rule and return them as they may be applied.
 
@@ -162,7 +178,7 @@ def _check_set(findings: _Findings, project: Project) -> None:
     """Check what no single path shows."""
     for path, message in find_twins(findings.open_paths):
         findings.add(path, "same-file", message)
-    written = [change.path for change in findings.open if isinstance(change, FileReplacement)]
+    written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
     for path, folder in find_bare_repositories(written, project.root):
         message = f"makes {shown(folder) or 'the root'} look like a bare git repository: choose another name"
         findings.add(path, "other-repository", message)
@@ -198,12 +214,16 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
     verified = []
     umask = read_umask()
     for change in findings.open:
+        if isinstance(change, EditBlock) and not rules.takes_edits:
+            findings.add(change.path, "whole-file", _WHOLE_FILE)
+            continue
         original = originals[change.path]
-        fault = find_content_fault(change, original, rules.redactor)
-        if fault:
-            findings.add(change.path, *fault[0], line=fault[1])
+        checked = check_content(change, original, rules.redactor)
+        if isinstance(checked, list):
+            for line, rule, message in checked:
+                findings.add(change.path, rule, message, line=line)
         else:
-            verified.append(verified_change(change, original, umask))
+            verified.append(verified_change(checked, original, umask))
     return verified
 
 

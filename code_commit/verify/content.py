@@ -16,10 +16,19 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from code_commit.changes import FileChange, FileRemoval, OriginalFile, VerifiedChange
+from code_commit.changes import (
+    EditBlock,
+    FileChange,
+    FileRemoval,
+    FileReplacement,
+    OriginalFile,
+    RequestedChange,
+    VerifiedChange,
+)
 from code_commit.files import decode_text
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
+from code_commit.verify.edits import ContentFault, edit_text
 from code_commit.verify.formats import find_wrong_format
 from code_commit.verify.names import Fault
 from code_commit.verify.placeholders import find_placeholder
@@ -27,29 +36,45 @@ from code_commit.verify.placeholders import find_placeholder
 _SHEBANG = b"#!"
 
 
-def find_content_fault(
-    change: FileChange, original: OriginalFile | None, redactor: Redactor
-) -> tuple[Fault, int] | None:
-    """Return the rule that the change breaks, and the line of the response that is to blame; None for a good one."""
+def check_content(
+    change: RequestedChange, original: OriginalFile | None, redactor: Redactor
+) -> FileChange | list[ContentFault]:
+    """Return the change with all that the file will hold, also where it was sent as edits; else the rules it breaks."""
     if isinstance(change, FileRemoval):
-        missing = ("missing", "is not there, it cannot be removed: leave the block out")
-        return (missing, change.line) if original is None else None
+        missing = ContentFault(change.line, "missing", "is not there, it cannot be removed: leave the block out")
+        return [missing] if original is None else change
     try:
         old = None if original is None else decode_text(original.content)
     except ValueError as error:
-        return ("not-text", f"the file {error}, no response can hold it: leave it as it is"), change.line
-    fault = _comment_fault(change.path, original) or _text_fault(change.content, redactor)
+        return [ContentFault(change.line, "not-text", f"the file {error}, no response can hold it: leave it as it is")]
+    content = change.content if isinstance(change, FileReplacement) else _edited(change, old)
+    if not isinstance(content, str):
+        return content
+    fault = _comment_fault(change.path, original) or _text_fault(content, redactor)
+    if wrong_format := not fault and find_wrong_format(change.path, content, old):
+        fault = "wrong-format", wrong_format
     if fault:
-        return fault, change.line
-    wrong_format = find_wrong_format(change.path, change.content, old)
-    if wrong_format:
-        return ("wrong-format", wrong_format), change.line
-    placeholder = find_placeholder(change.path, change.content, old)
-    if placeholder is None:
-        return None
-    line, text = placeholder
-    message = f"'{shown(text)}' stands for code that is left out: send the whole content of the file"
-    return ("placeholder", message), change.line + 1 + line if change.line else 0
+        return [ContentFault(change.line, *fault)]
+    if placeholder := find_placeholder(change.path, content, old):
+        return [_placeholder_fault(change, *placeholder)]
+    return FileReplacement(change.path, content, change.line)
+
+
+def _edited(block: EditBlock, old: str | None) -> str | list[ContentFault]:
+    if old is None:
+        return [ContentFault(block.line, "missing", "is not there to be edited: correct the path, or send it whole")]
+    content, faults = edit_text(old, block.edits)
+    return faults or content
+
+
+def _placeholder_fault(change: FileReplacement | EditBlock, at: int, text: str) -> ContentFault:
+    """Return the fault of the placeholder that stands in this line of the content, from 0."""
+    message = f"'{shown(text)}' stands for code that is left out: "
+    if isinstance(change, FileReplacement):
+        line = change.line + 1 + at if change.line else 0
+        return ContentFault(line, "placeholder", f"{message}send the whole content of the file")
+    line = next((edit.line for edit in change.edits if text in edit.replacement.lower()), change.line)
+    return ContentFault(line, "placeholder", f"{message}write the lines themselves, or leave them out of the edit")
 
 
 def verified_change(change: FileChange, original: OriginalFile | None, umask: int) -> VerifiedChange:

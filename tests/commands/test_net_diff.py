@@ -68,3 +68,22 @@ def test_what_was_undone_is_known_from_the_undo(root: Path, run_code_commit: Run
     unapply(root, undo.diff)
     unapply(root, before.diff)
     assert git(root, "status", "--porcelain") == ""
+
+
+def test_what_edits_made_is_known_from_the_answers_alone(root: Path, run_code_commit: Run):
+    """Of a file that two answers edited nothing else is left when it has changed since: no answer holds it whole."""
+    (root / "agent-config" / "logs").rename(root / "agent-config" / "earlier")
+    (root / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree")
+    (root / "ok.txt").write_text("not yet\n")
+    answers = [
+        "^^^dos.txt\n^^^find\ntwo\n^^^replace\n2\n^^^end\n",
+        "^^^dos.txt\n^^^find\none\n2\n^^^replace\n1\n1\n2\n^^^end\n^^^ok.txt\nok\n^^^end\n",
+    ]
+    options = [*recorded(root, *answers), "--sandbox", "off", "--answer-format", "edits"]
+    done = run_code_commit(root, *options)
+    assert done.returncode == 0, done.stderr
+    assert (root / "dos.txt").read_bytes() == b"\xef\xbb\xbf1\r\n1\r\n2\r\nthree"
+    before = net_diff(the_log(root), root)
+    (root / "dos.txt").write_text("something else\n")
+    assert net_diff(the_log(root), root) == before
+    assert before.unknown == []

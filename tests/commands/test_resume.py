@@ -11,12 +11,14 @@ from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
+EDITED = "^^^ok.txt\n^^^find\nnot yet\n^^^replace\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n"
 KEY = "test-key-0123456789"
 
 
 @pytest.fixture
 def root(project_folder: Path) -> Path:
     (project_folder / "gone.txt").write_text("to be deleted\n")
+    (project_folder / "agent-config" / "config.toml").write_text('answer_format = "edits"\n')
     (project_folder / "agent-config" / "openai-key.txt").write_text(KEY)
     (project_folder / "agent-config" / "openai-key.txt").chmod(0o600)
     (project_folder / "build.sh").write_text(
@@ -99,10 +101,12 @@ def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run)
 STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_killed_right_behind_each_step(step, root: Path, run_code_commit: Run):
+@pytest.mark.parametrize(
+    ("step", "answer"), [*((step, WRONG) for step in STEPS), *((step, EDITED) for step in STEPS[:-1])]
+)
+def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit: Run):
     """A listener of the run's log kills the process as soon as run.json has the step."""
-    recorded(root, "no block\n" if step == "rejected" else WRONG, RIGHT)
+    recorded(root, "no block\n" if step == "rejected" else answer, RIGHT)
     program = (
         "import os, sys; from code_commit.progress import Progress; from code_commit.cli import main\n"
         "def step(self, record, event):\n"
@@ -130,8 +134,10 @@ def test_killed_right_behind_each_step(step, root: Path, run_code_commit: Run):
         assert after["attempts"][0]["changes"][1]["action"] == "delete"
 
 
-def test_killed_between_the_apply_and_its_note_in_the_log(root: Path, run_code_commit: Run):
-    recorded(root, WRONG, RIGHT)
+@pytest.mark.parametrize("answer", [WRONG, EDITED])
+def test_killed_between_the_apply_and_its_note_in_the_log(answer, root: Path, run_code_commit: Run):
+    """What an edit looks for is no longer there: the snapshot says that the answer is in the tree."""
+    recorded(root, answer, RIGHT)
     program = (
         "import os, sys; from code_commit import run_log; from code_commit.cli import main\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"

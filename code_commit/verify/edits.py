@@ -1,0 +1,193 @@
+r"""What a file holds after the edits of a response, and what is wrong with them. The rules:
+
+no-match   the lines to find do not stand in the file: the nearest are named, and where they differ
+ambiguous  they stand in more than one place
+overlap    two edits share lines
+
+Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing
+once more without the blanks and the `\r` at their ends. Nothing else is tried.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from code_commit.changes import Edit, quoted
+
+_MOST_PLACES = 10
+"""So many places of an ambiguous find are told."""
+
+_MOST_COMPARED = 100
+"""Lines of a find that look for the nearest passage, and places of a word that count: it costs no more in any file."""
+
+_MOST_PASSAGES = 50
+"""No more reasons are told of a response, and so no more passages are looked for."""
+
+_MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
+_BOM = "\ufeff"
+_BLANKS = " \t\r"
+
+
+class ContentFault(NamedTuple):
+    """A rule that a change breaks, and the line of the response that is to blame."""
+
+    line: int
+    rule: str
+    message: str
+
+
+def edit_text(text: str, edits: Sequence[Edit]) -> tuple[str, list[ContentFault]]:
+    r"""Return the text after the edits, or what is wrong with them and the text as it is.
+
+    New lines end as the file's lines do, where these all end alike. A last line without line end stays so.
+    """
+    bom = _BOM if text.startswith(_BOM) else ""
+    body = text[len(bom) :]
+    all_ends, long_ends = body.count("\n"), body.count("\r\n")
+    end = "\r\n" if long_ends and long_ends == all_ends else "\n"
+    is_cut = body != "" and not body.endswith("\n")
+    lines = (body + end if is_cut else body).split("\n")[:-1]
+    places, faults = _locate(lines, edits)
+    if faults:
+        return text, faults
+    parts: list[str] = []
+    at = 0
+    for start, edit in sorted(zip(places, edits, strict=True), key=lambda place: place[0]):
+        parts += lines[at:start]
+        at = start + edit.find.count("\n")
+        new = _put_in(lines[start:at], edit, None if 0 < long_ends < all_ends else end)
+        is_cut = is_cut and bool(new or at < len(lines))
+        parts += new
+    parts += lines[at:]
+    edited = "".join(f"{line}\n" for line in parts)
+    return bom + (edited.removesuffix(end) if is_cut else edited), []
+
+
+def _put_in(old: Sequence[str], edit: Edit, end: str | None) -> list[str]:
+    """Return the lines that stand in the place of the old ones; those that the edit only repeats stay as they are."""
+    find, new = _lines(edit.find), _lines(edit.replacement)
+    shorter = min(len(find), len(new))
+    head = next((index for index in range(shorter) if find[index] != new[index]), shorter)
+    tail = next((index for index in range(shorter - head) if find[~index] != new[~index]), shorter - head)
+    inner = new[head : len(new) - tail]
+    if end is not None:
+        inner = [line.removesuffix("\r") + end[:-1] for line in inner]
+    return [*old[:head], *inner, *old[len(old) - tail :]]
+
+
+def _lines(text: str) -> list[str]:
+    return text.split("\n")[:-1]
+
+
+def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[ContentFault]]:
+    """Return for each edit the index of the line where it begins; and the faults, where there are any."""
+    finds = [_lines(edit.find) for edit in edits]
+    places = _places(lines, finds)
+    if not all(places):
+        again = _places(_stripped(lines), [_stripped(find) for find in finds])
+        places = [exact or plain for exact, plain in zip(places, again, strict=True)]
+    faults: list[ContentFault] = []
+    missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
+    index = _index_words(lines, missed) if missed else {}
+    for edit, find, found in zip(edits, finds, places, strict=True):
+        if not found:
+            nearest = _nearest(lines, find, index) if len(faults) < _MOST_PASSAGES else ""
+            faults.append(ContentFault(edit.line, "no-match", nearest))
+        elif len(found) > 1:
+            told = ", ".join(str(place + 1) for place in found[:_MOST_PLACES])
+            more = " and more" if len(found) > _MOST_PLACES else ""
+            message = f"the lines to find are in the file more than once, from line {told}{more} on: {_MORE_LINES}"
+            faults.append(ContentFault(edit.line, "ambiguous", message))
+    starts = [found[0] if found else 0 for found in places]
+    return starts, faults or _overlaps(starts, finds, edits)
+
+
+def _overlaps(starts: Sequence[int], finds: Sequence[Sequence[str]], edits: Sequence[Edit]) -> list[ContentFault]:
+    order = sorted(range(len(edits)), key=starts.__getitem__)
+    faults = []
+    for first, second in pairwise(order):
+        end = starts[first] + len(finds[first])
+        if starts[second] < end:
+            shared = f"line {starts[second] + 1} of the file is in this find and in that of line {edits[first].line}"
+            faults.append(ContentFault(edits[second].line, "overlap", f"{shared}: make one edit of the two"))
+    return faults
+
+
+def _stripped(lines: Iterable[str]) -> list[str]:
+    return [line.rstrip(_BLANKS) for line in lines]
+
+
+def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Return for each find the indexes of the lines where it begins: all of them, or one more than are told.
+
+    All are looked for in one pass (Aho and Corasick, 1975), whose time does not depend on what the lines are.
+    """
+    steps: dict[tuple[int, str], int] = {}
+    origins, depths = [(0, "")], [0]
+    ends = []
+    for find in finds:
+        node = 0
+        for line in find:
+            parent, node = node, steps.setdefault((node, line), len(origins))
+            if node == len(origins):
+                origins.append((parent, line))
+                depths.append(depths[parent] + 1)
+        ends.append(node)
+    places: dict[int, list[int]] = {node: [] for node in ends}
+    shorter = [0] * len(origins)  # the node of the longest end of a node's lines that begins a find as well
+    found = [node if node in places and node else 0 for node in range(len(origins))]
+
+    def step(node: int, line: str) -> int:
+        while node and (node, line) not in steps:
+            node = shorter[node]
+        return steps.get((node, line), 0)
+
+    for node in sorted(range(1, len(origins)), key=depths.__getitem__):
+        parent, line = origins[node]
+        shorter[node] = step(shorter[parent], line) if parent else 0
+        found[node] = found[node] or found[shorter[node]]
+    node = 0
+    for index, line in enumerate(lines):
+        node = step(node, line)
+        end = found[node]
+        while end:
+            if len(places[end]) <= _MOST_PLACES:
+                places[end].append(index + 1 - depths[end])
+            end = found[shorter[end]]
+    return [places[node] for node in ends]
+
+
+def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[str, list[int]]:
+    """Return the indexes of the first hundred lines that hold each word of the finds."""
+    wanted = {word for find in finds for line in find[:_MOST_COMPARED] for word in _words(line)}
+    index: dict[str, list[int]] = {word: [] for word in wanted}
+    for number, line in enumerate(lines):
+        for word in _words(line) & wanted:
+            if len(index[word]) < _MOST_COMPARED:
+                index[word].append(number)
+    return index
+
+
+def _words(line: str) -> set[str]:
+    return set(re.findall(r"\w+", line))
+
+
+def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]]) -> str:
+    """Say which lines are nearest to those to find, the rarer the words that they share; and where they differ."""
+    votes: dict[int, float] = defaultdict(float)
+    for offset, line in enumerate(find[:_MOST_COMPARED]):
+        for word in _words(line):
+            for number in index[word]:
+                votes[number - offset] += 1 / len(index[word])
+    if not votes:
+        return "the lines to find are not in the file, nor any like them: copy them from the file as it is now"
+    start = max(0, min(votes, key=lambda place: (-votes[place], place)))
+    said, there = _stripped(find), _stripped(lines[start : start + len(find)])
+    differs = next((at for at, pair in enumerate(zip(said, there, strict=False)) if pair[0] != pair[1]), len(there))
+    is_there = f"says '{quoted(there[differs])}'" if differs < len(there) else "is after its end"
+    return (
+        f"the lines to find are not in the file; the nearest are its lines {start + 1} to {start + len(there)}, but "
+        f"line {start + differs + 1} {is_there} and not '{quoted(said[differs])}': copy them exactly as they are"
+    )

@@ -1,0 +1,270 @@
+"""What a file holds after edits, byte for byte, and what the LLM is told where they do not fit."""
+
+import time
+from pathlib import Path
+
+import pytest
+from command import git
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.encoder import encode
+from code_commit.changes import Edit, EditBlock, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.parse import parse_response
+from code_commit.project import find_project
+from code_commit.redaction import Redactor
+from code_commit.settings import Settings
+from code_commit.verify import capture_rules, verify_changes
+from code_commit.verify.edits import edit_text
+
+POEM = "one\ntwo\nthree\n\nfour\ntwo\n"
+
+FITTING = {
+    # the file, the pairs, the file afterwards
+    "a line": (POEM, [("one\n", "1\n")], "1\ntwo\nthree\n\nfour\ntwo\n"),
+    "lines for a line": (POEM, [("three\n", "3\n\n3\n")], "one\ntwo\n3\n\n3\n\nfour\ntwo\n"),
+    "a line for lines": (POEM, [("one\ntwo\n", "12\n")], "12\nthree\n\nfour\ntwo\n"),
+    "lines away": (POEM, [("two\nthree\n", "")], "one\n\nfour\ntwo\n"),
+    "the blank line counts": (POEM, [("three\n\n", "")], "one\ntwo\nfour\ntwo\n"),
+    "all lines away": ("a\nb\n", [("a\nb\n", "")], ""),
+    "in any order": (POEM, [("four\n", "4\n"), ("one\n", "1\n")], "1\ntwo\nthree\n\n4\ntwo\n"),
+    "side by side": ("a\nb\nc\n", [("a\n", ""), ("b\n", "B\n"), ("c\n", "")], "B\n"),
+    "what another edit puts in is not found": ("a\nb\n", [("a\n", "b\n"), ("b\n", "a\n")], "b\na\n"),
+    "never a part of a line": ("xa\na\nax\n", [("a\n", "A\n")], "xa\nA\nax\n"),
+    "exactly before nearly": ("a  \na\n", [("a\n", "A\n")], "a  \nA\n"),
+    "blanks at line ends": ("a \t\nb\n", [("a\nb  \n", "x\n")], "x\n"),
+    "blanks of a line that stays": ("a  \nb\nc \n", [("a\nb\nc\n", "a\nB\nc\n")], "a  \nB\nc \n"),
+    "CRLF": ("a\r\nb\r\nc\r\n", [("b\n", "x\ny\n")], "a\r\nx\r\ny\r\nc\r\n"),
+    "CRLF in the answer": ("a\nb\nc\n", [("b\r\n", "x\r\ny\r\n")], "a\nx\ny\nc\n"),
+    "CRLF in both": ("a\r\nb\r\n", [("b\r\n", "x\r\n")], "a\r\nx\r\n"),
+    "both line ends": ("a\r\nb\nc\r\n", [("a\nb\nc\n", "a\nB\nc\n")], "a\r\nB\nc\r\n"),
+    "a CR that ends no line": ("a\rb\nc\n", [("a\rb\n", "x\ry\n")], "x\ry\nc\n"),
+    "BOM": ("\ufeffa\nb\n", [("a\n", "x\n")], "\ufeffx\nb\n"),
+    "no newline at the end": ("a\nb", [("b\n", "x\ny\n")], "a\nx\ny"),
+    "no newline at the end of CRLF": ("a\r\nb", [("b\n", "b\nc\n")], "a\r\nb\r\nc"),
+    "the line without newline away": ("a\nb", [("b\n", "")], "a\n"),
+    "before the line without newline": ("a\nb", [("a\n", "")], "b"),
+    "one line without newline": ("a", [("a\n", "b\n")], "b"),
+    "other line separators": ("a\u2028b\x0c\nc\n", [("a\u2028b\x0c\n", "x\x85\n")], "x\x85\nc\n"),
+}
+
+
+def pairs(rows) -> list[Edit]:
+    return [Edit(find, replacement, 10 * number) for number, (find, replacement) in enumerate(rows, start=1)]
+
+
+@pytest.mark.parametrize(("text", "rows", "expected"), FITTING.values(), ids=FITTING)
+def test_the_rest_of_the_file_stays_as_it_was(text, rows, expected):
+    assert edit_text(text, pairs(rows)) == (expected, [])
+
+
+UNFIT = {
+    # the file, the pairs, rules with lines of the response, what the LLM is told
+    "nowhere": (POEM, [("five\n", "")], [(10, "no-match")], "nor any like them"),
+    "an empty file": ("", [("one\n", "")], [(10, "no-match")], "nor any like them"),
+    "nearly": (
+        "def f(x):\n    return x\n\ndef g(x):\n    y = x\n    return y\n",
+        [("def g(x):\n    y = x+1\n    return y\n", "")],
+        [(10, "no-match")],
+        "the nearest are its lines 4 to 6, but line 5 says '    y = x' and not '    y = x+1'",
+    ),
+    "another indentation": (
+        "if x:\n    call(first)\n",
+        [("call(first)\n", "")],
+        [(10, "no-match")],
+        "lines 2 to 2, but line 2 says '    call(first)' and not 'call(first)'",
+    ),
+    "beyond the end": ("a b c\n", [("a b c\nd\n", "")], [(10, "no-match")], "line 2 is after its end and not 'd'"),
+    "twice": (POEM, [("two\n", "")], [(10, "ambiguous")], "more than once, from line 2, 6 on"),
+    "overlapping itself": ("a\na\na\n", [("a\na\n", "")], [(10, "ambiguous")], "from line 1, 2 on"),
+    "nearly twice": ("a \na\t\n", [("a\n", "")], [(10, "ambiguous")], "from line 1, 2 on"),
+    "everywhere": ("a\n" * 99, [("a\n", "")], [(10, "ambiguous")], "from line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more on"),
+    "two in one": (
+        POEM,
+        [("three\n\n", "x\n"), ("one\ntwo\nthree\n", "y\n")],
+        [(10, "overlap")],
+        "line 3 of the file is in this find and in that of line 20",
+    ),
+    "the same twice": (POEM, [("one\n", "x\n"), ("one\n", "x\n")], [(20, "overlap")], "line 1 of the file"),
+    "all at once": (POEM, [("five\n", ""), ("one\n", ""), ("two\n", "")], [(10, "no-match"), (30, "ambiguous")], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rows", "rules", "told"), UNFIT.values(), ids=UNFIT)
+def test_what_does_not_fit_is_told_so_that_the_next_answer_can(text, rows, rules, told):
+    content, faults = edit_text(text, pairs(rows))
+    assert content == text
+    assert [(fault.line, fault.rule) for fault in faults] == rules
+    assert told in faults[0].message
+
+
+# As one of the rules of the verification pass
+
+
+def verify(root: Path, answer: str, **options) -> VerifiedChanges:
+    project, codebase = find_project(root), options.pop("codebase", None)
+    settings = Settings(**{"answer_format": "edits"} | options)
+    rules = capture_rules(project, settings, codebase, Redactor(["sk-0123456789abcdef"]))
+    return verify_changes(parse_response(answer), project, rules)
+
+
+def broken(root: Path, answer: str, **options) -> list[tuple[str, int, str]]:
+    with pytest.raises(RejectedResponseError) as caught:
+        verify(root, answer, **options)
+    return [(violation.path, violation.line, violation.rule) for violation in caught.value.violations]
+
+
+def edit_of(path: str, find: str, replacement: str) -> str:
+    return f"^^^{path}\n^^^find\n{find}^^^replace\n{replacement}^^^end\n"
+
+
+def test_an_edit_is_a_replacement_when_it_is_verified(project_folder):
+    (project_folder / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo")
+    (project_folder / "run.sh").chmod(0o755)
+    (change,) = verify(project_folder, edit_of("run.sh", "one\n", "1\n1\n")).changes
+    assert change.change == FileReplacement("run.sh", "\ufeff1\r\n1\r\ntwo")
+    assert (change.action, change.content, change.mode) == ("replace", b"\xef\xbb\xbf1\r\n1\r\ntwo", 0o755)
+
+
+def test_git_sees_no_more_than_the_edit(project_folder):
+    content = b"".join(b"line %d%s" % (number, b"\r\n" if number % 2 else b" \n") for number in range(50))
+    (project_folder / "odd.txt").write_bytes(content)
+    git(project_folder, "add", "-A")
+    (change,) = verify(project_folder, edit_of("odd.txt", "line 30\nline 31\n", "line 30\n31\n")).changes
+    (project_folder / "odd.txt").write_bytes(change.content)
+    assert git(project_folder, "diff", "--numstat").split()[:2] == ["1", "1"]
+
+
+ANSWERS = {
+    "whole files alone": (edit_of("ok.txt", "not yet\n", "ok\n"), {"answer_format": "files"}, [("ok.txt", 1, "whole-file")]),
+    "no such file": (edit_of("no.txt", "a\n", "b\n"), {}, [("no.txt", 1, "missing")]),
+    "no text": (edit_of("data", "a\n", "b\n"), {}, [("data", 1, "not-text")]),
+    "protected": (edit_of("build.sh", "#!/bin/sh\n", ""), {}, [("build.sh", 1, "protected")]),
+    "beside other faults": (
+        edit_of("ok.txt", "no\n", "") + edit_of("../x", "a\n", "") + "^^^gone.txt\n^^^delete\n",
+        {},
+        [("ok.txt", 2, "no-match"), ("../x", 6, "outside"), ("gone.txt", 11, "missing")],
+    ),
+    "a placeholder": (
+        "^^^src/a.rs\n^^^find\nfn b() {}\n^^^replace\nfn b() { }\n^^^find\nfn a() {}\n^^^replace\n// ... existing code ...\n^^^end\n",
+        {},
+        [("src/a.rs", 6, "placeholder")],
+    ),
+    "a key": (edit_of("ok.txt", "not yet\n", "sk-0123456789abcdef\n"), {}, [("ok.txt", 1, "holds-key")]),
+    "a diff": (edit_of("src/a.rs", "fn a() {}\n", "-fn a() {}\n+fn c() {}\n"), {}, [("src/a.rs", 1, "wrong-format")]),
+    "not as in the rollup": (
+        edit_of("ok.txt", "not yet\n", "ok\n"),
+        {"strict": True, "codebase": "--- ok.txt ---\nolder\n"},
+        [("ok.txt", 1, "stale")],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "options", "expected"), ANSWERS.values(), ids=ANSWERS)
+def test_the_other_rules_hold_for_edits(project_folder, answer, options, expected):
+    (project_folder / "data").write_bytes(b"\xff\n")
+    (project_folder / "src").mkdir()
+    (project_folder / "src/a.rs").write_text("fn a() {}\nfn b() {}\n")
+    assert broken(project_folder, answer, **options) == expected
+
+
+def test_what_shrinks_is_warned_of(project_folder):
+    (project_folder / "long.txt").write_text("".join(f"line {number}\n" for number in range(99)))
+    lines = "".join(f"line {number}\n" for number in range(5, 95))
+    assert "shrinks" in verify(project_folder, edit_of("long.txt", lines, "")).warnings[0]
+
+
+def test_a_mixed_answer(project_folder):
+    (project_folder / "old.txt").write_text("old\n")
+    answer = edit_of("ok.txt", "not yet\n", "ok\n") + "^^^new.txt\nnew\n^^^end\n^^^old.txt\n^^^delete\n"
+    assert [(change.path, change.content) for change in verify(project_folder, answer).changes] == [
+        ("ok.txt", b"ok\n"),
+        ("new.txt", b"new\n"),
+        ("old.txt", None),
+    ]
+
+
+# Any file, any edit
+
+
+lines = st.lists(
+    st.sampled_from(["a", "b", "}", "", "  x = 1", "^^^end", "^^^find", "y ", "\u2028", "\x0c"]), max_size=14
+)
+line_ends = st.sampled_from(["\n", "\n", "\r\n"])
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> tuple[str, str]:
+    """Two versions of a file, with the same line ends and the same end."""
+    old, new, end = draw(lines), draw(lines), draw(line_ends)
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(old)))
+        new = [*old[:at], *draw(lines)[:2], *old[at + draw(st.integers(0, 2)) :]]
+    is_cut, bom = draw(st.booleans()), draw(st.sampled_from(["", "\ufeff"]))
+    texts = [bom + "".join(line + end for line in rows) for rows in (old, new)]
+    return tuple(text.removesuffix(end) if is_cut else text for text in texts)
+
+
+@given(versions())
+def test_what_is_encoded_parses_and_gives_the_new_file(texts):
+    old, new = texts
+    answer = encode("src/a b.txt", old, new)
+    (change,) = parse_response(answer)
+    if isinstance(change, EditBlock):
+        assert edit_text(old, change.edits) == (new, [])
+    else:
+        assert change.content == (new if new.endswith("\n") or not new else new + "\n")
+
+
+def places(text: str, find: str) -> list[int]:
+    """Where the lines stand, looked for in the simplest way."""
+    rows, wanted = (part.removeprefix("\ufeff").split("\n") for part in (text, find))
+    rows, wanted = rows if rows[-1] else rows[:-1], wanted[:-1]
+    plain = [[line.rstrip(" \t\r") for line in part] for part in (rows, wanted)]
+    found = [
+        [at for at in range(len(there)) if there[at : at + len(lines)] == lines]
+        for there, lines in ((rows, wanted), plain)
+    ]
+    return found[0] or found[1]
+
+
+@given(versions(), st.data())
+def test_a_damaged_find_is_found_nowhere_but_where_its_lines_stand(texts, data):
+    old, new = texts
+    (change,) = parse_response(encode("a", old, new))
+    if not isinstance(change, EditBlock):
+        return
+    edits = list(change.edits)
+    at = data.draw(st.integers(0, len(edits) - 1))
+    find = edits[at].find
+    cut = data.draw(st.integers(0, len(find) - 1))
+    damaged = find[:cut] + data.draw(st.sampled_from(["", "z", "\n", "a", " "])) + find[cut + 1 :]
+    if not damaged.endswith("\n"):
+        return
+    edits[at] = Edit(damaged, edits[at].replacement, 99)
+    text, faults = edit_text(old, edits)
+    rules = {fault.rule for fault in faults if fault.line == 99} - {"overlap"}
+    assert rules == {0: {"no-match"}, 1: set()}.get(len(places(old, damaged)), {"ambiguous"})
+    assert not faults or text == old
+
+
+# However much
+
+
+def timed(text: str, edits: list[Edit], limit: float) -> list[str]:
+    start = time.process_time()
+    _, faults = edit_text(text, edits)
+    assert time.process_time() - start < limit
+    return [fault.rule for fault in faults]
+
+
+def test_ten_thousand_finds_in_ten_megabytes():
+    text = "".join(f"    value_{number} = compute({number % 7})\n" for number in range(280_000))
+    finds = [f"    value_{number} = compute({number % 7})\n" for number in range(0, 280_000, 28)]
+    assert timed(text, [Edit(find, find * 2) for find in finds], 4) == []
+    assert timed(text, [Edit(find.replace("=", "=="), "") for find in finds], 8) == ["no-match"] * 10_000
+
+
+@pytest.mark.parametrize("count", [1, 50_000])
+def test_a_find_in_a_hundred_thousand_equal_lines(count):
+    assert timed("    }\n" * 100_000, [Edit("    }\n" * count, "")], 4) == ["ambiguous"]
