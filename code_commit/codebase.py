@@ -207,7 +207,7 @@ def write_rollup(project: Project, names: Collection[str], redactor: Redactor, r
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            for name, size, section in _sections(project.root, names, redactor, rollup):
+            for name, size, section in sections(project.root, names, redactor, rollup):
                 rollup.sizes[name] = size
                 rollup.characters += len(section)
                 rollup.bytes += output.write(section.encode())
@@ -236,7 +236,7 @@ LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 _NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
 
 
-def _sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[tuple[str, int, str]]:
+def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[tuple[str, int, str]]:
     """Yield the name of each file that is fit, its bytes and its part of the rollup."""
     folders = {name.rpartition("/")[0] for name in names}
     behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}

@@ -125,6 +125,7 @@ class Settings(NamedTuple):
     context_window: Annotated[int | None, POSITIVE] = None
     build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
     rollup_exclude: tuple[str, ...] = ()
+    codebase_additions: bool = False
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()
     prices: Mapping[str, Price] = {}

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
+from code_commit.additions import Additions
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import RejectedResponseError, VerifiedChanges
@@ -50,6 +51,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     prompt = initial_prompt(task)
     changed: set[str] = set()
     failed: FailedBuild | None = None
+    additions = Additions(job.project, task.codebase, log.redactor)
     history: list[str] = []
     outputs: dict[str, int] = {}
     redact = log.redactor.redact_text
@@ -70,19 +72,23 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
-        failed = _read_failed_build(job, log, attempt, changed)
-        history.append(tell_attempt(attempt.record, outputs.setdefault(comparable(failed.output), number)))
-        prompt = repair_prompt(task, failed, history)
+        if number < task.attempts:
+            failed = _read_failed_build(job, additions, log, attempt, changed)
+            history.append(tell_attempt(attempt.record, outputs.setdefault(comparable(failed.output), number)))
+            prompt = repair_prompt(task, failed, history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
-def _read_failed_build(job: Job, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
+def _read_failed_build(
+    job: Job, additions: Additions, log: RunLog, attempt: AttemptLog, changed: set[str]
+) -> FailedBuild:
     redact = log.redactor.redact_text
     output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
     output = redact(output)  # a key may have been whole again when the escapes went
     replacements = read_replacements(job.project.root, changed, redact)
-    job.rules.note_seen(replacements)
-    return FailedBuild(output, replacements)
+    added = additions.find(output, changed) if job.settings.codebase_additions else []
+    job.rules.note_seen([*replacements, *added])
+    return FailedBuild(output, replacements, added)
 
 
 def _up_to(limit: int, text: str) -> str:

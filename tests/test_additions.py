@@ -1,0 +1,117 @@
+"""The files that a failed build names and the codebase lacks: what is found, what is shown in a repair, what never is."""
+
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded, the_log
+
+from code_commit.additions import named_files
+
+ROOT = "/home/me/my shop"
+PATHS = [
+    "tests/test_slug.py", "src/lib.rs", "crates/a/src/lib.rs", "crates/a/src/deep.rs", "slug_test.go", "pkg/cart_test.go",
+    "src/x.c", "src/x.h", "src/cart.ts", "app/(shop)/[id]/page.tsx", "src/__tests__/a.test.ts", "web/mod.mjs", "a.py",
+    "src/main/java/shop/Cart.java", "src/test/java/shop/CartTest.java", "b/__init__.py", "c/__init__.py", "Makefile",
+]  # fmt: skip
+OUTPUTS = {
+    "python": (f'  File "{ROOT}/tests/test_slug.py", line 7, in test_blanks\n', ["tests/test_slug.py"]),
+    "pytest": ("tests/test_slug.py:7: AssertionError\nFAILED tests/test_slug.py::test_a - assert 1 == 2\n", ["tests/test_slug.py"]),
+    "rustc": ("error[E0308]: mismatched types\n --> src/lib.rs:1:2\n  |\n", ["src/lib.rs"]),
+    "rust panic": ("thread 't' panicked at crates/a/src/deep.rs:10:5:\n", ["crates/a/src/deep.rs"]),
+    "go vet": ("./slug_test.go:12:5: undefined: Slug\n", ["slug_test.go"]),
+    "go test": ("--- FAIL: TestCart (0.00s)\n    cart_test.go:12: got 3\n", ["pkg/cart_test.go"]),
+    "gcc": ("In file included from src/x.c:1:\nsrc/x.h:3:5: error: unknown type name 'foo'\n", ["src/x.c", "src/x.h"]),
+    "tsc": ("src/cart.ts(3,4): error TS2322: Type 'string'\n", ["src/cart.ts"]),
+    "next": ("./app/(shop)/[id]/page.tsx:3:4\nType error: ...\n", ["app/(shop)/[id]/page.tsx"]),
+    "jest": ("FAIL src/__tests__/a.test.ts\n    at Object.<anonymous> (src/cart.ts:3:5)\n", ["src/cart.ts", "src/__tests__/a.test.ts"]),
+    "node": (f"file://{ROOT}/web/mod.mjs:3\n", ["web/mod.mjs"]),
+    "maven": (f"[ERROR] {ROOT}/src/main/java/shop/Cart.java:[12,5] cannot find symbol\n", ["src/main/java/shop/Cart.java"]),
+    "junit": ("\tat shop.CartTest.adds(CartTest.java:12)\n", ["src/test/java/shop/CartTest.java"]),
+    "a sentence": ("See tests/test_slug.py. Or (a.py).\n", ["tests/test_slug.py", "a.py"]),
+    "those with lines first": ("a.py ok\nslug_test.go ok\npkg/cart_test.go:3\n", ["pkg/cart_test.go", "a.py", "slug_test.go"]),
+    "an end that two have": ("__init__.py:3 lib.rs:4\n", []),
+    "other trees": ("/usr/lib/python3/a.py:3 node_modules/src/x.c:4 /opt/src/lib.rs:1 ../a.py\n", []),
+    "parts of names": ("data.py src/x.cc aa.py tests/test_slug.pyc\n", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "named"), OUTPUTS.values(), ids=OUTPUTS)
+def test_files_are_found_in_what_builds_print(output, named):
+    assert named_files(output, PATHS, ROOT) == named
+
+
+SECRET = "-----BEGIN RSA PRIVATE KEY-----\n" + "a" * 64 + "\n"
+TEST = "assert 1 == 2  # the test\n"
+TREE = {
+    "t/first.py": TEST,
+    "t/crlf.py": "x = 1\r\ny = 2",
+    "t/held.py": "held = 1\n",
+    "t/large.py": "x\n" * 400,
+    "t/.env": "PASSWORD=x\n",
+    "t/id_rsa": SECRET,
+    "t/secret.py": SECRET,
+    "t/ignored.py": "ignored = 1\n",
+    "t/binary.py": "\0",
+    "t/empty.py": "",
+    "agent-config/mine.py": "mine = 1\n",
+}
+
+
+@pytest.fixture
+def project(project_folder: Path) -> Path:
+    """Its build names every file of TREE, once ok.txt does not say ok."""
+    (project_folder / "t").mkdir()
+    (project_folder / ".gitignore").write_text("/agent-config\n/target\nignored.py\n")
+    for name, content in TREE.items():
+        (project_folder / name).write_bytes(content.encode())
+    (project_folder / "t/link.py").symlink_to("first.py")
+    names = "".join(f"{name}:1: see ok.txt:1\\n" for name in [*sorted(TREE), "t/link.py", "t/new.py"])
+    (project_folder / "build.sh").write_text(
+        f"#!/bin/sh\necho 'new = 1' >t/new.py\ngrep -qx ok ok.txt || {{ printf '{names}'; exit 1; }}\n"
+    )
+    (project_folder / "agent-config/codeRollup.txt").write_text(
+        "--- t/held.py ---\nheld = 1\n\n" + "--- ok.txt ---\nnot yet\n\n" + "-" * 700 + "\n"
+    )
+    git(project_folder, "add", "-A", "-f", "t/ignored.py")
+    git(project_folder, "rm", "-q", "--cached", "t/ignored.py")
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    return project_folder
+
+
+ANSWERS = [
+    "^^^ok.txt\nno\n^^^end\n",
+    "^^^ok.txt\nno\n\n^^^end\n",
+    "^^^t/first.py\nassert True\n^^^end\n^^^ok.txt\nok\n^^^end\n",
+]
+
+
+def test_a_repair_shows_the_files_that_the_build_names_and_the_codebase_lacks(project: Path, run_code_commit: Run):
+    (project / "agent-config/config.toml").write_text("codebase_additions = true\nstrict = true\n")
+    done = run_code_commit(project, *recorded(project, *ANSWERS))
+    assert done.returncode == 0, done.stderr  # strict: what is added counts as seen
+    for number in (2, 3):
+        prompt = (the_log(project) / f"{number}-query.txt").read_bytes().decode()
+        added = f"\n[codebase additions]\n--- t/crlf.py ---\nx = 1\r\ny = 2\n\n--- t/first.py ---\n{TEST}\n--- t/new.py ---\nnew = 1\n\n\n[file repl"
+        assert added in prompt
+        assert "PASSWORD=x" not in prompt
+        assert "PRIVATE KEY" not in prompt
+
+
+def test_what_one_repair_was_shown_the_next_one_sees_too(project: Path, run_code_commit: Run):
+    (project / "build.sh").write_text(
+        "#!/bin/sh\n[ -e once ] || { touch once; echo t/first.py:1; }\ngrep -qx ok ok.txt\n"
+    )
+    git(project, "commit", "-qam", "less to say")
+    (project / "agent-config/config.toml").write_text("codebase_additions = true\n")
+    assert run_code_commit(project, *recorded(project, *ANSWERS)).returncode == 0
+    for number in (2, 3):
+        assert (
+            f"[codebase additions]\n--- t/first.py ---\n{TEST}"
+            in (the_log(project) / f"{number}-query.txt").read_text()
+        )
+
+
+def test_nothing_is_added_unless_it_is_wanted(project: Path, run_code_commit: Run):
+    assert run_code_commit(project, *recorded(project, *ANSWERS)).returncode == 0
+    assert "[codebase additions]\n" not in (the_log(project) / "2-query.txt").read_text()
