@@ -20,10 +20,10 @@ _DATA = re.compile(r"\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs
 """Patches; and what in these folders is no code may be what a test of a merge tool expects."""
 
 _DIFF = re.compile(
-    r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
+    r"\s*+(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
-_LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
+_LABEL = re.compile(r"\s*+(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
 _NUMBERED = re.compile(r"\s*+(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
 _FENCED = re.compile(r"\s*```+([^\n`]*)\n(.*)\n```+\s*", re.DOTALL)
 _INNER_FENCE = re.compile(r"^```+ *(\S*)", re.MULTILINE)
