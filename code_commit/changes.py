@@ -3,8 +3,8 @@
 The values that the parser, the verification pass and the transaction hand to one another.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -122,10 +122,11 @@ class Reasons:
         else:
             self.kept.append(Violation(quoted(path), line, rule, message))
 
-    def reject(self) -> None:
-        """Raise RejectedResponseError if there is a reason."""
+    def reject(self, censor: Callable[[str], str] = str) -> None:
+        """Raise RejectedResponseError if there is a reason. `censor` takes out what a cut quotation left of a key."""
         if self.kept:
-            raise RejectedResponseError(self.kept, self.more)
+            kept = [replace(reason, path=censor(reason.path), message=censor(reason.message)) for reason in self.kept]
+            raise RejectedResponseError(kept, self.more)
 
 
 def quoted(text: str) -> str:

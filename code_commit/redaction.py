@@ -60,6 +60,10 @@ class Redactor:
             text = secret.without_pieces(text)
         return self.redact_text(text)
 
+    def redact_quotations(self, text: str) -> str:
+        """Return a text with every key censored, and with what is left of one before and after the dots of a cut."""
+        return "...".join(map(self.redact_cut, self.redact_text(text).split("...")))
+
     def redact_json(self, value: Any) -> bytes:
         """Return dataclasses and JSON-like data as a JSON document with every key censored, in names of members too."""
         return self.redact(_json_document(value))

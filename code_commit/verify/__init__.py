@@ -154,7 +154,7 @@ def verify_changes(
     _check_git(findings, originals, project, rules)
     verified = _check_content(findings, originals, rules)
     warnings = [*find_cautions(verified), *_check_rollup(findings, verified, rules)]
-    findings.reasons.reject()
+    findings.reasons.reject(rules.redactor.redact_quotations)
     rules.seen.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
 

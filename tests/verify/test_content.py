@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.parse import read_response
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -118,6 +119,18 @@ def test_content_that_holds_the_key_is_rejected_and_the_key_not_quoted(project_f
 
 def test_a_path_that_holds_the_key_is_rejected(project_folder):
     assert [row[1:] for row in broken(project_folder, FileReplacement(f"src/{KEY}.rs", "x\n", 4))] == [(4, "holds-key")]
+
+
+def test_no_piece_of_the_key_stands_where_a_quotation_of_the_response_is_cut(project_folder):
+    project, redactor = find_project(project_folder), Redactor([KEY])
+    rules = capture_rules(project, Settings(), None, redactor)
+    for before in range(460, 505):
+        name = "x" * before + KEY + "y" * 600
+        changes, reasons = read_response(f" ^^^{name}\n^^^{name}\n^^^{name}\nx\n^^^end\n^^^{name}\nx\n^^^end\n")
+        with pytest.raises(RejectedResponseError) as caught:
+            verify_changes(changes, project, rules, reasons)
+        said = redactor.redact_text(f"{caught.value} {[violation.path for violation in caught.value.violations]}")
+        assert KEY[:8] not in said, before
 
 
 def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder):
