@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The loop that a supervisor writes: roll up the code, run, review, then commit or undo.
+# The loop that a supervisor writes: roll up the code, run, review, then commit
+# or undo.
 #
-#   bash agent-config/supervisor.sh 'what is to be done'     (or write agent-config/query.txt, and give nothing)
+#   bash agent-config/supervisor.sh 'what is to be done'
 #
-# The answer to the question at the end is read from standard input. The exit code is that of code-commit.
+# Without words the task is agent-config/query.txt. The answer to the question
+# at the end is read from standard input. The exit code is that of code-commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +20,8 @@ fi
 case $code in
     0) echo "The build passes." ;;
     1) echo "The build still fails: code-commit log shows what was tried." ;;
-    *) exit "$code" ;; # nothing of the last response was written; the message is above
+    2) exit "$code" ;; # nothing was sent or changed; the message is above
+    *) echo "It ended early; what it had changed until then:" ;;
 esac
 
 git status --short
@@ -26,7 +29,10 @@ GIT_PAGER=cat code-commit diff
 printf 'Commit it (c), undo it (u), or leave it (anything else)? '
 read -r answer || answer=
 case $answer in
-    c) git add --all && git commit --quiet --message "${*:-$(head -n 1 agent-config/query.txt)}" ;;
-    u) code-commit undo ;;
+    c)
+        message=${*:-$(head -n 1 agent-config/query.txt)}
+        git add --all && git commit --quiet --message "$message"
+        ;;
+    u) code-commit undo || echo "It is not undone." ;;
 esac
 exit "$code"

@@ -16,7 +16,7 @@ from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
 from code_commit.keys import ApiKey, Keys, find_secrets, load_keys, require_key
-from code_commit.llm.models import check_base_url, choose_model, doubt_model, explain_misfit
+from code_commit.llm.models import check_base_url, choose_model, doubt_model, explain_misfit, require_price
 from code_commit.llm.vendor import ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts, make_task
@@ -120,6 +120,8 @@ def inspect_project(
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
         if choice.provider == "replay" and not (project.root / choice.name).is_dir():
             findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
+        if settings.max_cost is not None and choice.provider != "replay":
+            findings.ask("max cost", lambda: require_price(choice, settings))
         findings.warnings.extend(doubt_model(choice))
         if not settings.model:
             findings.warnings.append(f"no model named: {choice}, the first that has a key")

@@ -246,6 +246,21 @@ def test_a_key_file_that_others_can_read_is_no_missing_key_too(project_folder: P
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
 
 
+def test_a_limit_of_cost_without_a_price_is_told_before_anything_is_sent(project_folder: Path, run_code_commit: Run):
+    options = ["--model", "chat:m", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"]
+    for command in ([], ["check"]):
+        done = run_code_commit(project_folder, *command, *options)
+        assert done.returncode == 2
+        assert '--max-cost needs a price for m: write [prices."m"] into config.toml' in done.stderr + done.stdout
+    assert not (project_folder / "agent-config" / "logs").exists()
+
+
+def test_a_rollup_of_nothing_names_what_is_not_there(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, "rollup", "no-such-folder")
+    assert done.returncode == 2
+    assert "no-such-folder: no file that git does not ignore is there" in done.stderr
+
+
 def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code_commit: Run):
     git(tmp_path, "init", "-q")
     done = run_code_commit(tmp_path, "check")

@@ -78,10 +78,12 @@ def _read_response(source: str, progress: Progress) -> str:
         data = _read_standard_input(progress) if source == "-" else Path(source).read_bytes()
     except OSError as error:
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}") from error
+    name = "the response on standard input" if source == "-" else shown(source)
+    if not data.strip():
+        raise NotSetUpError(f"{name} is empty, no text came: apply the whole answer of an LLM")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        name = "the response on standard input" if source == "-" else shown(source)
         raise NotSetUpError(f"{name} is not UTF-8 text (byte {error.start}): convert it") from error
 
 

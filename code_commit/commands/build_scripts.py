@@ -14,9 +14,9 @@ _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "docs", "node_modules", "target"
 
 _HEAD = """\
 #!/usr/bin/env bash
-# The build: code-commit counts it as passing if and only if this script exits with 0.
-# It runs in the project's root, with no standard input. `code-commit init` wrote it from what it found there:
-# read it, run it once, and change what does not fit.
+# The build: it passes if and only if this script exits with 0. It runs in the
+# project's root, with no standard input. `code-commit init` wrote it from what
+# it found there: read it, run it once, and change what does not fit.
 set -euo pipefail
 """
 
@@ -43,9 +43,10 @@ _PYTHON = (
     "if [ -d src ]; then export PYTHONPATH=src; fi",
 )
 _TESTS = (
-    "# pytest where it is installed; as long as there is no test, it fails with exit code 5.",
+    "# pytest where it is installed; while there is no test, it fails with 5.",
     """if "$python" -c 'import pytest' 2>/dev/null; then "$python" -m pytest -q""",
-    """elif [ -d tests ] && [ ! -e tests/__init__.py ]; then "$python" -m unittest discover -s tests""",
+    "elif [ -d tests ] && [ ! -e tests/__init__.py ]",
+    """then "$python" -m unittest discover -s tests""",
     """else "$python" -m unittest discover; fi""",
 )
 _PYTHON_SYNTAX = (
@@ -63,11 +64,16 @@ _CMAKE = (
 _HAS_TESTS = r"(?i)^[ \t]*(?:enable_testing|add_test|gtest_discover_tests|include[ \t]*\([ \t]*CTest)"
 
 
+_TARGET = r"[^\s#.:=][^:=#\n]*:(?!=)"
+_NOT_MADE_BELOW = rf"\A(?!(?:(?!{_TARGET}).*\n)*(?:check|test)[ \t]*:(?!=))"
+"""The first target of a Makefile, which `make` makes, is none of those that are made by their names."""
+
+
 def _node(markers: str, install: str, run: str) -> Kind:
     """Return the scripts of package.json, run by the package manager that its lock file names."""
     test = r'"test"\s*:(?!.*no test specified)'  # npm init's own test script, which always fails
     lines = (
-        (r'ependencies"\s*:', f"if [ ! -d node_modules ]; then {install}; fi  # this needs the network"),
+        (r'ependencies"\s*:', f"# This needs the network.\nif [ ! -d node_modules ]; then {install}; fi"),
         (r'"build"\s*:', f"{run} build"),
         (test, f"CI=true {run} test"),  # `CI` keeps test runners from watching
     )
@@ -107,7 +113,11 @@ _KINDS = (
     Kind("CMake", "CMakeLists.txt", [*_CMAKE, (_HAS_TESTS, "(cd build && ctest --output-on-failure)")]),
 )
 _WHERE_NOTHING_ELSE_IS = (
-    Kind("make", "GNUmakefile makefile Makefile", ["make", (r"^check *:", "make check"), (r"^test *:", "make test")]),
+    Kind(
+        "make",
+        "GNUmakefile makefile Makefile",
+        [(_NOT_MADE_BELOW, "make"), (r"^check *:", "make check"), (r"^test *:", "make test")],
+    ),
     Kind("Python", "conftest.py test_*.py tests/test*.py", [*_PYTHON, *_TESTS]),
     Kind("Python", "*.py", [*_PYTHON, *_PYTHON_SYNTAX]),
 )
@@ -115,8 +125,12 @@ _HOOKS = Kind(
     "pre-commit",
     ".pre-commit-config.yaml",
     [  # `--all-files` would leave out the files that are new
-        "hooks() { git ls-files -z --cached --others --exclude-standard | xargs -0 pre-commit run --files; }",
-        "hooks || hooks  # a hook that rewrites a file fails: the second run tells whether all is well now",
+        "hooks() {",
+        "    git ls-files -z --cached --others --exclude-standard |",
+        "        xargs -0 pre-commit run --files",
+        "}",
+        "# A hook that rewrites a file fails: the second run tells whether all is well.",
+        "hooks || hooks",
     ],
 )
 

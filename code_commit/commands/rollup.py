@@ -105,6 +105,8 @@ def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[lis
     """Return the files to roll up and git's warnings; those that stay out go into `rollup`."""
     with _git_options(project) as options:
         paths, warnings = list_files(project.root, files.pathspecs, options)
+        if files.pathspecs and not paths:
+            raise NotSetUpError(f"{shown(' '.join(files.pathspecs))}: no file that git does not ignore is there")
         if files.include:
             rollup.included, _ = list_files(project.root, files.include, options)
             if not rollup.included:

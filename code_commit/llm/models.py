@@ -159,6 +159,15 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
     return price
 
 
+def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price:
+    """Return what `--max-cost` counts by. Raises NotSetUpError where it is not known."""
+    price = price_of(choice, settings, input_tokens)
+    if price is None:
+        table = f'[prices."{choice.name}"]'
+        raise NotSetUpError(f"--max-cost needs a price for {choice.name}: write {table} into config.toml")
+    return price
+
+
 def cost_of(choice: ModelChoice, settings: Settings, usage: Usage) -> float | None:
     """Return what a call cost in US dollars, None where the price is not known or nothing was counted."""
     price = price_of(choice, settings, usage.input)
@@ -192,9 +201,7 @@ class Budget:
         if limit is None:
             return
         tokens, output = most_tokens(prompt.text), max_output(find_model(self._choice), self._settings)
-        price = price_of(self._choice, self._settings, tokens)
-        if price is None:
-            raise LLMError(f"--max-cost needs a price for {self._choice.name}: write [prices] into config.toml")
+        price = require_price(self._choice, self._settings, tokens)
         reading = tokens * max(price.input, price.cache_write or 0.0) / _MILLION
         writing = output * price.output / _MILLION
         if self._spent + reading + writing > limit:

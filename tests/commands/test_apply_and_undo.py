@@ -54,6 +54,7 @@ def test_apply_with_a_build_ends_as_the_build(response, code, status, root: Path
     assert done.returncode == code, done.stderr
     record = json.loads(done.stdout)
     assert (record["command"], record["status"], record["exit_code"]) == ("apply", status, code)
+    assert "\nThe build passes: 3 files" in done.stderr or "\nThe build still fails: 2 files" in done.stderr
     assert record["attempts"][0]["build"]["exit_code"] == code
 
 
@@ -65,14 +66,14 @@ def test_apply_of_a_rejected_response_ends_with_4(root: Path, run_code_commit: R
     assert tree(root) == before
 
 
-@pytest.mark.parametrize("line", ["^^^a\n", "^^^../a\n^^^end\n", " ^^^a\n", "\n"], ids=ascii)
+@pytest.mark.parametrize("line", ["^^^a\n", "^^^../a\n^^^end\n", " ^^^a\n", ".\n"], ids=ascii)
 def test_what_a_rejection_costs_is_in_proportion_to_the_response(line, root: Path, run_code_commit: Run):
     done = run_code_commit(root, "apply", "-", stdin=line * (200_000 // len(line)), timeout=60)
     assert done.returncode == 4
     assert len(done.stderr) < 2_000
     (log,) = (root / "agent-config/logs").iterdir()
     (attempt,) = json.loads((log / "run.json").read_text())["attempts"]
-    assert len(attempt["rejections"]) == (1 if line in ("\n", "^^^../a\n^^^end\n") else 50)
+    assert len(attempt["rejections"]) == (1 if line in (".\n", "^^^../a\n^^^end\n") else 50)
     assert attempt["more_rejections"] == (0 if len(attempt["rejections"]) == 1 else 200_000 // len(line) - 50)
     assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 250_000
 
@@ -103,7 +104,7 @@ def test_what_a_huge_answer_costs_is_in_proportion_to_it(begin, unit, end, code,
     assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 3.1 * size
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (None, "cannot be read")])
+@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b" \n", "no text came"), (None, "cannot be read")])
 def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_commit: Run, tmp_path: Path):
     if data:
         (tmp_path / "answer").write_bytes(data)

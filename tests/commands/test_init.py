@@ -83,6 +83,11 @@ KINDS = {
         ["cmake --build build", "!ctest", "!make test"],
     ),
     "make": ({"Makefile": "all: a\ntest: a\n"}, ["make\n", "make test", "!make check"]),
+    "make whose first target is check": (
+        {"Makefile": "X := a:b\n.PHONY: check\ncheck: a\n\ttrue\n"},
+        ["!make\n", "make check"],
+    ),
+    "make whose first target is a variable's": ({"Makefile": "$(BIN): a.c\ncheck:\n"}, ["make\n", "make check"]),
     "a make beside Rust": ({"Cargo.toml": "", "Makefile": "test:\n"}, ["cargo test", "!make test"]),
     "several at once": (
         {"pyproject.toml": "", "package.json": PACKAGE, "Cargo.toml": "", "go.mod": ""},
@@ -114,6 +119,13 @@ def test_the_script_fits_the_project(files, expected, tmp_path: Path):
         else:
             assert command in script[position:], script
             position = script.index(command, position)
+
+
+def test_what_is_written_fits_into_80_columns(tmp_path: Path, run_code_commit: Run):
+    root = Path(__file__).parents[2]
+    texts = [build_script_for(lay(tmp_path / str(n), files))[0] for n, (files, _) in enumerate(KINDS.values())]
+    texts += [path.read_text() for name in ("agent-config.example/*", "build.sh.example") for path in root.glob(name)]
+    assert [line for text in texts for line in text.split("\n") if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("files", [{}, {"notes.txt": "x"}, {"package.json": "{}"}, {".hidden/go.mod": ""}])

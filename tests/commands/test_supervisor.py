@@ -59,6 +59,16 @@ def test_without_an_answer_all_stays(root: Path):
     assert git(root, "status", "--porcelain") == " M ok.txt\n"
 
 
+def test_a_run_that_ends_early_is_shown_and_can_be_undone(root: Path):
+    (root / "agent-config" / "config.toml").write_text('model = "replay:agent-config/recorded"\nmax_repairs = 1\n')
+    answer_with(root, "wrong")
+    done = supervise(root, "u\n")
+    assert done.returncode == 3, done.stderr
+    assert "It ended early" in done.stdout
+    assert "+wrong" in done.stdout
+    assert git(root, "status", "--porcelain") == ""
+
+
 def test_another_exit_code_is_handed_on(root: Path):
     answer_with(root, "ok")
     (root / "ok.txt").write_text("edited\n")

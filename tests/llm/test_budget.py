@@ -2,7 +2,7 @@ import pytest
 from asking import WAYS, ask
 from fake_server import FakeServer
 
-from code_commit.errors import LLMError
+from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.llm.models import Budget, explain_misfit
 from code_commit.llm.vendor import ModelChoice
@@ -46,7 +46,7 @@ def test_a_cache_write_may_cost_more_than_the_prompt():
 
 
 def test_a_limit_needs_a_price():
-    with pytest.raises(LLMError, match="needs a price for nobody-knows"):
+    with pytest.raises(NotSetUpError, match="needs a price for nobody-knows"):
         Budget(ModelChoice("chat", "nobody-knows"), Settings(max_cost=1.0)).check(PROMPT)
 
 

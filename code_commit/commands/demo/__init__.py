@@ -3,6 +3,7 @@
 The first recorded response breaks the build, the second repairs it; everything between is the real thing.
 """
 
+import shlex
 import subprocess
 import tempfile
 from argparse import ArgumentParser
@@ -42,7 +43,8 @@ def run(_options: dict[str, Any]) -> int:
     diff = ask_git(["diff"], project.root).stdout.decode()
     print_text(
         f"$ cd {project.root}\n$ git diff\n{diff}\n"
-        f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}"
+        f"The prompts, responses, changes and build outputs of both attempts:\n  {project.root / record.log_dir}\n"
+        f"Nothing else needs the folder: when you have looked, rm -r {shlex.quote(str(project.root))}"
     )
     return EXIT_SUCCESS if record.exit_code == EXIT_SUCCESS else EXIT_BUILD_FAILED
 
