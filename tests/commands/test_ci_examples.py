@@ -62,6 +62,7 @@ def patch_applies_to_a_clean_checkout(root: Path, patch: Path) -> None:
 def test_the_workflow_of_github_actions(answer, code, headline, root: Path, tmp_path: Path):
     steps = {step.get("name", step.get("uses")): step for step in read("github-actions.yml")["jobs"]["build"]["steps"]}
     runner = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "RUNNER_TEMP": str(tmp_path), "CI": "true"}
+    assert shell(root, steps["Install what the project needs"]["run"], runner).returncode == 0
     red = shell(root, steps["Build"]["run"], runner)
     assert red.returncode == 1, "the exit code is that of build.sh"
 
@@ -85,7 +86,7 @@ def test_the_workflow_of_github_actions(answer, code, headline, root: Path, tmp_
 def test_what_follows_the_build_runs_when_it_is_red_only():
     workflow = read("github-actions.yml")
     for step in workflow["jobs"]["build"]["steps"]:
-        is_before = step.get("name") == "Build" or step.get("uses", "").startswith(
+        is_before = step.get("name") in ("Build", "Install what the project needs") or step.get("uses", "").startswith(
             ("actions/checkout", "actions/setup")
         )
         assert is_before or step["if"].startswith("failure() && "), step
@@ -95,16 +96,46 @@ def test_what_follows_the_build_runs_when_it_is_red_only():
     assert workflow["permissions"] == {"contents": "read"}
 
 
+SETUPS = {"a build that passes again": ("true\n", 0), "no sandbox as it is wanted": ("exit 1\n", 2)}
+
+
+@pytest.mark.parametrize(("build", "code"), SETUPS.values(), ids=SETUPS)
+def test_nothing_is_paid_for_unless_the_build_fails_here_too(build, code, root: Path, tmp_path: Path):
+    steps = {step.get("name"): step for step in read("github-actions.yml")["jobs"]["build"]["steps"]}
+    runner = {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "RUNNER_TEMP": str(tmp_path), "CI": "true"}
+    shell(root, steps["Build"]["run"], runner)
+    (root / "build.sh").write_text(build)
+    with FakeServer([RIGHT]) as server:
+        variables = to(server, steps["Repair"]["env"]) | ({"CODE_COMMIT_SANDBOX": "no-such"} if code else {})
+        done = shell(root, steps["Repair"]["run"], runner | variables)
+        assert done.returncode == code, done.stderr
+        assert server.requests == []
+    assert shell(root, steps["Report"]["run"], runner).returncode == 0
+
+
+def test_what_is_not_said_to_be_installed_is_not_guessed(root: Path, tmp_path: Path):
+    steps = {step.get("name"): step for step in read("github-actions.yml")["jobs"]["build"]["steps"]}
+    scripts = steps["Install code-commit"]["run"], "\n".join(read("gitlab-ci.yml")["repair"]["script"])
+    for script in scripts:
+        done = shell(root, script, {"PACKAGE": "", "RUNNER_TEMP": str(tmp_path), "CI_PROJECT_DIR": str(root)})
+        assert done.returncode == 1
+        assert "Set the" in done.stdout
+        assert "variable CODE_COMMIT_PACKAGE" in done.stdout
+    assert "PACKAGE: ${{ vars.CODE_COMMIT_PACKAGE }}" in (EXAMPLES / "github-actions.yml").read_text()
+
+
 @pytest.mark.parametrize(("answer", "code"), [(RIGHT, 0), (WRONG, 1)])
 def test_the_jobs_of_gitlab(answer, code, root: Path):
     jobs = read("gitlab-ci.yml")
     variables = {"CI": "true", "CI_PROJECT_DIR": str(root)}
+    assert shell(root, "\n".join(jobs["default"]["before_script"]), variables).returncode == 0
     assert shell(root, "\n".join(jobs["build"]["script"]), variables).returncode == 1
     assert jobs["build"]["artifacts"]["paths"] == ["agent-config/red-build.txt"]
 
     job = jobs["repair"]
     assert (job["when"], jobs["stages"]) == ("on_failure", ["build", "repair"])
-    script = [line for line in [*job["before_script"], *job["script"]] if not line.startswith("pip install")]
+    first = next(number for number, line in enumerate(job["script"]) if line.startswith("git config"))
+    script = job["script"][first:]  # what is before it installs code-commit, which is here
     with FakeServer([answer] * 4) as server:
         done = shell(root, "\n".join(script), variables | to(server, job["variables"]))
         assert done.returncode == code, done.stderr
