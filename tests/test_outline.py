@@ -1,0 +1,96 @@
+"""Outlines: `tests/outlines` has a small file of each language, and after it what its outline shall be."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from code_commit import outline as outlines
+from code_commit.outline import outline
+
+SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
+
+
+@pytest.fixture
+def no_extra(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "tree_sitter", None)
+    outlines._parser.cache_clear()
+    yield
+    outlines._parser.cache_clear()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_outline_of_each_language(name):
+    source, expected = SAMPLES[name]
+    assert outline(f"src/{name}", source) == expected
+
+
+def test_every_language_has_its_grammar():
+    assert all(outlines._parser(language) for language in outlines._SUFFIXES)
+    assert {Path(name).suffix[1:] for name in SAMPLES} >= outlines._LANGUAGE_OF.keys() & {
+        suffixes.split()[0] for suffixes in outlines._SUFFIXES.values() if suffixes != "h cc cpp cxx hh hpp hxx"
+    }
+
+
+PYTHON_BY_AST = """\
+from __future__ import annotations
+import os
+from b import c, d
+from e import F
+K: int = 1
+@dataclass(frozen=True) class A(B, metaclass=C):
+  x: int = 1
+  RED = 'r'
+  @overload async def f(self, a, /, *, b: int=1, **k) -> int:
+def test_it(tmp_path):
+"""
+
+
+def test_without_the_extra_python_is_whole_and_the_others_have_names(no_extra):
+    assert outline("a.py", SAMPLES["a.py"][0]) == PYTHON_BY_AST
+    assert outline("a.md", SAMPLES["a.md"][0]) == SAMPLES["a.md"][1]
+    for name, words in {
+        "a.rs": ["use std::{fs, io};", "pub fn f(&self, a: i32)", "fn works()"],
+        "a.go": ["type A struct", "func (a *A) F(x int, y ...string) (int, error)"],
+        "a.kt": ["import x.y", "fun <T> f(a: Int = 1, b: List<T>): Int = 2"],
+        "A.java": ["public class A<T> extends B implements I", "interface I"],
+    }.items():
+        lines = outline(name, SAMPLES[name][0])
+        assert all(any(word in line for line in lines.split("\n")) for word in words), lines
+
+
+@pytest.mark.parametrize("extra", ["with the extra", "without it"])
+def test_what_cannot_be_parsed_has_an_outline_or_none_and_is_no_error(extra, request: pytest.FixtureRequest):
+    if extra == "without it":
+        request.getfixturevalue("no_extra")
+    texts = [
+        "",
+        "\0",
+        "(" * 5_000,
+        "{" * 5_000,
+        "class A:\n" + " " * 10_000,
+        os.urandom(9000).decode("latin-1"),
+        "é" * 9,
+    ]
+    texts += [
+        "#ifdef A\n" * 500,
+        "class A { " * 300,
+        "def f(" + "a, " * 900,
+        "```\n" * 901,
+        "a\n" * 900 + "=" * 900,
+    ]
+    began = time.monotonic()
+    for suffix in [*outlines._LANGUAGE_OF, "md", "rst", "ex", "json", ""]:
+        for text in texts:
+            assert len(outline(f"a.{suffix}", text)) <= 2 * len(text) + 9
+    assert time.monotonic() - began < 60
+    assert outline("a.json", '{"class A": 1}') == outline("Makefile", "class A:") == ""
+
+
+def test_no_head_is_longer_than_its_limit_and_no_parameter_is_lost_below_it():
+    parameters = ", ".join(f"argument_{number}: int = 1" for number in range(60))
+    assert outline("a.py", f"def f({parameters}) -> int:\n    pass\n") == f"def f({parameters}) -> int:\n"
+    assert len(outline("a.py", f"def f({parameters * 9}) -> int:\n    pass\n")) < 2100
