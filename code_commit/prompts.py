@@ -135,13 +135,13 @@ def tell_attempt(attempt: Attempt, same_as: int = 0) -> str:
     `same_as` is the first attempt whose build printed what this one's did.
     """
     if attempt.verdict == "rejected":
-        more = len(attempt.rejections) + attempt.more_rejections - 1
-        why = attempt.reasons[0] + (f" (and {more:,} more reasons)" if more else "")
-        told = f"was rejected, nothing of it was written: {why}"
+        told = f"was rejected, nothing of it was written: {attempt.reasons[0]}"
+        told += " (and more)" if len(attempt.reasons) > 1 else ""
+    elif attempt.changes:
+        added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
+        told = f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
     else:
-        added, removed = (sum(getattr(change, name) for change in attempt.changes) for name in _COUNTS)
-        changed = f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
-        told = changed if attempt.changes else "changed nothing: every file held that already"
+        told = "changed nothing: every file held that already"
     if attempt.build:
         told += f"; the build failed: {attempt.build.ending}"
         told += f", just as after attempt {same_as}: take another way now" if 0 < same_as < attempt.number else ""
@@ -150,18 +150,13 @@ def tell_attempt(attempt: Attempt, same_as: int = 0) -> str:
     return f"Attempt {attempt.number} {told}\n" + (f"  Its notes: {short}\n" if notes else "")
 
 
-_COUNTS = ("lines_added", "lines_removed")
+_COUNTED = ("added", "removed")
 _LONGEST_NOTES = 600
 
 
 def comparable(output: str) -> str:
     """Return a build's output without times and addresses, which differ from one build to the next."""
-    return re.sub(_TIME_OR_ADDRESS, "", output)
-
-
-_TIME_OR_ADDRESS = (
-    r"\d+(?:[.,]\d+)?\s?(?:[mnu\u00b5]?s|min|sec|seconds?|minutes?)\b|\d+:\d\d:\d\d(?:[.,]\d+)?|\b0x[0-9a-fA-F]+"
-)
+    return re.sub(r"\d+([.,]\d+)?\s?([mnu\u00b5]?s|min|seconds?)\b|\d+:\d\d:\d\d[.,\d]*|\b0x[\da-fA-F]+", "", output)
 
 
 def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild | None = None) -> Prompt:
@@ -172,17 +167,13 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     output = additions = replacements = ""
     if failed:
         output = _section("build.sh output", failed.output)
-        additions = "".join(f"--- {file.path} ---\n{_ended(file.content)}\n" for file in failed.additions)
-        additions = _section("codebase additions", additions) if additions else ""
         changes = sorted(failed.replacements, key=lambda change: change.path)
         replacements = _section("file replacements", "".join(map(_replacement, changes)))
-    parts = {
-        "query": query,
-        "codebase": codebase,
-        "codebase additions": additions,
-        "build output": output,
-        "file replacements": replacements,
-    }
+        if failed.additions:
+            added = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in failed.additions)
+            additions = _section("codebase additions", "".join(added))
+    parts = {"query": query, "codebase": codebase, "build output": output}
+    parts |= {"codebase additions": additions, "file replacements": replacements}
     if task.layout == "cached":
         return Prompt(rules, codebase + query, phase + output + additions + replacements, parts)
     return Prompt(rules + phase, "", output + query + codebase + additions + replacements, parts)

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.additions import Additions
+from code_commit.additions import find_additions
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import RejectedResponseError, VerifiedChanges
@@ -51,7 +51,6 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     prompt = initial_prompt(task)
     changed: set[str] = set()
     failed: FailedBuild | None = None
-    additions = Additions(job.project, task.codebase, log.redactor)
     history: list[str] = []
     outputs: dict[str, int] = {}
     redact = log.redactor.redact_text
@@ -65,35 +64,30 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             if job.settings.on_rejected == "stop" or number == task.attempts:
                 raise
             history.append(redact(tell_attempt(attempt.record)))
-            shown_response = _up_to(job.settings.build_output_limit, redact(response.text))
-            prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_response)
+            text, limit = redact(response.text), job.settings.build_output_limit
+            shown_text = text if not limit or len(text) <= limit else ""
+            prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_text)
             continue
 
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            failed = _read_failed_build(job, additions, log, attempt, changed)
+            failed = _read_failed_build(job, task.codebase, log, attempt, changed)
             history.append(tell_attempt(attempt.record, outputs.setdefault(comparable(failed.output), number)))
             prompt = repair_prompt(task, failed, history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
-def _read_failed_build(
-    job: Job, additions: Additions, log: RunLog, attempt: AttemptLog, changed: set[str]
-) -> FailedBuild:
+def _read_failed_build(job: Job, codebase: str, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
     redact = log.redactor.redact_text
     output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
     output = redact(output)  # a key may have been whole again when the escapes went
-    replacements = read_replacements(job.project.root, changed, redact)
-    added = additions.find(output, changed) if job.settings.codebase_additions else []
-    job.rules.note_seen([*replacements, *added])
-    return FailedBuild(output, replacements, added)
-
-
-def _up_to(limit: int, text: str) -> str:
-    """Return a text that has no more bytes than that (0: any number), else ""."""
-    return text if not limit or len(text.encode("utf-8", "surrogatepass")) <= limit else ""
+    replacements, additions = read_replacements(job.project.root, changed, redact), []
+    if job.settings.codebase_additions:
+        additions = find_additions(job.project, codebase, output, changed, log.redactor)
+    job.rules.note_seen([*replacements, *additions])
+    return FailedBuild(output, replacements, additions)
 
 
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:

@@ -98,20 +98,6 @@ def test_a_repair_shows_the_files_that_the_build_names_and_the_codebase_lacks(pr
         assert "PRIVATE KEY" not in prompt
 
 
-def test_what_one_repair_was_shown_the_next_one_sees_too(project: Path, run_code_commit: Run):
-    (project / "build.sh").write_text(
-        "#!/bin/sh\n[ -e once ] || { touch once; echo t/first.py:1; }\ngrep -qx ok ok.txt\n"
-    )
-    git(project, "commit", "-qam", "less to say")
-    (project / "agent-config/config.toml").write_text("codebase_additions = true\n")
-    assert run_code_commit(project, *recorded(project, *ANSWERS)).returncode == 0
-    for number in (2, 3):
-        assert (
-            f"[codebase additions]\n--- t/first.py ---\n{TEST}"
-            in (the_log(project) / f"{number}-query.txt").read_text()
-        )
-
-
 def test_nothing_is_added_unless_it_is_wanted(project: Path, run_code_commit: Run):
     assert run_code_commit(project, *recorded(project, *ANSWERS)).returncode == 0
     assert "[codebase additions]\n" not in (the_log(project) / "2-query.txt").read_text()
