@@ -95,8 +95,8 @@ class ExchangeListener(Protocol):
     def progressed(self, state: str) -> None:
         """A few words for a live line: `queued`, `12.3 kB received`."""
 
-    def retrying(self, reason: str, delay: float) -> None:
-        """The call failed in a way that can pass; it is made again in `delay` seconds."""
+    def retrying(self, reason: str, delay: float, limit: float) -> None:
+        """The call failed in a way that can pass; it is made again in `delay` seconds, and given up after `limit`."""
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
         """The API's final reply, an error reply too: parsed JSON, or text where it is not JSON."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
-from code_commit.summary import count, done_by_build, duration, spent, spent_in_all
+from code_commit.summary import count, done_by_build, duration, spent, spent_in_all, time_of_day
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,
@@ -47,7 +47,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
-        self._asked = (0, 0.0)
+        self._asked = (0, "")
         self._output = self._unfinished = b""
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class Progress:
         if event == "warned":
             lines: Sequence[str] = [f"warning: {warning}" for warning in record.warnings[self._warned :]]
         else:
-            lines = _step_lines(record, event, until, verbose=self.verbose)
+            lines = _step_lines(record, event, verbose=self.verbose)
         self._warned = len(record.warnings)
         if event == "finished" and not self.verbose and _ends_with_failed_build(record):
             self.say("\n".join(f"  | {line}" for line in last_lines(self._output)))
@@ -92,12 +92,12 @@ class Progress:
     def _until(self, record: RunRecord, event: Event) -> str:
         """Return the time of day when the step that begins is given up, "" where it is not waited for."""
         if event == "building":
-            return _time_of_day(record.options["build_timeout"], time.time())
-        if event not in ("asking", "retrying"):
+            return time_of_day(record.options["build_timeout"])
+        if event != "asking":
             return ""
         if self._asked[0] != len(record.attempts):
-            self._asked = len(record.attempts), time.time()
-        return _time_of_day(record.options["llm_timeout"], self._asked[1])
+            self._asked = len(record.attempts), time_of_day(record.options["llm_timeout"])
+        return self._asked[1]
 
     def live(self, state: str) -> None:
         """Show the state inside a step in the live region."""
@@ -141,15 +141,6 @@ class Progress:
         return "\n".join(shown(line) for line in self.redactor.redact_text(text).split("\n"))
 
 
-def _time_of_day(limit: float, since: float) -> str:
-    """Return when a limit in seconds is reached, by this machine's clock; "" for none."""
-    style = "%H:%M:%S" if limit < _HALF_A_DAY else "%Y-%m-%d %H:%M"
-    return time.strftime(style, time.localtime(since + limit)) if 0 < limit < _A_LIFE else ""
-
-
-_HALF_A_DAY, _A_LIFE = 12 * 3600, 3e9  # seconds; what is longer has no end that a clock can tell
-
-
 def _ends_with_failed_build(record: RunRecord) -> bool:
     """Tell whether it is a build that a run ended with, and not well."""
     build = record.attempts[-1].build if record.attempts else None
@@ -169,13 +160,13 @@ def _colour(record: RunRecord, event: Event) -> str:
 _PHASES: dict[Event, str] = {"asking": "asking {model}", "retrying": "asking {model}", "building": "running build.sh"}
 
 
-def _step_lines(record: RunRecord, event: Event, until: str, *, verbose: bool) -> Sequence[str]:
+def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
         return _closing_lines(record)
-    lines = _attempt_lines(record, event, until, verbose=verbose)
+    lines = _attempt_lines(record, event, verbose=verbose)
     lead = _attempt_lead(record)
     return [f"{lead}: {line}" if lead else line for line in lines[:1]] + lines[1:]
 
@@ -187,10 +178,10 @@ def _attempt_lead(record: RunRecord) -> str:
     return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
 
 
-def _attempt_lines(record: RunRecord, event: Event, until: str, *, verbose: bool) -> list[str]:
+def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return [f"{attempt.retries[-1]}, until {until} at the latest" if until else attempt.retries[-1]]
+        return attempt.retries[-1:] if attempt.retries[-1] not in attempt.retries[:-1] else []
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
         answered = f"{record.model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"

@@ -34,7 +34,7 @@ from code_commit.run_record import (
 )
 from code_commit.runs import next_run_name
 from code_commit.settings import Settings
-from code_commit.summary import duration, ways_on
+from code_commit.summary import duration, time_of_day, ways_on
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
@@ -194,8 +194,11 @@ class AttemptLog:
     def progressed(self, state: str) -> None:
         self._log.listener.live(state)
 
-    def retrying(self, reason: str, delay: float) -> None:
-        self.record.retries.append(f"{reason}; again in {duration(delay)}")
+    def retrying(self, reason: str, delay: float, limit: float) -> None:
+        until = time_of_day(limit)
+        self.record.retries.append(
+            f"{reason}; again in {duration(delay)}" + (f", until {until} at the latest" if until else "")
+        )
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:

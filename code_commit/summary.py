@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # the record is made of these words
 
+import time
 from typing import TYPE_CHECKING
 
 from code_commit.terminal import shown
@@ -22,7 +23,13 @@ def duration(seconds: float) -> str:
     return " ".join(f"{part:,} {unit}" for part, unit in zip(parts, units, strict=True) if part)
 
 
-_MINUTE, _HOUR = 60, 3600
+def time_of_day(limit: float) -> str:
+    """Return when so many seconds are over, by this machine's clock; "" where it never or hardly comes to that."""
+    style = "%H:%M:%S" if limit < _HALF_A_DAY else "%Y-%m-%d %H:%M"
+    return time.strftime(style, time.localtime(time.time() + limit)) if 0 < limit < _A_LIFE else ""
+
+
+_MINUTE, _HOUR, _HALF_A_DAY, _A_LIFE = 60, 3600, 12 * 3600, 3e9
 
 
 def count(number: int, noun: str) -> str:

@@ -58,7 +58,10 @@ class Call:
                 failure = caught
             past.append(failure.kind)
             delay = self._delay_after(failure, past, longest_wait or self.timing.longest_backoff)
-            self.listener.retrying(failure.reason, delay)
+            limit = self.connection.remaining
+            if failure.kind == "refused":
+                limit = delay * (1 + _LIMITS["refused"][0] - past.count("refused"))
+            self.listener.retrying(failure.reason, delay, limit)
             self.timing.sleep(delay)
 
     def _delay_after(self, failure: PassingFailure, past: list[FailureKind], longest: float) -> float:

@@ -70,6 +70,7 @@ class Listener:
         self.request: tuple[str, dict[str, str], Any] = ("", {}, None)
         self.jobs: list[str] = []
         self.retries: list[tuple[str, float]] = []
+        self.limits: list[float] = []
         self.states: list[str] = []
         self.replies: list[tuple[int, dict[str, str], Any]] = []
 
@@ -85,9 +86,10 @@ class Listener:
         self.steps.append("progressed")
         self.states.append(state)
 
-    def retrying(self, reason: str, delay: float) -> None:
+    def retrying(self, reason: str, delay: float, limit: float) -> None:
         self.steps.append("retrying")
         self.retries.append((reason, delay))
+        self.limits.append(limit)
 
     def replied(self, status: int, headers: Any, body: Any) -> None:
         self.steps.append("replied")

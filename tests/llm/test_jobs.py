@@ -98,6 +98,7 @@ def test_a_refused_connection_is_no_lost_creation(name):
         with pytest.raises(LLMError, match=r"no connection to .*:\d+ \(Connection refused\); given up after 4 retries"):
             llm.complete(PROMPT, listener)
     assert sum(clock.waits) == 10
+    assert listener.limits == [10, 7.5, 5, 2.5]
     assert listener.steps[0] == "requested"
     assert not listener.replies
 
@@ -124,8 +125,8 @@ def test_a_server_that_comes_up_later_is_reached(name):
     servers = []
 
     class Starting(Listener):
-        def retrying(self, reason, delay):
-            super().retrying(reason, delay)
+        def retrying(self, reason, delay, limit):
+            super().retrying(reason, delay, limit)
             if not servers:
                 servers.append(FakeServer(["late"], port=port).__enter__())
 
