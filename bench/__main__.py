@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import apply, cached_layout, capture, parse, redaction, rollup, sandbox, startup, whole_run
+from bench import answers, apply, cached_layout, capture, edits, parse, redaction, rollup, sandbox, startup, whole_run
 from bench.measuring import CommandFailedError
-from bench.plan import PEERS, Bench, Plan, UnavailableError, say
+from bench.plan import PEERS, SOURCE, Bench, Plan, UnavailableError, say
 from bench.rows import Row, Skipped, as_json, as_lines
 
 BENCHES: dict[str, Bench] = {
@@ -21,6 +21,8 @@ BENCHES: dict[str, Bench] = {
     "whole_run": whole_run.measure,
     "apply": apply.measure,
     "parse": parse.measure,
+    "edits": edits.measure,
+    "answers": answers.measure,
     "capture": capture.measure,
     "redaction": redaction.measure,
     "rollup": rollup.measure,
@@ -37,6 +39,8 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smallest sizes, two rounds, no peers to install")
     parser.add_argument("--peers", type=Path, default=PEERS, metavar="FOLDER", help=f"where peers are, default {PEERS}")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where to work; a real disk")
+    parser.add_argument("--repository", type=Path, default=SOURCE, metavar="FOLDER", help="whose commits are replayed")
+    parser.add_argument("--commits", type=int, default=300, metavar="N", help="so many of them, default 300")
     options = parser.parse_args()
     if unknown := set(options.names) - BENCHES.keys():
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
@@ -58,7 +62,7 @@ def main() -> int:
     began, load = time.monotonic(), os.getloadavg()[0]
     rows: list[Row | Skipped] = []
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="bench-", ignore_cleanup_errors=True) as folder:
-        plan = Plan(Path(folder), options.peers, options.quick)
+        plan = Plan(Path(folder), options.peers, options.quick, options.repository, options.commits)
         for name in options.names or BENCHES:
             say(f"{time.monotonic() - began:5.0f} s: {name}")
             for row in measure(name, plan):

@@ -21,11 +21,6 @@ def encode(path: str, old: str | None, new: str | None) -> str:
     return min(_block(path, edits), whole, key=len) if edits else whole
 
 
-def encode_whole(path: str, new: str | None) -> str:
-    """Return the block that sends the file whole."""
-    return encode(path, None, new)
-
-
 def _block(path: str, parts: Sequence[str]) -> str:
     longest = max((len(match) for part in parts for match in re.findall(r"^\^{3,}", part, re.MULTILINE)), default=2)
     fence = "^" * (longest + 1)

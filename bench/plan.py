@@ -24,11 +24,16 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """`quick` takes the smallest sizes, two rounds and no peers to install. `folder` is there for one run alone."""
+    """`quick` takes the smallest sizes, two rounds and no peers to install. `folder` is there for one run alone.
+
+    `repository` is the one whose latest commits are replayed as answers, so many of them.
+    """
 
     folder: Path
     peers: Path = PEERS
     quick: bool = False
+    repository: Path = SOURCE
+    commits: int = 300
 
     @cached_property
     def environment(self) -> Path:

@@ -26,7 +26,7 @@ class Row:
     against: str
     ours: Sequence[float]
     theirs: Sequence[float]
-    unit: Literal["s", "bytes", "dollars"] = "s"
+    unit: Literal["s", "bytes", "dollars", "answers"] = "s"
     target: Target | None = None
     cpu_ratio: float | None = None
     """Of the CPU seconds: steadier than the time where others use the machine too."""
@@ -101,7 +101,12 @@ def shown_value(value: float, unit: str) -> str:
     """Return a value with its unit, three digits long."""
     if unit == "s":
         return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
-    return f"{value / 1_000_000:.1f} MB" if unit == "bytes" else f"${value:.3f}"
+    if unit == "bytes":
+        return f"{value / _MEGABYTE:.1f} MB" if value >= _MEGABYTE / 10 else f"{value / 1000:.1f} kB"
+    return f"${value:.3f}" if unit == "dollars" else f"{value:.0f}"
+
+
+_MEGABYTE = 1_000_000
 
 
 def as_lines(rows: Iterable[Row | Skipped]) -> list[str]:

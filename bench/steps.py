@@ -101,6 +101,14 @@ def parse(text: str) -> object:
     return parse_response(text)
 
 
+def edit(text: str, pairs: Sequence[tuple[str, str]]) -> int:
+    """Look the finds up and put in what replaces them; return how many do not fit."""
+    from code_commit.changes import Edit
+    from code_commit.verify.edits import edit_text
+
+    return len(edit_text(text, [Edit(find, replacement) for find, replacement in pairs])[1])
+
+
 def render(files: Mapping[str, str]) -> str:
     """Return the response that replaces the files."""
     fence = "^" * 9
@@ -119,6 +127,18 @@ def prices() -> Iterator[tuple[str, Sequence[float]]]:
             write = price.input if price.cache_write is None else price.cache_write
             read = price.input if price.cached_input is None else price.cached_input
             yield f"{provider}:{name}", [dollars / 1_000_000 for dollars in (price.input, write, read)]
+
+
+def output_prices() -> Iterator[tuple[str, float]]:
+    """Yield each provider's model and the dollars of an output token."""
+    from code_commit.llm.models import price_of
+    from code_commit.llm.vendor import ModelChoice
+    from code_commit.settings import Settings
+
+    for provider, name in MODELS:
+        price = price_of(ModelChoice(provider, name), Settings())
+        if price is not None:
+            yield f"{provider}:{name}", price.output / 1_000_000
 
 
 def _cpu_seconds() -> float:

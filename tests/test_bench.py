@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import answers
+from bench.answers import Commit
 from bench.measuring import Command, CommandFailedError, Cost, in_turns
+from bench.projects import commit_all, make_repository, write_file
 from bench.rows import Row, Skipped, Target, as_lines, limited
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +68,27 @@ def test_commands_run_in_turns_each_prepared_anew(tmp_path):
     costs = in_turns(commands, 2, warm_up=False)
     assert order == ["ours", "theirs", "ours", "theirs"]
     assert [cost.output for cost in costs["ours"]] == ["done\n", "done\n"]
+
+
+def test_a_commit_is_replayed_whole_and_as_edits_and_another_tree_is_seen(tmp_path):
+    make_repository(tmp_path / "history")
+    for number in (1, 2):
+        lines = "".join(f"line {line}\n" for line in range(300)).replace("line 7\n", f"line {number}\n")
+        write_file(tmp_path / "history/src/a b.txt", lines)
+        write_file(tmp_path / f"history/new{number}.txt", "new\n")
+        write_file(tmp_path / "history/cut.txt", f"{number}")  # no answer can hold it
+        commit_all(tmp_path / "history")
+    (commit,) = answers.commits_of(tmp_path / "history")
+    whole, edits = commit.answers(existing=True)
+    assert len(whole) > 2000
+    assert edits == "^^^src/a b.txt\n^^^find\nline 1\nline 8\n^^^replace\nline 2\nline 8\n^^^end\n"
+    command, root = Path(sys.executable).with_name("code-commit"), tmp_path / "project"
+    make_repository(root)
+    assert answers.replay(command, root, commit) == [answers.SAME_TREE] * 2
+    unlike = Commit("unlike", commit.before | {"x": None}, commit.after | {"x": b"no line end"})
+    assert answers.replay(command, root, unlike) == [answers.DIFFERENT] * 2
+    rejected = Commit("rejected", {"build.sh": b"a\n"}, {"build.sh": b"b\n"})
+    assert answers.replay(command, root, rejected) == [answers.REJECTED] * 2
 
 
 def test_the_smallest_run_prints_a_table_and_writes_json(tmp_path):
