@@ -48,7 +48,7 @@ def test_the_codebase_and_the_task_as_calls(project_folder: Path, capfd):
     assert "[query]\nSay it.\nLoud.\n" in prompt
     assert "--- new.txt ---\nnew\n" in prompt
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(NotSetUpError, match="no file to roll up"):
+    with pytest.raises(NotSetUpError, match="no file that git does not ignore is there"):
         rollup(project_folder, ["nowhere"])
 
 
