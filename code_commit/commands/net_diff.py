@@ -14,7 +14,6 @@ from code_commit.changes import EditBlock, FileReplacement, RejectedResponseErro
 from code_commit.diff import FileEdit, diff_files, header_of
 from code_commit.files import open_regular
 from code_commit.parse import parse_response
-from code_commit.verify.edits import edit_text
 
 
 class NetDiff(NamedTuple):
@@ -88,6 +87,8 @@ def _contents_made(original: bytes | None, changes: Iterable[RequestedChange]) -
         if isinstance(change, FileReplacement):
             contents.append(change.content)
         elif isinstance(change, EditBlock):
+            from code_commit.verify.edits import edit_text  # a diff of whole files needs nothing of that package
+
             contents += [text for text, faults in [edit_text(text, change.edits) for text in contents] if not faults]
     return [text.encode() for text in contents]
 

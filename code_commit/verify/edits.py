@@ -187,7 +187,8 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     said, there = _stripped(find), _stripped(lines[start : start + len(find)])
     differs = next((at for at, pair in enumerate(zip(said, there, strict=False)) if pair[0] != pair[1]), len(there))
     is_there = f"says '{quoted(there[differs])}'" if differs < len(there) else "is after its end"
+    nearest = f"lines {start + 1} to {start + len(there)}" if len(there) > 1 else f"line {start + 1}"
     return (
-        f"the lines to find are not in the file; the nearest are its lines {start + 1} to {start + len(there)}, but "
-        f"line {start + differs + 1} {is_there} and not '{quoted(said[differs])}': copy them exactly as they are"
+        f"the lines to find are not in the file; nearest is {nearest}, where line {start + differs + 1} {is_there} "
+        f"and not '{quoted(said[differs])}': copy them exactly as they are"
     )
