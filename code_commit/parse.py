@@ -63,6 +63,7 @@ class _Findings:
     counted_to: int = 0
     closed: FileReplacement | EditBlock | None = None
     overran: FileReplacement | EditBlock | None = None
+    unused_carets: int = 0
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -217,7 +218,7 @@ def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, p
     else:
         rule = "fence-in-block"
         message += f"close the block with {fence}end before it"
-    message += f", or, when it belongs to the file, {_longer_fence(text, path)}"
+    message += f", or, when it belongs to the file, {_longer_fence(found, path)}"
     found.reject(found.line_at(position), rule, message, path)
     return end or position
 
@@ -231,17 +232,18 @@ def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
     if block and block is found.overran:
         return
     if block and not (is_edit and isinstance(block, EditBlock)):
-        message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found.text, block.path)}"
+        message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
     found.overran = block
     found.reject(found.line_at(position), "stray-fence", message)
 
 
-def _longer_fence(text: str, path: str) -> str:
-    """Say which fence a file needs that holds lines like those of the response."""
-    used = set(map(len, re.findall(r"^\^+", text, re.MULTILINE)))
-    carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
-    fence = quoted("^" * carets)
-    return f"open and close the block with {carets} carets: {fence}{quoted(path)} and {fence}end"
+def _longer_fence(found: _Findings, path: str) -> str:
+    """Say which fence a file needs that holds lines like those of the response, which is looked through once."""
+    if not found.unused_carets:
+        used = {len(match[0]) for match in re.finditer(r"^\^+", found.text, re.MULTILINE)}
+        found.unused_carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
+    fence = quoted("^" * found.unused_carets)
+    return f"open and close the block with {found.unused_carets} carets: {fence}{quoted(path)} and {fence}end"
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:

@@ -85,6 +85,7 @@ HUGE = {
     "a path of parents": ("^^^new", "/..", "\nx\n^^^end\n", 4),
     "dots": ("^^^new.txt\n", "...\n", "^^^end\n", 0),
     "other lines": ("^^^ok.txt\n", "# the other one\n", "^^^end\n", 0),
+    "open blocks": ("", "^^^a\n", "", 4),
     "carets": ("^^^new.txt\n", "^\n", "^^^end\n", 0),
     "thoughts": ("^^^new.txt\n", "<think>\u2028", "\n^^^end\n", 0),
 }
