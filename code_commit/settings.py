@@ -118,7 +118,7 @@ class Settings(NamedTuple):
     sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Option("what the build may touch")] = "auto"
     json: Annotated[bool, Option("print run.json on stdout at the end")] = False
     quiet: Annotated[bool, Option("print nothing but errors")] = False
-    verbose: Annotated[bool, Option("print more")] = False
+    verbose: Annotated[bool, Option("print more, and the build's output as it comes")] = False
 
     allow_http: bool = False
     anthropic_version: str = "2026-10-21"

@@ -363,6 +363,17 @@ def test_what_the_build_formats_is_of_the_run_for_resume(root: Path, run_code_co
     assert git(root, "status", "--porcelain") == ""
 
 
+def test_what_an_interrupted_build_formats_is_of_the_run_too(root: Path, run_code_commit: Run):
+    (root / "build.sh").write_text("#!/bin/sh\necho 'x = 1' >a.txt\necho build >agent-config-builds\nsleep 60\n")
+    with FakeServer(answers=["^^^a.txt\nx=1\n^^^end\n"]) as server:
+        process = start(root, server)
+        wait_for((root / "agent-config-builds").exists)
+        end(process, signal.SIGTERM)
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 0, done.stderr
+    assert not (root / "a.txt").exists()
+
+
 def test_what_the_user_edits_after_the_build_is_not_of_the_run(root: Path, run_code_commit: Run):
     formatted(root, run_code_commit, "wrong")
     (root / "a.txt").write_text("mine\n")
