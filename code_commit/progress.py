@@ -20,7 +20,7 @@ from code_commit.summary import count, done_by_build, duration, spent, spent_in_
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,
-    is_coloured,
+    coloured,
     is_live_terminal,
     last_lines,
     settle,
@@ -47,7 +47,6 @@ class Progress:
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
-        self._asked = (0, "")
         self._output = self._unfinished = b""
 
     def __enter__(self) -> Self:
@@ -67,12 +66,12 @@ class Progress:
     def step(self, record: RunRecord, event: Event) -> None:
         """Print what has just happened."""
         self.record = record
-        until = self._until(record, event)
         if self._region:
             with suppress(OSError, ValueError):
-                phase = _PHASES.get(event, "").format(model=record.model)
-                is_build = event == "building"
-                self._region.begin_phase(_attempt_lead(record), self._clean(phase), until, is_build=is_build)
+                phase, limit = _PHASES.get(event, ("", ""))
+                until = time_of_day(record.options[limit]) if limit else ""
+                phase = self._clean(phase.format(model=record.model))
+                self._region.begin_phase(_attempt_lead(record), phase, until)
         if event == "building":
             self._output = self._unfinished = b""
         if self._unfinished:
@@ -89,16 +88,6 @@ class Progress:
         if self.on_step:
             self.on_step(record, event)
 
-    def _until(self, record: RunRecord, event: Event) -> str:
-        """Return the time of day when the step that begins is given up, "" where it is not waited for."""
-        if event == "building":
-            return time_of_day(record.options["build_timeout"])
-        if event != "asking":
-            return ""
-        if self._asked[0] != len(record.attempts):
-            self._asked = len(record.attempts), time_of_day(record.options["llm_timeout"])
-        return self._asked[1]
-
     def live(self, state: str) -> None:
         """Show the state inside a step in the live region."""
         if self._region:
@@ -113,8 +102,7 @@ class Progress:
                 text = settle(b"\n".join(lines)).expandtabs()
                 self.say("\n".join(f"  | {line}" for line in text.split("\n")))
         elif self._region:
-            end = piece if len(piece) <= _LIVE_BYTES else b"\n" + piece[-_LIVE_BYTES:]
-            self._region.show(end.decode("utf-8", "replace"))
+            self._region.show(self._output[-_LIVE_BYTES:].decode("utf-8", "replace"))
 
     def say(self, text: str, colour: str = "") -> None:
         """Print a message, unless `--quiet`."""
@@ -157,7 +145,12 @@ def _colour(record: RunRecord, event: Event) -> str:
     return ("green" if is_good else "red") if is_verdict else ""
 
 
-_PHASES: dict[Event, str] = {"asking": "asking {model}", "retrying": "asking {model}", "building": "running build.sh"}
+_PHASES: dict[Event, tuple[str, str]] = {
+    "asking": ("asking {model}", "llm_timeout"),
+    "retrying": ("asking {model}", ""),
+    "building": ("running build.sh", "build_timeout"),
+}
+"""What the live region says of a step that takes time, and the setting that limits it."""
 
 
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
@@ -261,19 +254,9 @@ def _closing_lines(record: RunRecord) -> list[str]:
     return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]
 
 
-def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """Return a text in a colour, where the stream is a terminal on which somebody wants that."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if colour and is_coloured(stream) else text
-
-
-_COLOURS = {"red": 31, "green": 32, "yellow": 33}
-
-
-_LIVE_BYTES = 400
-"""Of each piece of output so much is offered to the live region, which shows one line: a longer one begins anew."""
+_LIVE_BYTES = 1000
+"""So much of the end of a build's output is searched for the line that the live region shows."""
 _REDRAWS_PER_SECOND = 5
-_KEPT_CHARACTERS = 1000
-"""So much of a build's output is kept: its last line may come in many pieces."""
 
 
 class _LiveRegion:
@@ -291,7 +274,6 @@ class _LiveRegion:
         self._phase = ""
         self._until = ""
         self._phase_started = 0.0
-        self._is_build = False
         self._state = ""
         self._encoding = stream.encoding or "ascii"
         self._live = Live(
@@ -308,15 +290,15 @@ class _LiveRegion:
         """Take the region off the terminal."""
         self._live.stop()
 
-    def begin_phase(self, lead: str, phase: str, until: str, *, is_build: bool = False) -> None:
+    def begin_phase(self, lead: str, phase: str, until: str) -> None:
         """Show another phase from now on, which ends at that time of day at the latest; "" shows none."""
         self._lead, self._phase, self._until, self._phase_started = lead, phase, until, time.monotonic()
-        self._is_build, self._state = is_build, ""
+        self._state = ""
         self._live.refresh()  # or the lines printed next would stand above the phase that is over
 
     def show(self, state: str) -> None:
-        """Show a state of the LLM call, or the last line of the build's output, of which this is the next piece."""
-        self._state = (self._state + state)[-_KEPT_CHARACTERS:] if self._is_build else state
+        """Show a state of the LLM call, or the last line of the build's output, of which this is the end."""
+        self._state = state
 
     def print_above(self, text: str, colour: str = "") -> None:
         """Print lines that stay."""

@@ -111,9 +111,13 @@ TAIL_BYTES = 8192
 _TAIL_LINES = 12
 
 
-def is_coloured(stream: TextIO) -> bool:
-    """Tell whether verdicts are coloured there."""
-    return is_live_terminal(stream) and not os.environ.get("NO_COLOR")
+def coloured(text: str, colour: str, stream: TextIO) -> str:
+    """Return a text in a colour ("" for none), where the stream is a terminal on which somebody wants that."""
+    is_wanted = colour and is_live_terminal(stream) and not os.environ.get("NO_COLOR")
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if is_wanted else text
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
 
 
 def is_live_terminal(stream: TextIO) -> bool:

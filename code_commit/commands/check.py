@@ -11,11 +11,10 @@ from code_commit.build import Builder, build_environment, harden_process
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Check, Findings, Ready, find_stale_files, hint_at_init, inspect_project
-from code_commit.progress import coloured
 from code_commit.project import Project
 from code_commit.settings import add_settings
 from code_commit.summary import count
-from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
+from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
 Makes every check that a run makes before it starts, with the same options, and
