@@ -16,6 +16,7 @@ from code_commit.redaction import Redactor
 from code_commit.verify.content import find_unseen
 
 _SHARE = 10
+_SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
 
 _MENTION = re.compile(r"(?P<name>(?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?P<line>[\"']?(?::\[?|, line |\()\d)?")
@@ -27,8 +28,8 @@ def find_additions(
 ) -> list[FileReplacement]:
     """Return the files that the output names and the codebase lacks, but for those of `known` paths.
 
-    Those that are named with a line number go first; all are up to a tenth of the codebase's size together. Outside of
-    a git repository there are none.
+    Those that are named with a line number go first; all are up to a tenth of the codebase's size together, of a small one up
+    to 8,000 characters. Outside of a git repository there are none.
     """
     if project.git is None:
         return []
@@ -42,7 +43,7 @@ def find_additions(
         start = len(f"--- {path} ---\n".encode())
         texts[path] = section.encode()[start : start + size].decode()
     unseen = find_unseen(texts, codebase)
-    room, additions = len(codebase) // _SHARE, []
+    room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), []
     for path, text in texts.items():
         if path in unseen and text.strip() and len(text) <= room:
             room -= len(text)

@@ -46,7 +46,7 @@ TREE = {
     "t/first.py": TEST,
     "t/crlf.py": "x = 1\r\ny = 2",
     "t/held.py": "held = 1\n",
-    "t/large.py": "x\n" * 400,
+    "t/large.py": "x\n" * 4100,
     "t/.env": "PASSWORD=x\n",
     "t/id_rsa": SECRET,
     "t/secret.py": SECRET,
@@ -70,7 +70,7 @@ def project(project_folder: Path) -> Path:
         f"#!/bin/sh\necho 'new = 1' >t/new.py\ngrep -qx ok ok.txt || {{ printf '{names}'; exit 1; }}\n"
     )
     (project_folder / "agent-config/codeRollup.txt").write_text(
-        "--- t/held.py ---\nheld = 1\n\n" + "--- ok.txt ---\nnot yet\n\n" + "-" * 700 + "\n"
+        "--- t/held.py ---\nheld = 1\n\n" + "--- ok.txt ---\nnot yet\n\n"
     )
     git(project_folder, "add", "-A", "-f", "t/ignored.py")
     git(project_folder, "rm", "-q", "--cached", "t/ignored.py")
