@@ -28,8 +28,8 @@ def find_additions(
 ) -> list[FileReplacement]:
     """Return the files that the output names and the codebase lacks, but for those of `known` paths.
 
-    Those that are named with a line number go first; all are up to a tenth of the codebase's size together, of a small one up
-    to 8,000 characters. Outside of a git repository there are none.
+    Those that are named with a line number go first; all are up to a tenth of the codebase's size together, of a
+    small one up to 8,000 characters. Outside of a git repository there are none.
     """
     if project.git is None:
         return []
