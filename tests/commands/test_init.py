@@ -121,10 +121,13 @@ def test_the_script_fits_the_project(files, expected, tmp_path: Path):
             position = script.index(command, position)
 
 
+WRITTEN = ("agent-config.example/*", "build.sh.example", "ci.example/*", "system_prompts/[!e_]*.txt")
+
+
 def test_what_is_written_fits_into_80_columns(tmp_path: Path, run_code_commit: Run):
     root = Path(__file__).parents[2]
     texts = [build_script_for(lay(tmp_path / str(n), files))[0] for n, (files, _) in enumerate(KINDS.values())]
-    texts += [path.read_text() for name in ("agent-config.example/*", "build.sh.example") for path in root.glob(name)]
+    texts += [path.read_text() for name in WRITTEN for path in root.glob(name)]
     assert [line for text in texts for line in text.split("\n") if len(line) > 80] == []
 
 
