@@ -17,8 +17,14 @@ def encode(path: str, old: str | None, new: str | None) -> str:
     if new is None:
         return f"^^^{path}\n^^^delete\n"
     whole = _block(path, [new if new.endswith("\n") or not new else new + "\n"])
-    edits = [] if old is None else edits_between(old, new)
-    return min(_block(path, edits), whole, key=len) if edits else whole
+    edits = "" if old is None else encode_edits(path, old, new)
+    return min(edits or whole, whole, key=len)
+
+
+def encode_edits(path: str, old: str, new: str) -> str:
+    """Return the block of edits that makes the new content of the old one; "" where there can be none."""
+    parts = edits_between(old, new)
+    return _block(path, parts) if parts else ""
 
 
 def _block(path: str, parts: Sequence[str]) -> str:

@@ -1,15 +1,30 @@
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement, RejectedResponseError
+from code_commit.changes import (
+    Edit,
+    EditBlock,
+    FileRemoval,
+    FileReplacement,
+    RejectedResponseError,
+    RequestedChange,
+)
 from code_commit.parse import notes_of, parse_response, read_response
 
+Asked = str | tuple[Edit, ...] | None
+"""What is asked for a file: its content, edits, or None to remove it."""
 
-def contents(text: str) -> dict[str, str | None]:
-    return {change.path: getattr(change, "content", None) for change in parse_response(text)}
+
+def contents(text: str) -> dict[str, Asked]:
+    return {change.path: asked(change) for change in parse_response(text)}
+
+
+def asked(change: RequestedChange) -> Asked:
+    return change.edits if isinstance(change, EditBlock) else getattr(change, "content", None)
 
 
 ACCEPTED = {
@@ -251,28 +266,44 @@ lines = st.one_of(
 file_contents = st.lists(lines, max_size=6).map(lambda parts: "".join(part + "\n" for part in parts))
 
 
+edit_lists = st.lists(st.builds(Edit, file_contents.filter(bool), file_contents), min_size=1, max_size=3).map(tuple)
+
+
 @st.composite
-def responses(draw: st.DrawFn) -> list[FileChange]:
+def responses(draw: st.DrawFn) -> list[RequestedChange]:
     paths = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     paths = [path for path in paths if not any(other.startswith(path + "/") for other in paths)]
-    changes = [FileRemoval(path) if draw(st.booleans()) and draw(st.booleans()) else None for path in paths]
-    return [change or FileReplacement(path, draw(file_contents)) for path, change in zip(paths, changes, strict=True)]
+    wholes, edits = (st.builds(kind, st.just(""), values) for kind, values in _KINDS)
+    changes = st.one_of(wholes, wholes, edits, st.builds(FileRemoval, st.just("")))
+    return [replace(draw(changes), path=path) for path in paths if path not in ("end", "delete")]
 
 
-def written(changes: list[FileChange]) -> dict[str, str | None]:
-    return {change.path: getattr(change, "content", None) for change in changes if change.path not in ("end", "delete")}
+_KINDS = ((FileReplacement, file_contents), (EditBlock, edit_lists))
 
 
-def rendered(changes: list[FileChange]) -> str:
-    return "".join(map(render_change, (change for change in changes if change.path not in ("end", "delete"))))
+def written(changes: list[RequestedChange]) -> dict[str, Asked]:
+    return {change.path: asked(change) for change in changes}
 
 
-def render_change(change: FileChange) -> str:
+def rendered(changes: list[RequestedChange]) -> str:
+    return "".join(map(render_change, changes))
+
+
+def render_change(change: RequestedChange) -> str:
     if isinstance(change, FileRemoval):
         return f"^^^{change.path}\n^^^delete\n"
-    longest = max(map(len, re.findall(r"^\^{3,}", change.content, re.MULTILINE)), default=2)
+    parts = [change.content] if isinstance(change, FileReplacement) else _parts(change.edits)
+    longest = max((len(match) for part in parts for match in re.findall(r"^\^{3,}", part, re.MULTILINE)), default=2)
     fence = "^" * (longest + 1)
-    return f"{fence}{change.path}\n{change.content}{fence}end\n"
+    if isinstance(change, EditBlock):
+        parts = [
+            f"{fence}{name}\n{part}" for name, part in zip(["find", "replace"] * len(change.edits), parts, strict=True)
+        ]
+    return f"{fence}{change.path}\n{''.join(parts)}{fence}end\n"
+
+
+def _parts(edits: tuple[Edit, ...]) -> list[str]:
+    return [part for edit in edits for part in (edit.find, edit.replacement)]
 
 
 @given(responses())
@@ -317,6 +348,6 @@ def _rows_of_content(text: str) -> set[int]:
             fence = carets
         elif fence and row in (f"{fence}end\n", f"{fence}delete\n"):
             fence = ""
-        elif fence:
+        elif fence and row not in (f"{fence}find\n", f"{fence}replace\n"):
             inside.add(number)
     return inside
