@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular, replacing
+from code_commit.fit import Room, Section, fit_sections
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, ask_git
 from code_commit.redaction import Redactor
@@ -39,6 +40,7 @@ LOCK_FILE = "lock file"
 MINIFIED = "minified"
 MARKED = "vendored or generated"
 LARGE = "over 256 kB"
+NO_ROOM = "no room"
 
 _LARGE = 256_000  # bytes
 _CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(README[^/]*)")
@@ -94,6 +96,8 @@ class Rollup:
     """The bytes of each file that is in it."""
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     """For each reason the files, and a detail where there is one."""
+    outlined: Sequence[str] = ()
+    """Those of which it has outlines."""
     untracked: Sequence[str] = ()
     """Those in it that git does not track."""
     included: Collection[str] = ()
@@ -198,8 +202,12 @@ def _fault_of_name(path: str) -> str | None:
     return KEY_FILE if path.rpartition("/")[2] in _KEY_FILES else None
 
 
-def write_rollup(project: Project, names: Collection[str], redactor: Redactor, rollup: Rollup) -> None:
+def write_rollup(
+    project: Project, names: Collection[str], redactor: Redactor, rollup: Rollup, room: Room | None = None
+) -> None:
     """Write agent-config/codeRollup.txt from the files of these names, and into `rollup` what came of each.
+
+    Where it has to fit into some `room`, not all files are whole.
 
     The rollup before it stays until the new one is whole. Raises NotSetUpError, and leaves it, when no file is left or
     the new one cannot be written. It is not synced: after a power cut it is made again.
@@ -207,19 +215,52 @@ def write_rollup(project: Project, names: Collection[str], redactor: Redactor, r
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            for name, size, section in sections(project.root, names, redactor, rollup):
-                rollup.sizes[name] = size
-                rollup.characters += len(section)
-                rollup.bytes += output.write(section.encode())
-            if not rollup.sizes:
-                left_out = rollup.left_out_line()
-                raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
-            end = redactor.redact_text(_left_out_section(rollup))
-            rollup.characters += len(end)
-            rollup.bytes += output.write(end.encode())
+            files = sections(project.root, names, redactor, rollup)
+            for piece in _fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup):
+                rollup.characters += len(piece)
+                rollup.bytes += output.write(piece.encode())
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
+
+
+def _whole(files: Iterable[Section], redactor: Redactor, rollup: Rollup) -> Iterator[str]:
+    """Yield the rollup of all files, piece by piece. Raises NotSetUpError when there are none."""
+    for file in files:
+        rollup.sizes[file.name] = file.bytes
+        yield file.text
+    _require_files(rollup.sizes, rollup)
+    yield redactor.redact_text(_left_out_section(rollup))
+
+
+def _fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: Room) -> Iterator[str]:
+    """Yield the rollup of what there is room for. Raises NotSetUpError when there are no files, or not even for one."""
+    found = list(files)
+    _require_files(found, rollup)
+    end = redactor.redact_text(_left_out_section(rollup))
+    if len(end) > room.characters // _SHARE_OF_END:
+        end = f"{LEFT_OUT_LINE}\n{rollup.left_out_line()}\n\n"
+    longest = room.characters // _SHARE_OF_CONTEXT
+    context = {file.name for file in found if _CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
+    fitted = fit_sections(found, room.query, context, room.characters - len(end))
+    if not fitted.whole and not fitted.outlines:
+        raise NotSetUpError(f"{room.tokens:,} tokens have no room for a file: allow more of them")
+    rollup.sizes = {file.name: file.bytes for file in fitted.whole}
+    rollup.outlined = list(fitted.outlines)
+    for file in fitted.names:
+        rollup.leave_out(NO_ROOM, file.name, f"{file.bytes:,} bytes")
+    yield fitted.text
+    yield end
+
+
+_SHARE_OF_END = _SHARE_OF_CONTEXT = 10
+"""One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
+
+
+def _require_files(files: Collection[object], rollup: Rollup) -> None:
+    if not files:
+        left_out = rollup.left_out_line()
+        raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
 
 
 def _left_out_section(rollup: Rollup) -> str:
@@ -236,8 +277,8 @@ LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 _NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
 
 
-def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[tuple[str, int, str]]:
-    """Yield the name of each file that is fit, its bytes and its part of the rollup."""
+def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[Section]:
+    """Yield the part of the rollup of each file that is fit for one."""
     folders = {name.rpartition("/")[0] for name in names}
     behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}
     for name in names:
@@ -256,7 +297,7 @@ def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rol
         except OSError as error:
             rollup.leave_out(UNREADABLE, name, str(error.strerror))
         else:
-            yield name, len(content), section
+            yield Section(name, len(content), section)
 
 
 def _kind_of(path: Path) -> str:

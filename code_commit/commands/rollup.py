@@ -4,7 +4,8 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 """
 
 import os
-from argparse import ArgumentParser
+import re
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from code_commit.codebase import (
     CONFIDENTIAL,
     EXCLUDED,
     MARKED,
+    NO_ROOM,
     REVEALS_KEY,
     UNREADABLE,
     Rollup,
@@ -25,10 +27,11 @@ from code_commit.codebase import (
 )
 from code_commit.commands.output import answering, print_bytes, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.keys import find_secrets
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
+from code_commit.fit import Room
+from code_commit.keys import find_secrets, load_keys
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens, max_output
 from code_commit.progress import Progress
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, Project, read_query
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings, add_settings, load_settings
 from code_commit.summary import count
@@ -45,13 +48,16 @@ are agent-config, files that are no UTF-8 text, lock files, minified files, what
 .gitattributes calls linguist-vendored or linguist-generated, files over 256 kB
 that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 ...) or content (private keys, keys of the large vendors). Says what it left out
-(the file does so too, at its end), and about how many tokens the rest is."""
+(the file does so too, at its end), and about how many tokens the rest is.
+With --fit it holds whole what agent-config/query.txt needs most, and of the
+others outlines, then names."""
 
 EXAMPLES = """\
 code-commit rollup
 code-commit rollup src 'tests/*.py'
 code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose
-code-commit rollup --include tests/cert.pem"""
+code-commit rollup --include tests/cert.pem
+code-commit rollup --fit 50000"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,11 +68,28 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--include", action="append", metavar="PATHSPEC", help="take these, whatever speaks against it (repeatable)"
     )
-    add_settings(parser, ["json", "quiet", "verbose"])
+    parser.add_argument(
+        "--fit",
+        nargs="?",
+        type=_tokens_given,
+        const=_ALL_THAT_IS_LEFT,
+        metavar="TOKENS",
+        help="make it fit into so many tokens, or what the model reads: what the task needs most stays whole",
+    )
+    add_settings(parser, ["model", "json", "quiet", "verbose"])
+
+
+def _tokens_given(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9_]*", text):
+        raise ArgumentTypeError("must be a number of tokens; a PATHSPEC stands before it")
+    return int(text)
+
+
+_ALL_THAT_IS_LEFT = 0
 
 
 def run(options: dict[str, Any]) -> int:
-    files = FileSelection(*(options.pop(name, ()) for name in FileSelection._fields))
+    files = FileSelection(**{name: options.pop(name) for name in FileSelection._fields if name in options})
     with answering(as_json=wants_json(options)) as project:
         settings = load_settings(project, options)
         redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
@@ -80,11 +103,12 @@ def run(options: dict[str, Any]) -> int:
 
 
 class FileSelection(NamedTuple):
-    """Which files are rolled up: all where nothing is named."""
+    """Which files are rolled up: all where nothing is named. `fit` says into how many tokens, 0: all that are left."""
 
     pathspecs: Sequence[str] = ()
     exclude: Sequence[str] = ()
     include: Sequence[str] = ()
+    fit: int | None = None
 
 
 def roll_up(
@@ -93,12 +117,32 @@ def roll_up(
     """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that. Raises NotSetUpError."""
     rollup = Rollup()
     names, warnings = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
-    write_rollup(project, names, redactor, rollup)
+    room = None if files.fit is None else _room(project, settings, files.fit)
+    write_rollup(project, names, redactor, rollup, room)
     rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
     rollup.warnings = [*warnings, *_file_warnings(rollup)]
     for line in _lines(rollup, verbose=progress.verbose):
         progress.say(line)
     return rollup
+
+
+def _room(project: Project, settings: Settings, tokens: int) -> Room:
+    """Return how much room the codebase has: so many tokens, else what the answer and the rest of the prompt leave."""
+    from code_commit.llm.models import choose_model, context_window, find_model
+    from code_commit.prompts import initial_prompt, load_system_prompts, make_task
+
+    query = read_query(project)
+    if tokens == _ALL_THAT_IS_LEFT:
+        keys = load_keys(project)
+        choice = choose_model(settings.model, keys, keys.unfit)
+        window = context_window(choice, settings)
+        if not window:
+            raise NotSetUpError(f"it is not known how much {choice} reads: say it, as in --fit 100000")
+        prompts = load_system_prompts(project.system_prompts)
+        longest = make_task(project.root, settings._replace(answer_format="edits"), prompts, query, "")
+        answer = min(max_output(find_model(choice), settings), window // 2)
+        tokens = max(window - answer - estimate_tokens(initial_prompt(longest).text), 1)
+    return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query)
 
 
 def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
@@ -160,6 +204,10 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in rollup.warnings)
     files = count(len(rollup.sizes), "file")
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
+    if rollup.outlined or NO_ROOM in rollup.left_out:
+        whole, outlined = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
+        names = rollup.sizes if verbose else [_first([shown(name) for name in rollup.sizes])]
+        yield f"made to fit: {whole} whole: {', '.join(names)}; {outlined}"
     if rollup.untracked:
         untracked = _first([shown(name) for name in rollup.untracked])
         yield f"{len(rollup.untracked):,} of them git does not track: {untracked}"
@@ -184,6 +232,7 @@ def _as_json(rollup: Rollup) -> dict[str, Any]:
         "bytes": rollup.bytes,
         "tokens": _tokens(rollup),
         "largest": [{"path": name, "bytes": size, "share": size / rollup.bytes} for name, size in rollup.largest],
+        "outlines": list(rollup.outlined),
         "untracked": rollup.untracked,
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}

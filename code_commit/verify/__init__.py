@@ -26,6 +26,7 @@ from code_commit.changes import (
     VerifiedChanges,
 )
 from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.fit import holds_whole, is_fitted
 from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -60,6 +61,9 @@ _HIDDEN = (
 )
 _WHOLE_FILE = (
     "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
+)
+_UNSEEN = (
+    "[codebase] has at most an outline of it, a change could lose the rest: leave it as it is, and say what it needs"
 )
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 
@@ -228,7 +232,10 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
 
 
 def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:
-    """Yield a warning for each original that the LLM did not see; with --strict it is a violation."""
+    """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
+
+    It is always one where the rollup was made to fit: an outline is easily taken for the file.
+    """
     if rules.codebase is None:
         return
     texts = {
@@ -237,7 +244,9 @@ def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules
         if change.original is not None and rules.seen.get(change.path) != hash(change.original.content)
     }
     for path in sorted(find_unseen(texts, rules.codebase)):
-        if rules.strict:
+        if is_fitted(rules.codebase) and not holds_whole(rules.codebase, path):
+            findings.add(path, "unseen", _UNSEEN)
+        elif rules.strict:
             findings.add(path, "stale", _STALE)
         else:
             yield f"{shown(path)}: {_STALE.partition(':')[0]}, the LLM did not see what it changes"

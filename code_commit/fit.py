@@ -1,0 +1,173 @@
+"""A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
+
+Words only rank here. A file that the query names comes first, then what tells of the whole project, then by the words
+that query and file share (BM25: rare words count more, long files less).
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+OUTLINE_MARK = " (outline) ---\n"
+NAMES_LINE = "--- FILES THAT THERE WAS NO ROOM FOR ---"
+
+
+def is_fitted(codebase: str) -> bool:
+    """Tell whether a rollup has not all of its files whole."""
+    return (
+        f"{NAMES_LINE}\n" in codebase
+        or re.search(rf"^--- .+{re.escape(OUTLINE_MARK)}", codebase, re.MULTILINE) is not None
+    )
+
+
+def holds_whole(codebase: str, path: str) -> bool:
+    """Tell whether a rollup has a file, or an older version of it, whole."""
+    return f"\n--- {path} ---\n" in f"\n{codebase}"
+
+
+class Section(NamedTuple):
+    """A file as it stands in the rollup: after the line that names it."""
+
+    name: str
+    bytes: int
+    text: str
+
+    @property
+    def as_name(self) -> str:
+        """One line, for a file that there is no room for."""
+        return f"{self.name} ({self.bytes:,} bytes)\n"
+
+
+class Room(NamedTuple):
+    """How long a codebase may be, and the query that says what is worth most in it."""
+
+    tokens: int
+    characters: int
+    query: str
+
+
+class Fitted(NamedTuple):
+    """What a budget has room for, each in the order in which the files came."""
+
+    whole: list[Section]
+    outlines: dict[str, str]
+    names: list[Section]
+    unnamed: int
+    """So many files that there is not even room for their names."""
+
+    @property
+    def text(self) -> str:
+        """All of it, as long as was granted at most."""
+        names = "".join(section.as_name for section in self.names)
+        more = _UNNAMED.format(self.unnamed) if self.unnamed else ""
+        end = f"{NAMES_LINE}\n{names}{more}\n" if names or more else ""
+        return "".join([*(section.text for section in self.whole), *self.outlines.values(), end])
+
+
+_UNNAMED = "and {:,} more\n"
+_SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
+"""One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
+
+
+def fit_sections(sections: Sequence[Section], query: str, context: Collection[str], characters: int) -> Fitted:
+    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
+    if sum(len(section.text) for section in sections) <= characters:
+        return Fitted(list(sections), {}, [], 0)
+    room = characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
+    known, names = _first(rank(sections, query, context), room // _SHARE_OF_NAMES)
+    room -= names
+    kept = room // _SHARE_OF_OUTLINES
+    whole, used = _whole(known, room - kept, {})
+    room -= used
+    outlines = _outlines([section for section in known if section.name not in whole], room)
+    room -= sum(len(outlines[file.name]) - len(file.as_name) for file in known if file.name in outlines)
+    whole |= _whole([section for section in known if section.name not in whole], room, outlines)[0]
+    only_named = {section.name for section in known} - whole - outlines.keys()
+    return Fitted(
+        [section for section in sections if section.name in whole],
+        {file.name: outlines[file.name] for file in sections if file.name in outlines and file.name not in whole},
+        [section for section in sections if section.name in only_named],
+        len(sections) - len(known),
+    )
+
+
+def _first(sections: Sequence[Section], room: int) -> tuple[list[Section], int]:
+    """Return the first files, as many as there is room for their names, and what that takes."""
+    used = 0
+    for number, section in enumerate(sections):
+        if used + len(section.as_name) > room:
+            return list(sections[:number]), used
+        used += len(section.as_name)
+    return list(sections), used
+
+
+def _whole(sections: Iterable[Section], room: int, outlines: Mapping[str, str]) -> tuple[set[str], int]:
+    """Return the files that can be whole in the place of their outlines or names, and how much room that takes."""
+    whole, used = set(), 0
+    for section in sections:
+        cost = len(section.text) - len(outlines.get(section.name, section.as_name))
+        if used + cost <= room:
+            used += cost
+            whole.add(section.name)
+    return whole, used
+
+
+def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
+    """Return the outlines of the first files, as many as there is room for; no more files are read than that."""
+    from code_commit.outline import outline
+
+    outlines = {}
+    for section in sections:
+        text = f"--- {section.name}{OUTLINE_MARK}{outline(section.name, section.text.partition(chr(10))[2])}\n"
+        if text.count("\n") == 2 or len(text) >= len(section.text):
+            continue
+        room -= len(text) - len(section.as_name)
+        if room < 0:
+            break
+        outlines[section.name] = text
+    return outlines
+
+
+def rank(sections: Iterable[Section], query: str, context: Collection[str]) -> list[Section]:
+    """Return the files by their worth to the query, the most useful first."""
+    files = list(sections)
+    scores = _bm25(files, _words(query))
+    mentioned = set(re.findall(r"[\w./+-]*\w", query))
+
+    def place(number: int) -> tuple[int, float, str]:
+        name = files[number].name
+        base = name.rpartition("/")[2]
+        is_named = name in mentioned or ("." in base and base in mentioned)
+        return 0 if is_named else 1 if name in context else 2, -scores[number], name
+
+    return [files[number] for number in sorted(range(len(files)), key=place)]
+
+
+_MOST_WORDS = 64
+_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 3.0
+"""BM25's usual b and k1; how many times a word of the path counts."""
+
+
+def _words(query: str) -> list[str]:
+    """Return the words of a query, in lower case and without their endings, the longest ones of a long query."""
+    pieces = re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}", query)
+    words = {word.lower() for word in [*pieces, *re.findall(r"\w{3,}", query)]}
+    stems = {re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words}
+    return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
+
+
+def _bm25(files: Sequence[Section], words: Sequence[str]) -> list[float]:
+    """Return the score of each file. A word is found inside of others too, as `slug` in `make_slug`."""
+    average = sum(len(file.text) for file in files) / max(len(files), 1)
+    scores = [0.0] * len(files)
+    texts = [file.text.lower() for file in files]
+    for word in words:
+        counts = [text.count(word) for text in texts]
+        holding = sum(1 for count in counts if count)
+        rarity = math.log(1 + (len(files) - holding + 0.5) / (holding + 0.5))
+        for number, count in enumerate(counts):
+            length = 1 - _LENGTH + _LENGTH * len(texts[number]) / average
+            in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
+            scores[number] += rarity * (in_text + _IN_PATH * (word in files[number].name.lower()))
+    return scores

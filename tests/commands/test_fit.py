@@ -1,0 +1,107 @@
+"""`rollup --fit`: what stays whole, what becomes an outline or a name, that it fits, and that no outline is taken for a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded
+
+ROLLUP = "agent-config/codeRollup.txt"
+
+
+def module(name: str, lines: int) -> str:
+    body = "".join(f"    total += {number}\n" for number in range(lines))
+    return f"import os\n\n\ndef {name}(first, *, second=2):\n    total = 0\n{body}    return total\n"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    """A project of 60 modules of 30 lines to 100, with a task about one of them."""
+    (project_folder / "src").mkdir()
+    for number in range(60):
+        name = f"part_{number:02}"
+        (project_folder / f"src/{name}.py").write_text(module(name, 30 + number))
+    (project_folder / "src/slugs.py").write_text(module("make_slug", 90))
+    (project_folder / "AGENTS.md").write_text("Use tabs.\n")
+    (project_folder / "agent-config/query.txt").write_text("Slugs keep their dots; see part_07.py and ok.txt.\n")
+    git(project_folder, "add", "-A")
+    return project_folder
+
+
+def fitted(run: Run, root: Path, *arguments: str) -> tuple[str, dict]:
+    done = run(root, "rollup", "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return (root / ROLLUP).read_text(), json.loads(done.stdout)
+
+
+def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root: Path, run_code_commit: Run):
+    text, result = fitted(run_code_commit, root, "--fit", "4000")
+    for name in ("AGENTS.md", "src/part_07.py", "src/slugs.py"):
+        assert f"--- {name} ---\n{(root / name).read_text()}" in text, name
+    outline = "--- src/part_59.py (outline) ---\nimport os\ndef part_59(first, *, second=2):\n\n"
+    assert outline in text or "src/part_59.py (1," in text
+    assert len(result["outlines"]) > 5
+    assert all(f"--- {name} (outline) ---\nimport os\ndef " in text for name in result["outlines"])
+    told = [file["path"] for file in result["left_out"] if file["reason"] == "no room"]
+    assert result["files"] + len(result["outlines"]) + len(told) == 65
+    assert all(f"\n{name} (" in text for name in told)
+    again, _ = fitted(run_code_commit, root, "--fit", "4000")
+    assert again == text
+    said = run_code_commit(root, "rollup", "--fit", "4000").stderr
+    assert f"made to fit: {result['files']} files whole: AGENTS.md, " in said
+    assert f"; {len(result['outlines'])} outlines" in said
+
+
+@pytest.mark.parametrize("tokens", [30, 100, 300, 1000, 2500, 6000, 12_000, 20_000])
+def test_it_fits_for_sure_or_is_refused(tokens, root: Path, run_code_commit: Run):
+    (root / ROLLUP).write_text("old")
+    done = run_code_commit(root, "rollup", "--fit", str(tokens))
+    text = (root / ROLLUP).read_text()
+    if done.returncode == 0:
+        assert round(len(text) / 3.2) <= tokens
+        assert len(text) / 3.2 > tokens * 0.75 or tokens < 1000
+    else:
+        assert (done.returncode, text, tokens < 300) == (2, "old", True)
+        assert "have no room for a file" in done.stderr
+
+
+def test_what_fits_is_as_it_would_be_without(root: Path, run_code_commit: Run):
+    plain, _ = fitted(run_code_commit, root)
+    text, result = fitted(run_code_commit, root, "--fit", "1_000_000")
+    assert (text, result["outlines"]) == (plain, [])
+
+
+def test_without_a_number_it_fills_what_the_model_reads(root: Path, run_code_commit: Run):
+    chat = ["--model", "chat:mine", "--base-url", "http://127.0.0.1:9/v1"]
+    done = run_code_commit(root, "rollup", "--fit", *chat[:2])
+    assert done.returncode == 2
+    assert "it is not known how much chat:mine reads: say it, as in --fit 100000" in done.stderr
+    (root / "agent-config/config.toml").write_text("context_window = 16_000\n")
+    run_code_commit(root, "rollup")
+    assert "the prompt does not fit" in run_code_commit(root, "check", *chat).stdout
+    _, result = fitted(run_code_commit, root, "--fit", *chat[:2])
+    assert result["outlines"]
+    assert "the prompt does not fit" not in run_code_commit(root, "check", *chat).stdout
+
+
+def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
+    assert "a PATHSPEC stands before it" in run_code_commit(root, "rollup", "--fit", "src").stderr
+    (root / "agent-config/query.txt").unlink()
+    done = run_code_commit(root, "rollup", "--fit", "4000")
+    assert (done.returncode, "query.txt is missing" in done.stderr) == (2, True)
+
+
+def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Path, run_code_commit: Run):
+    _, result = fitted(run_code_commit, root, "--fit", "2000")
+    outlined = result["outlines"][0]
+    named = next(file["path"] for file in result["left_out"] if file["reason"] == "no room")
+    before = {name: (root / name).read_text() for name in (outlined, named)}
+    for name in (outlined, named):
+        options = recorded(root, f"^^^{name}\nimport os\n^^^end\n")
+        done = run_code_commit(root, "--max-repairs", "0", "--on-rejected", "stop", *options)
+        assert (done.returncode, "at most an outline of it" in done.stderr) == (4, True), done.stderr
+    assert {name: (root / name).read_text() for name in (outlined, named)} == before
+    whole = module("make_slug", 91)
+    options = recorded(root, f"^^^ok.txt\nok\n^^^end\n^^^src/slugs.py\n{whole}^^^end\n")
+    done = run_code_commit(root, *options)
+    assert (done.returncode, (root / "src/slugs.py").read_text()) == (0, whole), done.stderr
