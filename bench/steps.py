@@ -94,6 +94,13 @@ def redact(data: bytes) -> None:
     stream.close()
 
 
+def outlines(texts: Mapping[str, str]) -> list[str]:
+    """Return the outline of each file."""
+    from code_commit.outline import outline
+
+    return [outline(name, text) for name, text in texts.items()]
+
+
 def parse(text: str) -> object:
     """Parse a response."""
     from code_commit.parse import parse_response
