@@ -46,7 +46,14 @@ from code_commit.verify.ignored import (
     match_patterns,
     remember_ignore_files,
 )
-from code_commit.verify.names import find_path_fault, find_protected, find_twins, guarded_folders, read_limits
+from code_commit.verify.names import (
+    find_flood,
+    find_path_fault,
+    find_protected,
+    find_twins,
+    guarded_folders,
+    read_limits,
+)
 from code_commit.verify.tree import find_bare_repositories, find_invented_folder, look_at_targets
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
@@ -165,6 +172,10 @@ def verify_changes(
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
     limits, guarded = read_limits(project.root), guarded_folders(project)
+    flood = find_flood((change.path for change in findings.changes), limits)
+    if flood:
+        findings.add("", *flood, line=0)
+        findings.reasons.reject(redactor.redact_quotations)
     for change in findings.changes:
         fault = find_path_fault(change.path, limits)
         if redactor.reveals_key(change.path):

@@ -6,7 +6,7 @@ Strings alone are looked at here, no file. The rules that a path can break:
     unclear-path   it is not plain: backslashes, invisible characters, doubled slashes, blanks or dots at an end
     wrong-format   it is decorated: quotes, brackets, `file:`, `###`, a colon at the end
     windows-name   Windows gives the name a meaning of its own: devices, 8.3 names
-    too-long       the file system does not take names or paths of this length
+    too-long       the file system does not take names or paths of this length; or all paths are too much together
     protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
     same-file      on some file system it is the same file as another path of the response
 
@@ -26,6 +26,7 @@ from typing import NamedTuple
 from code_commit.changes import quoted
 from code_commit.project import Project
 from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
+from code_commit.verify.ignored import folders_of
 
 Fault = tuple[str, str]
 """The name of the broken rule, and what to do instead."""
@@ -99,6 +100,20 @@ def read_limits(root: Path) -> Limits:
     except OSError:
         name, path = 255, 4096
     return Limits(name, path - 2 - len(os.fsencode(root)))
+
+
+_MOST_FOLDERS = 50_000
+_MOST_FOLDER_TEXT = 20_000_000
+"""Characters of all paths of a response, each path's times its depth: 50,000 files, 50 characters long, 8 deep."""
+
+
+def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
+    """Return what is wrong with all paths together, which are looked at folder by folder, but those too long alone."""
+    named = [path for path in paths if len(path) <= limits.path]
+    text = sum(len(path) * (1 + path.count("/")) for path in named)
+    if text <= _MOST_FOLDER_TEXT and len(folders_of(named)) <= _MOST_FOLDERS:
+        return None
+    return "too-long", "the paths are too long and too deep, all together: send fewer files, in fewer folders"
 
 
 def find_path_fault(path: str, limits: Limits) -> Fault | None:

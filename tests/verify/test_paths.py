@@ -11,12 +11,12 @@ from path_table import ACCEPTED, REJECTED
 from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
-from code_commit.project import Project
+from code_commit.project import Project, find_project
 from code_commit.protected import PROTECTED
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import Rules, capture_rules, verify_changes
-from code_commit.verify.names import Limits, find_path_fault, find_protected, fold
+from code_commit.verify.names import Limits, find_flood, find_path_fault, find_protected, fold
 
 LIMITS = Limits(name=255, path=4000)
 
@@ -43,6 +43,28 @@ def test_of_a_path_of_any_length_nothing_but_the_length_is_looked_at(piece):
     rule, message = find_path_fault(piece * (1_000_000 // len(piece)), LIMITS)
     assert rule == "too-long"
     assert len(message) < 200
+
+
+FLOODS = {
+    # one path with a number in it, how many paths may be like that, how many may not
+    "deep below one folder": ("a/" * 600 + "{}", 20, 40),
+    "long": ("/".join(["x" * 250] * 15) + "/{}", 200, 400),
+    "each in folders of its own": ("{}" + "/a" * 10, 4_900, 5_100),
+    "none too long alone": ("a/" * 3000 + "{}", 40, None),
+}
+
+
+@pytest.mark.parametrize(("path", "few", "many"), FLOODS.values(), ids=FLOODS)
+def test_paths_that_are_too_much_together_are_rejected_at_once(path, few, many, project_folder):
+    assert find_flood(map(path.format, range(few)), LIMITS) is None
+    if many:
+        project = find_project(project_folder)
+        rules = capture_rules(project, Settings(), None, Redactor([]))
+        with pytest.raises(RejectedResponseError) as caught:
+            verify_changes([FileReplacement(path.format(number), "x\n") for number in range(many)], project, rules)
+        assert caught.value.reasons == [
+            "the paths are too long and too deep, all together: send fewer files, in fewer folders"
+        ]
 
 
 def test_the_table_is_as_large_as_the_documentation_says(capsys):
