@@ -353,7 +353,7 @@ def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: P
     (project_folder / "agent-config/config.toml").write_text("build_output_limit = 10\n")
     git(project_folder, "checkout", "-q", ".")
     assert run_code_commit(project_folder, *recorded(project_folder, leaky, RIGHT)).returncode == 0
-    log = max((project_folder / "agent-config/logs").iterdir())
+    log = max((project_folder / "agent-config/logs").iterdir(), key=lambda log: log.stat().st_ctime_ns)
     assert "The rejected answer" not in (log / "2-query.txt").read_text()
 
 
