@@ -301,17 +301,18 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     a half one is no JSON.
     """
     name = ""
-    data: list[bytes] = []
+    data = bytearray()  # joining a list takes 80 bytes for each line
     for line in chain(_read_lines(pieces), [b""]):
         if not line:
             if data:
-                yield name, b"\n".join(data)
-            name, data = "", []
+                yield name, bytes(data[1:])
+            name, data = "", bytearray()
             continue
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            data.append(value)
+            data += b"\n"
+            data += value
         elif field == b"event":
             name = value.decode("utf-8", "replace")
 

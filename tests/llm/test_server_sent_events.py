@@ -1,6 +1,7 @@
 """The parser of event streams: the same events, wherever the stream is cut."""
 
-from itertools import pairwise
+import tracemalloc
+from itertools import pairwise, repeat
 
 import pytest
 from hypothesis import given
@@ -58,3 +59,15 @@ def test_an_event_is_told_as_soon_as_it_is_whole():
         seen.append(data)
     assert seen == [b"1", b"2", b"3"]
     assert told == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("line", [b"data\n", b"data: {}\n", b"\n", b": a\n", b"event: x\n"])
+def test_a_stream_of_short_lines_takes_memory_in_proportion_to_it(line):
+    tracemalloc.start()
+    try:
+        events = list(read_events(repeat(line * 10_000, 20)))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(events) == line.startswith(b"data")
+    assert peak < 1_000_000 + 5 * 200_000 * len(line)
