@@ -124,6 +124,7 @@ class Settings(NamedTuple):
     anthropic_version: str = "2026-10-21"
     context_window: Annotated[int | None, POSITIVE] = None
     build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
+    rollup: Literal["file", "fresh", "fit"] = "file"
     rollup_exclude: tuple[str, ...] = ()
     codebase_additions: bool = False
     sandbox_network: bool = False

@@ -72,7 +72,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--fit",
         nargs="?",
         type=_tokens_given,
-        const=_ALL_THAT_IS_LEFT,
+        const=ALL_THAT_IS_LEFT,
         metavar="TOKENS",
         help="make it fit into so many tokens, or what the model reads: what the task needs most stays whole",
     )
@@ -85,7 +85,7 @@ def _tokens_given(text: str) -> int:
     return int(text)
 
 
-_ALL_THAT_IS_LEFT = 0
+ALL_THAT_IS_LEFT = 0
 
 
 def run(options: dict[str, Any]) -> int:
@@ -103,12 +103,16 @@ def run(options: dict[str, Any]) -> int:
 
 
 class FileSelection(NamedTuple):
-    """Which files are rolled up: all where nothing is named. `fit` says into how many tokens, 0: all that are left."""
+    """Which files are rolled up: all where nothing is named.
+
+    `fit` says into how many tokens (0: all that are left), `query` for which task (None: that of query.txt).
+    """
 
     pathspecs: Sequence[str] = ()
     exclude: Sequence[str] = ()
     include: Sequence[str] = ()
     fit: int | None = None
+    query: str | None = None
 
 
 def roll_up(
@@ -117,8 +121,7 @@ def roll_up(
     """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that. Raises NotSetUpError."""
     rollup = Rollup()
     names, warnings = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
-    room = None if files.fit is None else _room(project, settings, files.fit)
-    write_rollup(project, names, redactor, rollup, room)
+    write_rollup(project, names, redactor, rollup, _room(project, settings, files))
     rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
     rollup.warnings = [*warnings, *_file_warnings(rollup)]
     for line in _lines(rollup, verbose=progress.verbose):
@@ -126,22 +129,31 @@ def roll_up(
     return rollup
 
 
-def _room(project: Project, settings: Settings, tokens: int) -> Room:
-    """Return how much room the codebase has: so many tokens, else what the answer and the rest of the prompt leave."""
+def _room(project: Project, settings: Settings, files: FileSelection) -> Room | None:
+    """Return how much room the codebase has, None where it need not fit.
+
+    Where no number is given that is what the model reads, less its answer, the rest of the prompt, and what a repair
+    adds: the build's output and the changed files.
+    """
     from code_commit.llm.models import choose_model, context_window, find_model
     from code_commit.prompts import initial_prompt, load_system_prompts, make_task
 
-    query = read_query(project)
-    if tokens == _ALL_THAT_IS_LEFT:
+    if files.fit is None:
+        return None
+    query, tokens = read_query(project) if files.query is None else files.query, files.fit
+    if tokens == ALL_THAT_IS_LEFT:
         keys = load_keys(project)
         choice = choose_model(settings.model, keys, keys.unfit)
         window = context_window(choice, settings)
         if not window:
-            raise NotSetUpError(f"it is not known how much {choice} reads: say it, as in --fit 100000")
+            raise NotSetUpError(
+                f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
+            )
         prompts = load_system_prompts(project.system_prompts)
         longest = make_task(project.root, settings._replace(answer_format="edits"), prompts, query, "")
         answer = min(max_output(find_model(choice), settings), window // 2)
-        tokens = max(window - answer - estimate_tokens(initial_prompt(longest).text), 1)
+        repair = window // 4 if settings.max_repairs else 0
+        tokens = max(window - answer - repair - estimate_tokens(initial_prompt(longest).text), 1)
     return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query)
 
 

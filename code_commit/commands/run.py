@@ -11,7 +11,7 @@ from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
 from code_commit.commands import add_main_job
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import ApplyError
+from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
 from code_commit.llm import open_llm
@@ -53,20 +53,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     task, file = options.pop("task", None), options.pop("query", None)
     with recording("run", options) as (project, progress):
-        if task is not None:
-            roll_up_first(project, options, progress)
         query = read_text(Path(file), "write the task into it", file) if file else task
+        roll_up_first(project, options, progress, query, fresh=task is not None)
         return show_end(project, run_main_job(project, options, progress, query=query))
 
 
-def roll_up_first(project: Project, options: Mapping[str, Any], progress: Progress) -> None:
-    """Write codeRollup.txt anew, and make agent-config where it is missing. Raises NotSetUpError.
+def roll_up_first(
+    project: Project, options: Mapping[str, Any], progress: Progress, query: str | None, *, fresh: bool = False
+) -> None:
+    """Write codeRollup.txt anew where `fresh`, or the setting `rollup`, says so, for the task of the run.
+
+    Makes agent-config where it is missing. Raises NotSetUpError.
 
     No folder is made that git would show, and that a commit of everything would take with the logs in it.
     """
-    from code_commit.commands.rollup import FileSelection, roll_up
+    try:
+        settings = load_settings(project, options)
+    except NotSetUpError:
+        return  # the preflight tells it, with all else that is wrong
+    if not fresh and settings.rollup == "file":
+        return
+    from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, roll_up
 
-    settings = load_settings(project, options)
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
     if message := recover(project):
         progress.say(message)
@@ -74,7 +82,8 @@ def roll_up_first(project: Project, options: Mapping[str, Any], progress: Progre
         check_ignore_line(project)
         progress.say(f"making {AGENT_CONFIG}/, which is missing")
     redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
-    roll_up(project, settings, redactor, FileSelection(), progress)
+    files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=query)
+    roll_up(project, settings, redactor, files, progress)
 
 
 def run_main_job(

@@ -105,3 +105,25 @@ def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Pa
     options = recorded(root, f"^^^ok.txt\nok\n^^^end\n^^^src/slugs.py\n{whole}^^^end\n")
     done = run_code_commit(root, *options)
     assert (done.returncode, (root / "src/slugs.py").read_text()) == (0, whole), done.stderr
+
+
+@pytest.mark.parametrize("rollup", ["file", "fresh", "fit"])
+def test_a_run_rolls_up_first_where_the_settings_say_so(rollup, root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text(f'rollup = "{rollup}"\ncontext_window = 20_000\n')
+    (root / ROLLUP).write_text("--- ok.txt ---\nolder\n")
+    (root / "agent-config/query.txt").write_text("Not this one.\n")
+    (root / "task.txt").write_text("Make ok.txt say ok; slugs keep their dots.\n")
+    done = run_code_commit(root, "--query", "task.txt", *recorded(root, "^^^ok.txt\nok\n^^^end\n"))
+    text = (root / ROLLUP).read_text()
+    if rollup == "fresh":
+        assert (done.returncode, "the prompt does not fit" in done.stderr) == (2, True), done.stderr
+        assert module("part_59", 89) in text
+    else:
+        assert done.returncode == 0, done.stderr
+        prompt = next(root.glob("agent-config/logs/*/1-query.txt")).read_text()
+        assert text in prompt
+        assert ("(outline) ---\n" in text, module("make_slug", 90) in text) == (rollup == "fit", rollup == "fit")
+    assert ("older" in text) == (rollup == "file")
+    (root / ROLLUP).write_text("old")
+    run_code_commit(root, "-m", "Make ok.txt say ok.", *recorded(root, "^^^ok.txt\nok\n^^^end\n"))
+    assert ("(outline) ---\n" in (root / ROLLUP).read_text()) == (rollup == "fit")
