@@ -11,7 +11,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import answers, apply, cached_layout, capture, edits, parse, redaction, rollup, sandbox, startup, whole_run
+from bench import (
+    answers,
+    apply,
+    cached_layout,
+    capture,
+    edits,
+    fitting,
+    parse,
+    redaction,
+    rollup,
+    sandbox,
+    startup,
+    whole_run,
+)
 from bench.measuring import CommandFailedError
 from bench.plan import PEERS, SOURCE, Bench, Plan, UnavailableError, say
 from bench.rows import Row, Skipped, as_json, as_lines
@@ -26,6 +39,7 @@ BENCHES: dict[str, Bench] = {
     "capture": capture.measure,
     "redaction": redaction.measure,
     "rollup": rollup.measure,
+    "fitting": fitting.measure,
     "cached_layout": cached_layout.measure,
     "sandbox": sandbox.measure,
 }

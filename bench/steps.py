@@ -94,6 +94,14 @@ def redact(data: bytes) -> None:
     stream.close()
 
 
+def whole_files(files: Mapping[str, str], task: str, characters: int) -> set[str]:
+    """Return which files are whole in a rollup of so many characters."""
+    from code_commit.fit import Section, fit_sections
+
+    sections = [Section(name, len(text), f"--- {name} ---\n{text}\n\n") for name, text in sorted(files.items())]
+    return {section.name for section in fit_sections(sections, task, {"README.md"}, characters).whole}
+
+
 def outlines(texts: Mapping[str, str]) -> list[str]:
     """Return the outline of each file."""
     from code_commit.outline import outline

@@ -135,11 +135,11 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
     Where no number is given that is what the model reads, less its answer, the rest of the prompt, and what a repair
     adds: the build's output and the changed files.
     """
+    if files.fit is None:
+        return None
     from code_commit.llm.models import choose_model, context_window, find_model
     from code_commit.prompts import initial_prompt, load_system_prompts, make_task
 
-    if files.fit is None:
-        return None
     query, tokens = read_query(project) if files.query is None else files.query, files.fit
     if tokens == ALL_THAT_IS_LEFT:
         keys = load_keys(project)
