@@ -98,7 +98,8 @@ class Builder:
         if self._sandbox is not None:
             own, agent_config = [], []
             self._read_only = [path for path in protected if not _is_rewritten(path, repositories)] + info
-            for folder in (*info, *(path for path in protected if git and path == git.hooks_dir)):
+            hooks = Path(os.path.realpath(git.hooks_dir)) if git else None
+            for folder in (*info, *(path for path in protected if path == hooks)):
                 if folder not in outside:
                     with suppress(OSError):
                         folder.mkdir(parents=True)

@@ -209,7 +209,7 @@ def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
         inside_git = "lies in the git directory: change files of the work tree alone"
         named += [(project.git.git_dir, inside_git), (project.git.common_dir, inside_git)]
         in_hooks = "lies in the folder of git's hooks (core.hooksPath): leave the hooks as they are"
-        named.append((project.git.hooks_dir, in_hooks))
+        named += [(project.git.hooks_dir, in_hooks), (Path(os.path.realpath(project.git.hooks_dir)), in_hooks)]
         configures = "is a file that git takes its configuration from (see git config --list --show-origin): leave it"
         named += [(path, configures) for path in project.configuration().files]
     return tuple(

@@ -202,14 +202,16 @@ def test_hooks_outside_the_project_are_watched_and_never_written(build, project_
     assert {path.name: path.read_text() for path in hooks.iterdir()} == {"pre-commit": "x\n", "post-commit": "x\n"}
 
 
-@pytest.mark.parametrize("mode", ["off", "guard"])
-def test_hooks_that_a_link_leads_to_are_watched_where_they_are(build, request, project_folder, mode):
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_hooks_that_a_link_leads_to_are_watched_where_they_are(build, request, project_folder, mode, exists):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
-    shutil.move(project_folder / ".git" / "hooks", project_folder / "hooks")
+    shutil.move(project_folder / ".git" / "hooks", project_folder / "hooks" if exists else project_folder.parent)
     (project_folder / ".git" / "hooks").symlink_to("../hooks")
-    built = build("#!/bin/sh\necho x > hooks/post-checkout\n", mode=mode)
-    assert built.error is None if mode == "guard" else "hooks/post-checkout (new)" in str(built.error)
+    built = build("#!/bin/sh\nmkdir -p hooks\necho x > hooks/post-checkout\n", mode=mode)
+    new = "hooks/post-checkout (new)" if exists else "hooks (new)"
+    assert new in str(built.error) if mode == "off" else built.error is None
     assert not (project_folder / "hooks" / "post-checkout").exists()
 
 

@@ -251,6 +251,12 @@ def target_of_a_link_in_the_place_of_the_hooks(root):
     git(root, "config", "core.hooksPath", "hooks")
 
 
+@refused("shared-hooks/pre-commit", "protected")
+def missing_target_of_a_link_in_the_place_of_the_hooks(root):
+    shutil.rmtree(root / ".git/hooks")
+    (root / ".git/hooks").symlink_to("../shared-hooks")
+
+
 # What git is configured by
 
 
