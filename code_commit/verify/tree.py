@@ -39,8 +39,10 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
-_REPOSITORY_MARKS = {fold(name): name for name in ("HEAD", "objects", "refs")}
-"""What setup.c's is_git_directory() of git asks for."""
+_REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+"""What setup.c's is_git_directory() of git asks for: all in one folder, or what says in which other one the rest is."""
+
+_REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
@@ -99,7 +101,7 @@ class _Checks:
 
     def _check_folder(self, parent: int, folder: int, name: str, path: str) -> None:
         self._check_entry(parent, name, path, os.fstat(folder))
-        if _inode(folder, ".git") or all(_inode(folder, mark) for mark in _REPOSITORY_MARKS.values()):
+        if any(all(_inode(folder, mark) for mark in marks) for marks in ((".git",), *_REPOSITORIES)):
             message = f"{shown(path)} is another git repository: choose a path outside of it"
             raise _Refusal("other-repository", message)
 
@@ -201,5 +203,6 @@ def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple
             if mark and (mark != "HEAD" or depth == len(parts) - 1):
                 marked.setdefault("/".join(parts[:depth]), {}).setdefault(mark, path)
     for folder, marks in marked.items():
-        if all(mark in marks or os.path.lexists(root / folder / mark) for mark in _REPOSITORY_MARKS.values()):
+        there = {mark for mark in _REPOSITORY_MARKS.values() if mark in marks or os.path.lexists(root / folder / mark)}
+        if any(there.issuperset(repository) for repository in _REPOSITORIES):
             yield from ((path, folder) for path in marks.values())

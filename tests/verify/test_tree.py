@@ -389,6 +389,27 @@ def head_beside_objects_and_refs(root):
     (root / "fx/refs").mkdir()
 
 
+@refused(("fx/HEAD", "fx/CommonDir"), "other-repository")
+def repository_made_by_the_response_whose_objects_are_elsewhere(root):
+    git(root, "init", "-q", "--bare", "store")
+
+
+@refused("fx/commondir", "other-repository")
+def commondir_beside_a_head(root):
+    write(root / "fx/HEAD", "ref: refs/heads/main\n")
+
+
+@refused("fx/HEAD", "other-repository")
+def head_beside_a_commondir(root):
+    write(root / "fx/commondir", "../store\n")
+
+
+@refused("fx/config", "other-repository")
+def repository_whose_objects_are_elsewhere(root):
+    write(root / "fx/HEAD", "ref: refs/heads/main\n")
+    write(root / "fx/commondir", "../store\n")
+
+
 # Hidden, twins, limits
 
 
