@@ -344,7 +344,7 @@ def _check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) 
     """Raise NotSetUpError when the model cannot read so long a prompt."""
     misfit = explain_misfit(choice, settings, prompt)
     if misfit:
-        raise NotSetUpError(f"{misfit}; roll up less")
+        raise NotSetUpError(f"{misfit}; code-commit rollup --fit makes it fit")
 
 
 def _check_lock(project: Project) -> None:

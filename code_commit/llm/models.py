@@ -196,7 +196,7 @@ class Budget:
         """
         misfit = explain_misfit(self._choice, self._settings, prompt)
         if misfit:
-            raise LLMError(f"{misfit}; lower build_output_limit, or roll up less")
+            raise LLMError(f"{misfit}; lower build_output_limit, or roll up less (code-commit rollup --fit)")
         limit = self._settings.max_cost
         if limit is None:
             return
