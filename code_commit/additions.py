@@ -34,7 +34,7 @@ def find_additions(
     if project.git is None:
         return []
     try:
-        paths, _ = list_files(project.root, [])
+        paths, _ = list_files(project.root, [], project.git.options)
     except NotSetUpError:
         return []  # a build broke the repository: what follows tells that
     named = [path for path in named_files(output, paths, str(project.root)) if path not in known]

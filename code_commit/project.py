@@ -29,6 +29,11 @@ class GitRepository(NamedTuple):
     common_dir: Path
     hooks_dir: Path
 
+    @property
+    def options(self) -> tuple[str, str]:
+        """Return the words for git by which it looks for no other repository, which a build may have laid down."""
+        return f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"
+
 
 class Index(NamedTuple):
     """What git's index lists below the root. Of `hidden` files it shows no change to anybody."""
@@ -63,6 +68,19 @@ class Project:
     """By the `stat` of the index file: git is asked again only when that has changed."""
     _configurations: list[Configuration] = field(default_factory=list, compare=False, repr=False)
     """The one of when it was first asked for: what comes later may be a build's."""
+    _identities: list[tuple[tuple[int, ...], ...]] = field(default_factory=list, compare=False, repr=False)
+    """Which folders the root and the git directory were when git was first asked."""
+
+    def ask(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Ask git about the repository that the project was found in, and about no other that took its place."""
+        if self.git is None:
+            return ask_git(arguments, self.root)
+        now = tuple(_version(folder)[:2] for folder in (self.root, self.git.git_dir))
+        self._identities.append(now)
+        if now != self._identities[0]:
+            complaint = b"fatal: the folder of the project, or its git directory, is another one than before"
+            return subprocess.CompletedProcess(arguments, _GIT_FAILED, b"", complaint)
+        return ask_git([*self.git.options, *arguments], self.root)
 
     def index(self) -> Index:
         """Return what git tracks now. Raises UnansweredError."""
@@ -70,7 +88,7 @@ class Project:
             return Index()
         key = _version(self.git.git_dir / "index")
         if key not in self._indexes:
-            self._indexes[key] = _read_index(self.root)
+            self._indexes[key] = _read_index(self)
         return self._indexes[key]
 
     def configuration(self) -> Configuration:
@@ -78,7 +96,7 @@ class Project:
         if self.git is None:
             return Configuration()
         if not self._configurations:
-            self._configurations.append(_read_configuration(self.root, self.git))
+            self._configurations.append(_read_configuration(self, self.git))
         return self._configurations[0]
 
     def ask_unfiltered(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
@@ -88,7 +106,7 @@ class Project:
         """
         settings = ("process=", "clean=", "smudge=", "required=false")
         off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
-        return ask_git([*(word for setting in off for word in ("-c", setting)), *arguments], self.root)
+        return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments])
 
     @property
     def agent_config(self) -> Path:
@@ -149,7 +167,11 @@ def _find_repository(root: Path) -> GitRepository | None:
     answers = answer.stdout.split(b"\n")[:-1]
     if len(answers) != len(_PATH_QUESTIONS):  # a folder's name holds a line end
         answers = [ask_git(["rev-parse", *question], root).stdout[:-1] for question in _PATH_QUESTIONS]
-    return GitRepository(*(Path(os.path.normpath(root / os.fsdecode(path))) for path in answers))
+    repository = GitRepository(*(Path(os.path.normpath(root / os.fsdecode(path))) for path in answers))
+    if not root.is_relative_to(repository.work_tree):
+        where = shown(str(repository.work_tree))
+        raise NotSetUpError(f"git's work tree is {where} (core.worktree), and this folder is not in it: go there")
+    return repository
 
 
 _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
@@ -158,13 +180,13 @@ _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common
 def _version(file: Path) -> tuple[int, ...]:
     try:
         status = file.stat()
-    except FileNotFoundError:
+    except OSError:
         return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-def _read_index(root: Path) -> Index:
-    answer = ask_git(["ls-files", "-z", "-v", "-s"], root)
+def _read_index(project: Project) -> Index:
+    answer = project.ask(["ls-files", "-z", "-v", "-s"])
     if answer.returncode != 0:
         raise UnansweredError("git ls-files", answer)
     files, submodules, hidden = set(), set(), set()
@@ -179,9 +201,9 @@ def _read_index(root: Path) -> Index:
     return Index(frozenset(files), frozenset(submodules), frozenset(hidden))
 
 
-def _read_configuration(root: Path, git: GitRepository) -> Configuration:
+def _read_configuration(project: Project, git: GitRepository) -> Configuration:
     """Ask git what it is configured with, and from which files; some that it would read too may not be there yet."""
-    answer = ask_git(["config", "--list", "--show-origin", "-z"], root)
+    answer = project.ask(["config", "--list", "--show-origin", "-z"])
     if answer.returncode != 0:
         raise UnansweredError("git config", answer)
     user = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "git")
@@ -201,7 +223,8 @@ def _read_configuration(root: Path, git: GitRepository) -> Configuration:
             filters.add(key.removeprefix("filter.").rpartition(".")[0])
     paths = {os.path.normpath(git.work_tree / file.expanduser()) for file in files}
     paths |= {os.path.realpath(path) for path in paths}
-    inside = (path for path in map(Path, sorted(paths)) if _is_of_work_tree(path, git) and path not in root.parents)
+    above = project.root.parents
+    inside = (path for path in map(Path, sorted(paths)) if _is_of_work_tree(path, git) and path not in above)
     return Configuration(tuple(inside), tuple(sorted(filters)))
 
 
@@ -224,18 +247,26 @@ def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subproce
     """Run one read-only git command in `cwd` and return it, whatever its exit code.
 
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
-    repository; the user's own configuration stays. No lock is taken and no file system monitor is started.
+    repository; the user's own configuration stays. No lock is taken, no file system monitor is started, and nothing
+    is read that `git replace` put in the place of another object. No answer in two minutes counts as a failure: git
+    waits for ever on a FIFO that is named .gitignore.
     """
     environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    return subprocess.run(
-        [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments],
-        cwd=cwd,
-        env=environment,
-        input=stdin,
-        capture_output=True,
-        check=False,
-    )
+    environment["GIT_NO_REPLACE_OBJECTS"] = "1"
+    words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
+    try:
+        return subprocess.run(
+            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=_GIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        complaint = f"no answer in {_GIT_SECONDS} s; is there a FIFO in the tree?"
+        return subprocess.CompletedProcess(words, _GIT_FAILED, b"", complaint.encode())
+
+
+_GIT_SECONDS = 120
+_GIT_FAILED = 128
+"""The exit code of git itself when it cannot go on."""
 
 
 def read_text(path: Path, purpose: str, name: str = "") -> str:

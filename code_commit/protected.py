@@ -90,10 +90,3 @@ def repository_marks(project: Project) -> list[Path]:
 def watched_from_build(project: Project) -> list[Path]:
     """Return the folders inside the project that this tool runs from: many large files, of which no copy is kept."""
     return [Path(folder) for folder in own_folders(str(project.root))]
-
-
-def never_removed(project: Project) -> list[Path]:
-    """Return those without which a folder is no repository: git rewrites them, but never removes them."""
-    if project.git is None:
-        return []
-    return [project.git.git_dir / "HEAD", project.git.common_dir / "objects", project.git.common_dir / "refs"]

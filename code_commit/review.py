@@ -4,10 +4,13 @@ Read-only questions: `git status` in its second porcelain form, and what the ind
 """
 
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.project import Index, Project, UnansweredError, ask_git
+from code_commit.files import read_regular_file
+from code_commit.project import GitRepository, Index, Project, UnansweredError
 from code_commit.run_record import RunRecord
 from code_commit.summary import listed
 from code_commit.terminal import shown
@@ -32,6 +35,7 @@ class TreeState(NamedTuple):
     branch: str
     commit: str
     stashes: int
+    replaced: frozenset[str]
     listed: Mapping[str, str]
     stamps: Mapping[str, Stamp]
     indexed: Index
@@ -61,14 +65,25 @@ def look_at_tree(project: Project) -> TreeState | None:
             entries[path] = _UNTRACKED if kind == "?" else rest[:2]
     stamps = {path: _stamp(project, path) for path, letters in entries.items() if letters != _UNTRACKED}
     head, commit, stashes = headers["branch.head"], headers["branch.oid"], int(headers["stash"])
-    return TreeState(head, commit, stashes, entries, stamps, project.index())
+    return TreeState(head, commit, stashes, _replaced(project.git), entries, stamps, project.index())
+
+
+def _replaced(git: GitRepository) -> frozenset[str]:
+    """Return the names of the objects for which git shows others in their place (`git replace`)."""
+    names: set[str] = set()
+    with suppress(OSError):
+        names.update(os.listdir(git.common_dir / "refs" / "replace"))  # noqa: PTH208 - names alone
+    with suppress(OSError):
+        packed = read_regular_file(git.common_dir / "packed-refs").decode("utf-8", "replace")
+        names.update(re.findall(r"refs/replace/(\S+)", packed))
+    return frozenset(names)
 
 
 def is_clean(project: Project, tree: TreeState) -> bool:
     """Tell whether git lists nothing when it applies the project's filters, as before a run it may."""
     if not tree.listed or not project.configuration().filters:
         return not tree.listed
-    answer = ask_git(["status", "--porcelain", "-z", "--ignore-submodules=all", "--", "."], project.root)
+    answer = project.ask(["status", "--porcelain", "-z", "--ignore-submodules=all", "--", "."])
     return answer.returncode == 0 and not answer.stdout
 
 
@@ -105,6 +120,8 @@ def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
         facts.append(f"HEAD moved from {before.head} to {after.head}")
     if before.stashes != after.stashes:
         facts.append(f"git stash held {before.stashes} and holds {after.stashes} now")
+    if after.replaced - before.replaced:
+        facts.append("git replace put other objects in the place of some (git replace --list tells)")
     if hidden := after.indexed.hidden - before.indexed.hidden:
         facts.append(f"the index was told to hide changes of {listed(hidden)}")
     if facts:
@@ -122,7 +139,10 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
 def _reason_not_shown(path: str, project: Project, before: TreeState, after: TreeState) -> str:
     letters = after.listed.get(path)
     if letters is not None:
-        return "staged, see git diff --staged" if letters.endswith(".") else ""
+        was_staged = before.listed.get(path, "..")[0] not in ".?"
+        if letters.endswith("."):
+            return "staged, see git diff --staged"
+        return "" if was_staged or letters[0] in ".?" else "partly staged, see git diff HEAD"
     if path in after.indexed.hidden:
         return "its index says skip-worktree or assume-unchanged"
     if path not in after.indexed.files and _stamp(project, path):

@@ -1,12 +1,16 @@
 """What a reviewer would not see is told: what a build did to the repository, and to files that no answer changed."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, tree, wait_for
+
+from code_commit.project import UnansweredError, find_project
+from code_commit.review import look_at_tree
 
 OK, WRONG = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nwrong\n^^^end\n"
 NEW = f"{OK}^^^new/a.txt\nx\n^^^end\n"
@@ -51,6 +55,13 @@ HIDING = {
         "hide changes of src/0.txt, src/1.txt, src/2.txt, src/3.txt, src/4.txt and 3 more"
     ],
     "git add -A": ["git diff does not show new/a.txt, ok.txt: staged, see git diff --staged"],
+    "cp ok.txt x; echo other > ok.txt; git add ok.txt; mv x ok.txt": [
+        "git diff does not show ok.txt: partly staged, see git diff HEAD"
+    ],
+    "git add ok.txt; git replace HEAD $(git commit-tree -m x $(git write-tree))": [
+        "git replace put other objects in the place of some",
+        ELSEWHERE,
+    ],
     "echo '*' > new/.gitignore": ["git diff does not show new/a.txt: git ignores it now"],
     "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
     "rm -r new": ["git diff does not show new/a.txt: it is as in HEAD"],
@@ -67,6 +78,24 @@ def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Pa
     for told in HIDING[script]:
         assert told in done.stderr
     assert all(any(told in warning for warning in the_record(root)["warnings"]) for told in HIDING[script])
+
+
+def test_git_waits_on_no_fifo_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("code_commit.project._GIT_SECONDS", 0.5)
+    project = find_project(root)
+    assert look_at_tree(project)
+    (root / "new").mkdir()
+    os.mkfifo(root / "new" / ".gitignore")
+    with pytest.raises(UnansweredError, match="is there a FIFO in the tree"):
+        look_at_tree(project)
+
+
+@pytest.mark.parametrize("where", ["../../elsewhere", "../src"])
+def test_a_work_tree_elsewhere_is_told(where: str, root: Path, run_code_commit: Run):
+    (root.parent / "elsewhere").mkdir()
+    git(root, "config", "core.worktree", where)
+    done = run_code_commit(root, *recorded(root, OK))
+    assert (done.returncode, "(core.worktree), and this folder is not in it" in done.stderr) == (2, True), done.stderr
 
 
 def in_a_folder_of_the_repository(root: Path) -> None:

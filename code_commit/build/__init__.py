@@ -13,7 +13,7 @@ from code_commit.build.process import DeferredSignals, Ending, Started, start_pr
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
-from code_commit.protected import never_removed, protected_from_build, watched_from_build
+from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.run_record import BuildResult
 from code_commit.terminal import shown
 
@@ -91,6 +91,7 @@ class Builder:
         project, git = self._project, self._project.git
         repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
         info = [folder / "info" for folder in repositories]
+        marks = [git.common_dir / "objects", git.common_dir / "refs"] if git else []  # without them it is no repository
         protected = protected_from_build(project)
         outside = [path for path in protected if not _is_ours(path, project)]
         own = [project.logs, self._agent_config / FOLDER_NAME]
@@ -108,8 +109,8 @@ class Builder:
         return Fingerprints(
             project.root,
             [*agent_config, *repositories, *info, *protected],
-            shells=[*repositories, *info, *own],
-            never_removed=never_removed(project),
+            shells=[*repositories, *marks, *info, *own],
+            head=git.git_dir / "HEAD" if git else None,
             only_told=outside,
         )
 
@@ -117,7 +118,8 @@ class Builder:
         """Raise BuildError when something protected was changed, which is then as it was before."""
         saved = Saved(self._project.root, self._agent_config)
         damages = before.put_back(saved)
-        for name in sorted(_submodules(self._project) - self._submodules):
+        is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
+        for name in sorted(_submodules(self._project) - self._submodules) if is_whole else ():
             path = self._project.root / name
             before.forbid(path / ".git")
             damages |= before.put_back(saved)

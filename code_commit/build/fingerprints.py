@@ -8,6 +8,7 @@ of what comes back is saved, in case it was the user's own edit.
 import contextlib
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -39,6 +40,9 @@ class Entry(NamedTuple):
         same = ("st_dev", "st_ino")
         return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, same) == _values(self.status, same)
 
+
+_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")
+"""What git's validate_headref() asks for, of a link and of a file."""
 
 _TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
 _COUNTS = ("st_mode", "st_uid", "st_gid")
@@ -86,13 +90,13 @@ class Fingerprints:
         paths: Collection[Path],
         *,
         shells: Collection[Path] = (),
-        never_removed: Collection[Path] = (),
+        head: Path | None = None,
         only_told: Collection[Path] = (),
     ) -> None:
         """Remember what is at the paths, and below those that are folders.
 
-        Of `shells` it matters only that they are the same folders still and can be entered, and of `never_removed`
-        that they are there. What is at or below `only_told` is never put back.
+        Of `shells` it matters only that they are the same folders still and can be entered, and of `head` that git
+        takes it for a HEAD. What is at or below `only_told` is never put back.
         """
         self._tree = _open_tree()
         self._root = str(root)[1:] or "."
@@ -105,7 +109,9 @@ class Fingerprints:
             self._remember(path)
             if (entry := self._entries[path]) and entry.is_folder:  # no other gets the inode number of an open folder
                 self._kept_open.append(os.dup(self._tree.folder(path)))
-        self._never_removed = [path for path in map(_in_tree, never_removed) if self._look(path)]
+        self._head = _in_tree(head) if head else None
+        if self._head:
+            self._remember(self._head)
 
     def close(self) -> None:
         self._tree.close()
@@ -134,9 +140,6 @@ class Fingerprints:
                         self._restore(place, saved)
                     except OSError as error:
                         damages[place] += f"{NOT_PUT_BACK}: {error.strerror}"
-        for path in self._never_removed:
-            if NOT_PUT_BACK not in damages.get(path.rpartition("/")[0], "") and not self._look(path):
-                damages[path] = f"removed{NOT_PUT_BACK}: no copy of it was made"
         return {Path("/", path): damage for path, damage in damages.items()}
 
     def _remember(self, path: str) -> None:
@@ -179,6 +182,8 @@ class Fingerprints:
         elif path in self._shells and entry.is_folder:
             if not entry.is_same_folder(now) or entry.status.st_mode & ~now.st_mode & stat.S_IRWXU:
                 yield path, "changed"
+        elif path == self._head and _HEAD.match(self._content(path, now) or b""):
+            return
         elif _values(entry.status, _TOUCHED) != _values(now, _TOUCHED) and (
             _values(entry.status, _COUNTS) != _values(now, _COUNTS) or entry.content != self._content(path, now)
         ):

@@ -14,7 +14,7 @@ from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.progress import Progress
-from code_commit.project import Project, ask_git
+from code_commit.project import Project
 from code_commit.runs import add_run_argument, find_run_folders
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
@@ -67,7 +67,7 @@ def _way_from_the_top(project: Project) -> str:
 def _page(text: bytes, project: Project) -> None:
     """Show the text in the pager that git would take, unless that is a program inside the project."""
     variable = os.environ.get("GIT_PAGER")
-    pager = ask_git(["var", "GIT_PAGER"], project.root).stdout.decode().strip() if variable is None else variable
+    pager = project.ask(["var", "GIT_PAGER"]).stdout.decode().strip() if variable is None else variable
     shell, top = find_program("sh", project.root), find_top(str(project.root))
     words = [str(Path(word).expanduser()) for word in shlex.split(pager) if word.startswith(("/", "~"))]
     if pager in ("", "cat") or not shell or any(is_inside(word, top) for word in words):

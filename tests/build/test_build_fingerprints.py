@@ -446,15 +446,32 @@ def test_logs_that_the_build_makes_are_no_link(build, project_folder, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["off", "guard"])
-@pytest.mark.parametrize("name", ["", "/HEAD", "/objects", "/refs"])
+@pytest.mark.parametrize("name", ["", "/objects", "/refs"])
 def test_a_repository_that_is_removed_is_told(build, request, mode, name):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     error = build(f"#!/bin/sh\nrm -rf .git{name} 2>/dev/null\nexit 0\n", mode=mode).error
     assert isinstance(error, BuildError)
-    named = name or ("" if mode == "off" else "/HEAD")
+    named = name or ("" if mode == "off" else "/objects")
     assert f".git{named} (removed, and cannot be put back" in str(error)
     assert "it was put back" not in str(error)
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+@pytest.mark.parametrize("damage", ["rm .git/HEAD", "echo x > .git/HEAD", "rm .git/HEAD; mkfifo .git/HEAD"])
+def test_a_head_that_git_would_not_take_is_put_back(build, request, project_folder, mode, damage):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    before = (project_folder / ".git" / "HEAD").read_bytes()
+    assert "it was put back: .git/HEAD (" in str(build(f"#!/bin/sh\n{damage}\n", mode=mode).error)
+    assert (project_folder / ".git" / "HEAD").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "done", ["git checkout -qb other", "git checkout -q --detach", "git pack-refs --all; git gc -q"]
+)
+def test_a_head_that_is_another_one_is_the_builds_own_business(build, project_folder, done):
+    assert build(f"#!/bin/sh\nset -e\n{done}\n").error is None
 
 
 def test_an_interrupted_build_is_undone_too(project_folder):

@@ -200,6 +200,53 @@ def test_a_build_cannot_put_a_repository_in_the_place_of_the_project_s(
     assert (done.returncode, "would make the folder a git repository" in done.stderr) == (4, True), done.stderr
 
 
+EVIL = """printf '[core]\\n repositoryformatversion = 0\\n bare = false\\n worktree = %s\\n' "$PWD" > FOLDER/config
+printf '[filter "x"]\\n clean = "touch RAN; cat"\\n' >> FOLDER/config
+echo '* filter=x' > .gitattributes; touch -d 2001-01-01 *.txt
+"""
+
+
+@pytest.mark.parametrize("mode", ["off", "guard"])
+@pytest.mark.parametrize(
+    "laid_down",
+    [
+        "cp -r .git/HEAD .git/objects .git/refs .git/index .; FOLDER=.",
+        "cp -r .git ../.git; FOLDER=../.git",
+    ],
+)
+@pytest.mark.parametrize("broken", ["echo x > .git/HEAD", "chmod 0 .git/objects", ":"])
+def test_git_is_asked_about_no_other_repository_than_before(
+    laid_down: str, broken: str, mode: str, project_folder: Path, ran: Path, run_code_commit: Run, request
+):
+    """Where its own is broken git takes the next one that it finds, the root itself or a folder above it."""
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    evil = EVIL.replace("FOLDER", "$FOLDER").replace("RAN", str(ran))
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\n{laid_down}\n{evil}{broken}\n")
+    git(project_folder, "commit", "-qam", "build.sh")
+    done = run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", mode)
+    assert not ran.exists()
+    assert done.returncode == (0 if broken == ":" else 5), done.stderr
+    run_code_commit(project_folder, "check")
+    git(project_folder, "status")
+    assert not ran.exists()
+
+
+def test_git_is_not_asked_when_another_folder_took_the_place_of_the_project(
+    tmp_path: Path, project_folder: Path, ran: Path, run_code_commit: Run
+):
+    root = tmp_path / "above" / "project"
+    root.parent.mkdir()
+    project_folder.rename(root)
+    evil = EVIL.replace("FOLDER", ".git").replace("RAN", str(ran))
+    swap = f"cd {tmp_path}; cp -r above other; mv above away; mv other above; cd above/project"
+    forged = 'mkdir -p "agent-config/logs/$CODE_COMMIT_RUN"; : > "agent-config/logs/$CODE_COMMIT_RUN/1-build.txt"'
+    (root / "build.sh").write_text(f"#!/bin/sh\n{swap}\n{evil}{forged}\n")
+    done = run_code_commit(root, *recorded(root, PASSES), "--sandbox", "off")
+    assert (done.returncode, "moved or removed, and cannot be put back" in done.stderr) == (5, True), done.stderr
+    assert not ran.exists()
+
+
 def test_no_question_of_ours_looks_into_a_submodule(project_folder: Path, ran: Path, run_code_commit: Run):
     repository = make_submodule(project_folder)
     (project_folder / "spy").write_text(program(ran, "true"))
