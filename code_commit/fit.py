@@ -145,8 +145,8 @@ def rank(sections: Iterable[Section], query: str, context: Collection[str]) -> l
 
 
 _MOST_WORDS = 64
-_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 3.0
-"""BM25's usual b and k1; how many times a word of the path counts."""
+_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0
+"""BM25's usual b and k1; what a word counts for that the path holds, where a text full of it has 2.2."""
 
 
 def _words(query: str) -> list[str]:

@@ -207,9 +207,9 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
     return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
 
 
-def _first(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+def _first(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
@@ -217,14 +217,15 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
     files = count(len(rollup.sizes), "file")
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
     if rollup.outlined or NO_ROOM in rollup.left_out:
-        whole, outlined = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
-        names = rollup.sizes if verbose else [_first([shown(name) for name in rollup.sizes])]
-        yield f"made to fit: {whole} whole: {', '.join(names)}; {outlined}"
+        whole, outlines = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
+        shown_names = _first([shown(name) for name in rollup.sizes], len(rollup.sizes) if verbose else _NAMES_SHOWN)
+        yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
     if rollup.untracked:
         untracked = _first([shown(name) for name in rollup.untracked])
         yield f"{len(rollup.untracked):,} of them git does not track: {untracked}"
     shares = [f"{shown(name)} {size / rollup.bytes:.0%}" for name, size in rollup.largest]
-    yield f"the largest, and their share of it: {', '.join(shares)}"
+    if shares:
+        yield f"the largest, and their share of it: {', '.join(shares)}"
     for reason, left_out in sorted(rollup.left_out.items()):
         names = _with_details(left_out)
         if verbose:
