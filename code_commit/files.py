@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -33,6 +33,17 @@ class NotAFileError(OSError):
 
     def __init__(self, path: str | bytes | Path, number: int = errno.EINVAL) -> None:
         super().__init__(number, "it is not a regular file", path)
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """Return every folder that the paths lie in, the top "" included."""
+    folders = {""}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return folders
 
 
 def open_regular(path: str | bytes | Path, *, folder: int | None = None, follow_link: bool = False) -> FileIO:

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import NamedTuple
 
-from code_commit.files import read_regular_file
+from code_commit.files import folders_of, read_regular_file
 from code_commit.project import GitRepository, Index, Project, UnansweredError
 from code_commit.run_record import RunRecord
 from code_commit.summary import listed
@@ -111,7 +112,33 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     record.build_changes = sorted({*record.build_changes, *map(shown, changed)} - answered)
     record.new_files = len(new - answered)
     hidden = () if record.rolled_back else _file_warnings(project, before, after, answered)
-    return [*_repository_warnings(before, after), *hidden]
+    rules = _rule_files(project, record.started, after.indexed.files | answered)
+    written = [path for path in rules if path in changed or path not in before.indexed.files]
+    return [*_repository_warnings(before, after), *hidden, *_rule_warnings(written)]
+
+
+def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
+    """Yield the files with rules for git that were touched since then, and that bear on a known file.
+
+    So no tool's `target/.gitignore` is among them; nor is the root's, which is put back.
+    """
+    start = datetime.fromisoformat(since).timestamp()
+    top = project.git.work_tree if project.git else project.root
+    above = (os.path.relpath(folder, project.root) for folder in project.root.parents if folder.is_relative_to(top))
+    folders = [*folders_of(known), *above]
+    for path in (f"{folder}/{name}".lstrip("/") for folder in folders for name in _RULE_FILES):
+        with suppress(OSError):
+            if path != ".gitignore" and os.lstat(f"{project.root}/{path}").st_ctime >= start:
+                yield path
+
+
+_RULE_FILES = {".gitignore": "git status may not show new files", ".gitattributes": "git diff may not show changes"}
+
+
+def _rule_warnings(written: Collection[str]) -> Iterator[str]:
+    for name, harm in _RULE_FILES.items():
+        if paths := [path for path in written if path.rpartition("/")[2] == name]:
+            yield f"the build wrote {listed(paths)} (if you did not): {harm} there"
 
 
 def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:

@@ -22,6 +22,8 @@ def root(project_folder: Path) -> Path:
     """The project, with a lock file and sources beside what the answers change."""
     (project_folder / "Cargo.lock").write_text("version = 1\n")
     (project_folder / "src").mkdir()
+    (project_folder / "kept").mkdir()
+    (project_folder / "kept" / ".gitattributes").write_text("*.png binary\n")
     for number in range(8):
         (project_folder / "src" / f"{number}.txt").write_text("text\n")
     git(project_folder, "add", "-A")
@@ -62,7 +64,14 @@ HIDING = {
         "git replace put other objects in the place of some",
         ELSEWHERE,
     ],
-    "echo '*' > new/.gitignore": ["git diff does not show new/a.txt: git ignores it now"],
+    "echo '*' > new/.gitignore": [
+        "git diff does not show new/a.txt: git ignores it now",
+        "the build wrote new/.gitignore (if you did not): git status may not show new files there",
+    ],
+    "echo '*' > src/.gitignore": ["the build wrote src/.gitignore (if you did not): git status may not show new"],
+    "echo '* -diff' > .gitattributes; echo '* -diff' >> kept/.gitattributes; cp .gitattributes src": [
+        "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (if you did not): git diff may not"
+    ],
     "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
     "rm -r new": ["git diff does not show new/a.txt: it is as in HEAD"],
 }
@@ -108,13 +117,22 @@ def in_a_folder_of_the_repository(root: Path) -> None:
 def test_of_a_build_that_hides_nothing_nothing_is_told(
     lay_out: Callable[[Path], None], root: Path, run_code_commit: Run
 ):
-    """A build may look at git; what was so before the run is not its doing, nor what only a filter makes clean."""
+    """A build may look at git; what was so before the run is not its doing, nor what only a filter makes clean.
+
+    Tools hide their own folders by a .gitignore in them.
+    """
     git(root, "config", "filter.upper.clean", "tr a-z A-Z")
     (root / ".gitattributes").write_text("*.filtered filter=upper\n")
     (root / "a.filtered").write_text("text\n")
     git(root, "add", "-A")
-    build_does(root, "git status; git update-index --refresh; mkdir -p target; echo x > target/out; touch own.txt")
+    own_folders = "target .venv .pytest_cache node_modules/a node_modules/b/c"
+    build_does(
+        root,
+        "git status; git update-index --refresh; mkdir -p target; echo x > target/out; touch own.txt\n"
+        f"for folder in {own_folders}; do mkdir -p $folder; echo '*' > $folder/.gitignore; done; chmod -R u+rw kept",
+    )
     lay_out(root)
+    (root / "src" / ".gitignore").write_text("*\n")
     (root / "a.filtered").touch()
     git(root, "update-index", "--skip-worktree", "src/0.txt")
     (root / "src" / "1.txt").write_text("the user's own\n")
@@ -124,9 +142,17 @@ def test_of_a_build_that_hides_nothing_nothing_is_told(
     done = run_code_commit(root, *recorded(root, NEW))
     assert done.returncode == 0, done.stderr
     record = the_record(root)
-    assert not any("git diff does not" in warning or ELSEWHERE in warning for warning in record["warnings"])
+    told = ("git diff does not", "the build wrote", ELSEWHERE)
+    assert not any(words in warning for words in told for warning in record["warnings"])
     assert (record["build_changes"], record["new_files"]) == ([], 0)
     assert "build also" not in done.stderr
+
+
+def test_rules_for_git_above_the_project_are_told(root: Path, run_code_commit: Run):
+    build_does(root, "echo '* -diff' > ../.gitattributes")
+    in_a_folder_of_the_repository(root)
+    done = run_code_commit(root, *recorded(root, OK))
+    assert "the build wrote ../.gitattributes (if you did not): git diff may not show changes there" in done.stderr
 
 
 @pytest.mark.parametrize("lay_out", [lambda _: None, in_a_folder_of_the_repository])

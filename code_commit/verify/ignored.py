@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
+from code_commit.files import folders_of
 from code_commit.project import Project, UnansweredError, ask_git
 
 IgnoreFiles = dict[str, bytes | None]
@@ -142,17 +143,6 @@ def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: b
     except (ValueError, re.error) as error:
         raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
     return {path for path in paths if rules.match_file(path.lower() if any_case else path)}
-
-
-def folders_of(paths: Iterable[str]) -> set[str]:
-    """Return every folder that the paths lie in, the top "" included."""
-    folders = {""}
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder not in folders:
-            folders.add(folder)
-            folder = folder.rpartition("/")[0]
-    return folders
 
 
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
