@@ -143,6 +143,7 @@ PROBES = {
     "delete a file": ("rm more.txt", "oo oo oo"),
     "git status": ("git status --short", "oo oo oo"),
     "git add": ("git add ok.txt", "oo oo ss"),
+    "git gc": ("git gc -q", "oo oo ss"),
     "write to /dev/null, read /dev/urandom": ("head -c 9 /dev/urandom > /dev/null", "oo oo oo"),
     "shared memory": (": > /dev/shm/probe$$ && rm /dev/shm/probe$$", "oo oo oo"),
     "a temporary file": ("mktemp", "oo oo oo"),
