@@ -252,10 +252,11 @@ def test_what_a_build_leaves_running_in_guard_cannot_add_hooks_or_attributes_lat
     shutil.rmtree(project_folder / ".git")
     subprocess.run(["git", "init", "-q", template], cwd=project_folder, check=True)
     later = (
-        "sleep 0.5; mkdir -p .git/hooks .git/info; mv .git/info .git/i; mv .git/hooks .git/h; mkdir .git/info .git/hooks;"
+        "touch begun; sleep 0.5; mkdir -p .git/hooks .git/info; mv .git/info .git/i; mv .git/hooks .git/h; mkdir .git/info .git/hooks;"
         "echo x > .git/hooks/pre-commit; echo x > .git/info/attributes; echo x > .git/config; touch done"
     )
-    built = build(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\n", mode="guard")
+    begun = "until [ -e begun ]; do sleep 0.01; done"  # else the hangup comes before the session of its own
+    built = build(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\n{begun}\n", mode="guard")
     assert built.error is None, built.error
     wait_for((project_folder / "done").exists)
     assert not (project_folder / ".git" / "hooks" / "pre-commit").exists()
