@@ -86,8 +86,11 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
 def test_what_a_build_leaves_running_cannot_make_the_next_one_pass(project_folder: Path, run_code_commit: Run):
     """It rewrites build.sh while the LLM is asked for the repair."""
     give_key(project_folder, "openai-key.txt")
-    later = "until ls agent-config/logs/*/2-query.txt; do sleep 0.01; done; echo exit 0 > build.sh"
-    (project_folder / "build.sh").write_text(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\nexit 1\n")
+    later = "touch started; until ls agent-config/logs/*/2-query.txt; do sleep 0.01; done; echo exit 0 > build.sh"
+    waits = (
+        "until [ -e started ]; do sleep 0.01; done"  # before it has a session of its own, the end of build.sh ends it
+    )
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\nsetsid sh -c '{later}' > /dev/null 2>&1 &\n{waits}\nexit 1\n")
     git(project_folder, "commit", "-qam", "hostile build")
     script = (project_folder / "build.sh").read_text()
     with FakeServer(answers=[WRONG, WRONG], polls=100) as server:
