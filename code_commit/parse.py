@@ -45,6 +45,11 @@ _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
 _INNER = ("end", "delete", "find", "replace")
 """What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
 
+_NO_BLOCK = (
+    "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when nothing can be changed,"
+    " send one short file of [codebase] again as it is, and say why outside"
+)
+
 _DEEPEST = 10
 """So many fences open one inside the other are forgotten ends, not the lines of a file."""
 
@@ -110,8 +115,7 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)
     elif not found.changes and not found.reasons.kept:
-        message = "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end"
-        found.reject(0, "no-block", message)
+        found.reject(0, "no-block", _NO_BLOCK)
     return tuple(found.changes.values()), found.reasons
 
 

@@ -92,10 +92,11 @@ _LONG_FILE = 200
 
 def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
     """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
-    yield f"The project's root folder is called {shown(root.name)}."
+    only = "no path begins with it, unless a folder of that name is in [codebase]"
+    yield f"The project's root folder is called {shown(root.name)}; {only}."
     if settings.build_timeout:
         limit = duration(settings.build_timeout)
-        yield f"build.sh is stopped after {limit}, and has failed then: that is a check like any other."
+        yield f"build.sh is stopped after {limit}; that counts as a failure."
     if settings.allow:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:

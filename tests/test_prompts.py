@@ -120,7 +120,8 @@ def test_the_prompts_say_what_holds_for_the_run():
     task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", "c")
     for prompt in (initial_prompt(task), repair_prompt(task, FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
-        assert told.startswith("The project's root folder is called shop.\nbuild.sh is stopped after 1 min 30 s, ")
+        assert told.startswith("The project's root folder is called shop; no path begins with it, ")
+        assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
     assert "attempt 2 of 2" in repair_prompt(task, FAILED, HISTORY).text
     assert "stopped" not in initial_prompt(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", "c")).text

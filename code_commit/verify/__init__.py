@@ -70,7 +70,8 @@ _WHOLE_FILE = (
     "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
 )
 _UNSEEN = (
-    "[codebase] has at most an outline of it, a change could lose the rest: leave it as it is, and say what it needs"
+    "[codebase] has at most an outline of it, a change could lose the rest: leave its block out and say what it needs;"
+    " if no other file is to change, send one short file that you see whole again as it is"
 )
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 
@@ -217,7 +218,7 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
     paths = findings.open_paths
     findings.ask("ignored", _IGNORED, lambda: find_ignored(paths, project, rules.ignore_files))
     findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
-    message = "is protected by --protect: leave it as it is"
+    message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
     findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
     if rules.allow and paths:
         allowed = ", ".join(map(shown, rules.allow))

@@ -173,18 +173,14 @@ def fold(name: str) -> str:
 
 
 _INSTEAD = {
-    ".gitignore": "leave it as it is, it decides what the reviewer sees; put files where git does not ignore them",
-    "Cargo.lock": "leave it as it is; change Cargo.toml, and the build brings the lock file up to date",
-    "build.sh": "leave it as it is and change the code that it builds",
-    "codeRollup.sh": "leave it as it is, the supervisor owns it; change the code alone",
-    "LLMInstructions.md": "leave it as it is, the supervisor owns it; change the code alone",
-    "UserSpecification.md": "leave it as it is and change the code until it does what the specification says",
-    ".git": "git's own files are the supervisor's; change files of the work tree alone",
-    "agent-config": "leave the folder as it is, it holds the supervisor's settings; put the file elsewhere",
-    "target": "the folder belongs to the build; put the file elsewhere, as src/",
-    ".gitattributes": "leave it as it is, it decides what the reviewer sees in git diff",
-    ".gitmodules": "leave it as it is, it says which other repositories belong here",
+    ".gitignore": "; put files where git does not ignore them",
+    "Cargo.lock": "; change Cargo.toml, and the build brings the lock file up to date",
+    "UserSpecification.md": "; change the code until it does what the specification says",
+    ".git": "; change files of the work tree alone",
+    "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
+    "target": "; put the file elsewhere, as src/, the folder belongs to the build",
 }
+"""What can be done instead of changing a protected file, where there is something."""
 
 _IN_ROOT = {fold(name): name for name in PROTECTED}
 _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
@@ -224,7 +220,8 @@ def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
     keys = [fold(part).partition(":")[0].rstrip(" .") for part in path.split("/")]
     name = _IN_ROOT.get(keys[0]) or next((_ANYWHERE[key] for key in keys if key in _ANYWHERE), None)
     if name:
-        return f"{name} is protected: {_INSTEAD[name]}"
+        say = _INSTEAD.get(name, ", and say outside the fences what it needs")
+        return f"{name} is protected: leave its block out{say}"
     for folder in guarded:
         if tuple(keys[: len(folder.parts)]) == folder.parts:
             return folder.message
