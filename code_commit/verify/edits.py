@@ -25,6 +25,10 @@ _MOST_COMPARED = 100
 _MOST_PASSAGES = 50
 """No more reasons are told of a response, and so no more passages are looked for."""
 
+_MOST_LIKELY = 5
+_MOST_CHARACTERS = 200
+"""So many passages are compared by their characters, and so many of each."""
+
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
@@ -174,8 +178,19 @@ def _words(line: str) -> set[str]:
     return set(re.findall(r"\w+", line))
 
 
+def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
+    """Return how much of the characters two passages share in order, from 0 to 1; of long ones the beginnings'."""
+    from difflib import SequenceMatcher  # no answer that can be used needs it
+
+    there, wanted = ("\n".join(passage)[:_MOST_CHARACTERS] for passage in (lines, find))
+    return SequenceMatcher(None, there, wanted, autojunk=False).ratio()
+
+
 def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]]) -> str:
-    """Say which lines are nearest to those to find, the rarer the words that they share; and where they differ."""
+    """Say which lines are nearest to those to find, and where they differ.
+
+    Of those that share the rarest words they are those that share the most characters.
+    """
     votes: dict[int, float] = defaultdict(float)
     for offset, line in enumerate(find[:_MOST_COMPARED]):
         for word in _words(line):
@@ -183,7 +198,10 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
                 votes[number - offset] += 1 / len(index[word])
     if not votes:
         return "the lines to find are not in the file, nor any like them: copy them from the file as it is now"
-    start = max(0, min(votes, key=lambda place: (-votes[place], place)))
+    likely = sorted(votes, key=lambda place: (-votes[place], place))[:_MOST_LIKELY]
+    start = max(
+        (max(0, place) for place in likely), key=lambda place: _likeness(lines[place : place + len(find)], find)
+    )
     said, there = _stripped(find), _stripped(lines[start : start + len(find)])
     differs = next((at for at, pair in enumerate(zip(said, there, strict=False)) if pair[0] != pair[1]), len(there))
     is_there = f"says '{quoted(there[differs])}'" if differs < len(there) else "is after its end"

@@ -90,6 +90,30 @@ UNFIT = {
 }  # fmt: skip
 
 
+SUM = """def total(items):
+    \"\"\"The sum of all (price, count) pairs.\"\"\"
+    result = 0
+    for price, count in items:
+        result += price
+    return result
+"""
+
+
+@pytest.mark.parametrize(
+    ("find", "line"),
+    [
+        ("xresult += price", 5),
+        ("results += price", 5),
+        ("result += prices", 5),
+        ("total += price", 5),
+        ("retrn result", 6),
+    ],
+)
+def test_of_lines_with_the_same_words_the_most_alike_is_told(find, line):
+    _, (fault,) = edit_text(SUM, pairs([(f"        {find}\n", "")]))
+    assert f"nearest is line {line}" in fault.message
+
+
 @pytest.mark.parametrize(("text", "rows", "rules", "told"), UNFIT.values(), ids=UNFIT)
 def test_what_does_not_fit_is_told_so_that_the_next_answer_can(text, rows, rules, told):
     content, faults = edit_text(text, pairs(rows))
