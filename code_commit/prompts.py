@@ -120,7 +120,11 @@ def repair_prompt(task: Task, failed: FailedBuild, history: Sequence[str] = ()) 
 def rejected_prompt(
     task: Task, failed: FailedBuild | None, history: Sequence[str], reasons: Iterable[str], response: str = ""
 ) -> Prompt:
-    """Return the prompt of before with a section after it that says why its response, if given, was rejected."""
+    """Return the prompt of before with a section after it that says why its response, if given, was rejected.
+
+    The last of `history` is that attempt; its line there only points to the section.
+    """
+    history = [*history[:-1], f"Attempt {len(history)} was rejected: see [rejected response].\n"]
     prompt = repair_prompt(task, failed, history) if failed else initial_prompt(task, history)
     told = "\n".join(f"- {reason}" for reason in reasons)
     frame = task.prompts.rejected_response
@@ -135,24 +139,37 @@ def tell_attempt(attempt: Attempt, same_as: int = 0) -> str:
 
     `same_as` is the first attempt whose build printed what this one's did.
     """
+    idle = not attempt.changes
     if attempt.verdict == "rejected":
         told = f"was rejected, nothing of it was written: {attempt.reasons[0]}"
         told += " (and more)" if len(attempt.reasons) > 1 else ""
-    elif attempt.changes:
+    elif not idle:
         added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
         told = f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
     else:
-        told = "changed nothing: every file held that already"
+        told = "changed nothing, every file held that already"
     if attempt.build:
         told += f"; the build failed: {attempt.build.ending}"
-        told += f", just as after attempt {same_as}: take another way now" if 0 < same_as < attempt.number else ""
+        if 0 < same_as < attempt.number:
+            told += f", just as after attempt {same_as}{'' if idle else ': take another way now'}"
+        told += _IDLE if idle else ""
     notes = " ".join(attempt.notes.split())
     short = notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ..."
-    return f"Attempt {attempt.number} {told}\n" + (f"  Its notes: {short}\n" if notes else "")
+    return f"Attempt {attempt.number} {told}" + (f"{_NOTES}{short}\n" if notes else "\n")
+
+
+def add_to_history(history: list[str], told: str) -> None:
+    """Append what is told of an attempt; the attempt before it loses its notes where they are the same."""
+    notes = "".join(told.partition(_NOTES)[1:])
+    if notes and history and history[-1].endswith(notes):
+        history[-1] = history[-1].removesuffix(notes) + "\n"
+    history.append(told)
 
 
 _COUNTED = ("added", "removed")
 _LONGEST_NOTES = 600
+_NOTES = "\n  Its notes: "
+_IDLE = ": if the cause lies in the project, change it now; if outside, send the same again"
 
 
 def comparable(output: str) -> str:

@@ -15,6 +15,7 @@ from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     FailedBuild,
     Task,
+    add_to_history,
     comparable,
     initial_prompt,
     read_build_output,
@@ -63,7 +64,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         except RejectedResponseError as rejection:
             if job.settings.on_rejected == "stop" or number == task.attempts:
                 raise
-            history.append(redact(tell_attempt(attempt.record)))
+            add_to_history(history, redact(tell_attempt(attempt.record)))
             text, limit = redact(response.text), job.settings.build_output_limit
             shown_text = text if not limit or len(text) <= limit else ""
             prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_text)
@@ -74,7 +75,8 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
             failed = _read_failed_build(job, task.codebase, log, attempt, changed)
-            history.append(tell_attempt(attempt.record, outputs.setdefault(comparable(failed.output), number)))
+            same_as = outputs.setdefault(comparable(failed.output), number)
+            add_to_history(history, tell_attempt(attempt.record, same_as))
             prompt = repair_prompt(task, failed, history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 

@@ -9,6 +9,7 @@ from code_commit.prompts import (
     FailedBuild,
     SystemPrompts,
     Task,
+    add_to_history,
     comparable,
     initial_prompt,
     load_system_prompts,
@@ -106,7 +107,8 @@ def test_additions_follow_the_codebase():
 
 @pytest.mark.parametrize("failed", [None, FAILED])
 def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(failed):
-    prompt = repair_prompt(TASK, failed, HISTORY) if failed else initial_prompt(TASK, HISTORY)
+    history = ["Attempt 1 was rejected: see [rejected response].\n"]
+    prompt = repair_prompt(TASK, failed, history) if failed else initial_prompt(TASK, history)
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
     told = RejectedResponseError(violations, 12_345).reasons
     section = "[rejected response]\nRejected:\n- no block\n- line 3: a: is protected\n- and 12,345 more\n"
@@ -136,7 +138,8 @@ CHANGED = [AppliedChange(f"{name}.c", "replace", 9, 2, 1) for name in "ihgfedcba
 TOLD = {
     "applied": (attempt_of(changes=CHANGED[-2:], build=FAILURE), 3, "changed a.c, b.c (+4 -2); the build failed: exit code 2 after 1.2 s\n"),
     "many files": (attempt_of(changes=CHANGED), 0, "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
-    "as before": (attempt_of(build=FAILURE), 1, "changed nothing: every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: take another way now\n"),
+    "as before": (attempt_of(build=FAILURE), 1, "changed nothing, every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, change it now; if outside, send the same again\n"),
+    "another change": (attempt_of(changes=CHANGED[-1:], build=FAILURE), 1, "changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s, just as after attempt 1: take another way now\n"),
     "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), 0, "was rejected, nothing of it was written: line 2: a: is a link (and more)\n"),
     "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), 0, "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
     "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), 0, f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
@@ -146,6 +149,18 @@ TOLD = {
 @pytest.mark.parametrize(("attempt", "same_as", "told"), TOLD.values(), ids=TOLD)
 def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, same_as, told):
     assert tell_attempt(attempt, same_as) == f"Attempt 3 {told}"
+
+
+def test_the_same_notes_of_two_attempts_are_told_once():
+    history = ["Attempt 1 a\n  Its notes: One.\n"]
+    for told in ("Attempt 2 b\n  Its notes: Same.\n", "Attempt 3 c\n  Its notes: Same.\n", "Attempt 4 d\n"):
+        add_to_history(history, told)
+    assert history == [
+        "Attempt 1 a\n  Its notes: One.\n",
+        "Attempt 2 b\n",
+        "Attempt 3 c\n  Its notes: Same.\n",
+        "Attempt 4 d\n",
+    ]
 
 
 @pytest.mark.parametrize(
