@@ -6,7 +6,7 @@ The guarantees and their order of steps are those of `transaction`; the file for
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
-from code_commit.apply.restore import changed_since, note_built, restore
+from code_commit.apply.restore import changed_since, find_changed, note_built, restore
 from code_commit.apply.snapshot import count_transactions
 from code_commit.apply.transaction import apply_changes
 
@@ -18,6 +18,7 @@ __all__ = [
     "apply_changes",
     "changed_since",
     "count_transactions",
+    "find_changed",
     "is_half_changed",
     "is_locked",
     "lock_tree",

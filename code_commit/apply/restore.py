@@ -1,7 +1,7 @@
 """Undo: the state before a run, byte for byte and mode for mode, from its snapshot; and what its builds left."""
 
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -46,8 +46,15 @@ _Now = tuple[bytes, int]
 """The content and the permission bits of a file as it is now."""
 
 
-def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False) -> tuple[RestoredFile, ...]:
-    """Put back every file as it was before the run whose snapshot folder this is.
+def find_changed(snapshot: Path) -> list[str]:
+    """Return the files that the run with this snapshot changed. Raises ApplyError."""
+    return sorted(first_states(load_layers(snapshot)))
+
+
+def restore(
+    snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, only: Collection[str] | None = None
+) -> tuple[RestoredFile, ...]:
+    """Put back every file, or `only` some, as it was before the run whose snapshot folder this is.
 
     All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
     the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
@@ -63,8 +70,11 @@ def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool
         layers = load_layers(snapshot)
         if not layers:
             raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
-        folders = first_folders(layers)
         before, after = first_states(layers), left_states(snapshot, layers)
+        folders = first_folders(layers)
+        if only is not None:
+            folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
+            before = {path: before[path] for path in only}
         writes = []
         changed = []
         with Tree(project.root) as tree:
@@ -79,6 +89,12 @@ def restore(snapshot: Path, project: Project, own_snapshot: Path, *, force: bool
             raise ChangedSinceError(changed)
         carry_out(writes, project, own_snapshot, folders=folders)
         return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
+
+
+def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], only: Collection[str]) -> bool:
+    """Tell whether a folder is to be as before when only some of the paths are: not while the others lie in it."""
+    below = {path for path in paths if path.startswith(f"{folder}/")}
+    return below.issubset(only) if step is None else not below.isdisjoint(only)
 
 
 def changed_since(snapshot: Path, project: Project) -> list[str]:

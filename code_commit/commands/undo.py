@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import lock_tree, recover, restore
+from code_commit.apply import find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
@@ -17,8 +17,9 @@ from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
 from code_commit.settings import add_settings, load_settings
-from code_commit.summary import done_by_build
+from code_commit.summary import done_by_build, listed
 from code_commit.terminal import shown
+from code_commit.verify.ignored import match_patterns
 
 DESCRIPTION = """\
 Puts back what the latest run that is not undone changed, or the named one: byte
@@ -29,17 +30,21 @@ and exits with 2. An undo is a run itself: name it, and it is undone."""
 EXAMPLES = """\
 code-commit undo
 code-commit undo 2026-11-21-19-51
+code-commit undo --path 'docs/' --path '*.lock'
 code-commit undo --force"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "undo this run")
+    parser.add_argument(
+        "--path", action="append", metavar="GLOB", help="put back these alone (.gitignore syntax, repeatable)"
+    )
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
     add_settings(parser, ["json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
-    name, force = options.pop("run", ""), options.pop("force", False)
+    name, force, patterns = options.pop("run", ""), options.pop("force", False), options.pop("path", [])
     with recording("undo", options) as (project, progress):
         if message := recover(project):
             progress.say(message)
@@ -48,17 +53,27 @@ def run(options: dict[str, Any]) -> int:
         target = find_run_folders(project, name)[-1] if name else _find_latest(project)
         if not _changed_files(target):
             raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
+        only = _matching(patterns, target) if patterns else None
         with lock_tree(project):
             log = open_run_log(project, "undo", settings, progress.redactor, progress)
             log.record.undoes = target.name
             with log:
-                restored = restore(target / "snapshot", project, log.snapshot, force=force)
+                restored = restore(target / "snapshot", project, log.snapshot, force=force, only=only)
                 if restored:
                     log.attempt(1).restored([FileEdit(file.path, file.old, file.new) for file in restored])
-                chain = _chain(target)
-                log.finish("success", EXIT_SUCCESS, _say_what_was_done(target.name, chain, len(restored)))
+                chain = _chain(target) if only is None else []
+                done = f"put back of {target.name} only what --path names" if only else ""
+                log.finish("success", EXIT_SUCCESS, done or _say_what_was_done(target.name, chain, len(restored)))
                 _mark(chain, log)
     return EXIT_SUCCESS
+
+
+def _matching(patterns: Sequence[str], target: Path) -> set[str]:
+    """Return the files of the run that the patterns match. Raises NotSetUpError where they match none."""
+    changed = find_changed(target / "snapshot")
+    if only := match_patterns(patterns, changed):
+        return only
+    raise NotSetUpError(f"--path matches none of the files that {shown(target.name)} changed: {listed(changed)}")
 
 
 def _find_latest(project: Project) -> Path:

@@ -216,6 +216,23 @@ def test_undo_of_a_named_run(root: Path, run_code_commit: Run):
     assert tree(root) == before
 
 
+def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(root: Path, run_code_commit: Run):
+    before = tree(root)
+    response = f"{RESPONSE}^^^new/deep/other.txt\nother\n^^^end\n^^^gone/x.txt\nx\n^^^end\n"
+    assert run_code_commit(root, "apply", "-", stdin=response).returncode == 0
+    after = tree(root)
+    done = run_code_commit(root, "undo", "--path", "none/")
+    assert (done.returncode, "gone/x.txt, new/deep/file.sh, new/deep/other.txt, ok.txt" in done.stderr) == (2, True)
+    done = run_code_commit(root, "undo", "--path", "old.txt", "--path", "*.sh", "--path", "gone/")
+    assert (done.returncode, "only what --path names" in done.stderr) == (0, True), done.stderr
+    kept = {"ok.txt", "new", "new/deep", "new/deep/other.txt"}
+    assert tree(root) == {name: after[name] for name in after if name in kept or name in before} | {
+        "old.txt": before["old.txt"]
+    }
+    assert run_code_commit(root, "undo").returncode == 0
+    assert tree(root) == before
+
+
 def test_nothing_to_undo_ends_with_2(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "undo")
     assert done.returncode == 2
