@@ -37,6 +37,7 @@ class Task(NamedTuple):
     """What does not change in a run: the system prompts, the query and the codebase, and in which order they go.
 
     `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
+    `late_edits` is how to send edits, where that is told as soon as an answer made a file long.
     """
 
     prompts: SystemPrompts
@@ -45,6 +46,7 @@ class Task(NamedTuple):
     layout: Layout = "spec"
     circumstances: str = ""
     attempts: int = 4
+    late_edits: str = ""
 
 
 class FailedBuild(NamedTuple):
@@ -76,8 +78,9 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
 def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: str) -> Task:
     """Return the task of a run in the project at `root`."""
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
+    late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
-    return Task(prompts, query, codebase, settings.prompt_layout, circumstances, 1 + settings.max_repairs)
+    return Task(prompts, query, codebase, settings.prompt_layout, circumstances, 1 + settings.max_repairs, late_edits)
 
 
 def _offers_edits(settings: Settings, codebase: str) -> bool:
@@ -186,7 +189,10 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     if failed:
         output = _section("build.sh output", failed.output)
         changes = sorted(failed.replacements, key=lambda change: change.path)
-        replacements = _section("file replacements", "".join(map(_replacement, changes)))
+        shown_changes = [_replacement(change) for change in changes]
+        replacements = _section("file replacements", "".join(shown_changes))
+        if any(text.count("\n") > _LONG_FILE + 1 for text in shown_changes):
+            phase = task.late_edits + phase
         if failed.additions:
             added = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in failed.additions)
             additions = _section("codebase additions", "".join(added))

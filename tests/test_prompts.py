@@ -82,6 +82,20 @@ def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
         assert ("INSTRUCTIONS\nEDITS\n" in prompt.system) == ("EDITS" in prompt.text) == offered
 
 
+@pytest.mark.parametrize("layout", ["spec", "cached"])
+@pytest.mark.parametrize(("answer_format", "lines", "offered"), [("files", 201, 0), ("auto", 200, 0), ("auto", 201, 1)])
+def test_edits_are_offered_as_soon_as_an_answer_made_a_file_long(answer_format, lines, offered, layout):
+    settings = Settings(answer_format=answer_format, prompt_layout=layout)
+    task = make_task(Path("/project"), settings, PROMPTS, "q", long_file(1))
+    first, repair = initial_prompt(task), repair_prompt(task, FailedBuild("", [FileReplacement("b", "y\n" * lines)]))
+    assert "EDITS" not in first.text
+    assert repair.text.count("EDITS\nREPAIR\n") == repair.text.count("EDITS") == offered
+    if layout == "cached":
+        assert (repair.system, repair.stable) == (first.system, first.stable)
+    twice = make_task(Path("/project"), settings, PROMPTS, "q", long_file(201))
+    assert repair_prompt(twice, FailedBuild("", [FileReplacement("b", "y\n" * lines)])).text.count("EDITS") == (answer_format == "auto")
+
+
 def test_the_examples_of_edits_can_be_taken_as_they_are():
     text = load_system_prompts(Path("/nowhere")).edit_instructions
     assert text.count("\n") <= 60
