@@ -8,7 +8,7 @@ from typing import Any
 from code_commit.apply import recover
 from code_commit.codebase import Rollup
 from code_commit.commands.rollup import FileSelection, roll_up
-from code_commit.commands.run import roll_up_first, run_main_job
+from code_commit.commands.run import GivenTask, run_main_job
 from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.keys import find_secrets
 from code_commit.progress import Progress
@@ -58,8 +58,7 @@ def run(
     progress.on_step = on_step
     options = {"quiet": True, **settings}
     try:
-        roll_up_first(project, options, progress, query)
-        return run_main_job(project, options, progress, query=query)
+        return run_main_job(project, options, progress, task=GivenTask(query))
     except CodeCommitError:
         if progress.record is None:
             raise

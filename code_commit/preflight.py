@@ -91,9 +91,10 @@ def check_project(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     query: str | None = None,
+    roll_up: Callable[[], object] | None = None,
 ) -> Ready:
     """Return all that a run needs. Raises NotSetUpError with every problem."""
-    findings, ready = inspect_project(project, options, environment, query)
+    findings, ready = inspect_project(project, options, environment, query, roll_up)
     return _required(ready, findings, project)
 
 
@@ -102,11 +103,14 @@ def inspect_project(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     task: str | None = None,
+    roll_up: Callable[[], object] | None = None,
 ) -> tuple[Findings, Ready | None]:
-    """Make every check of the preflight; None stands where one of them found a problem."""
+    """Make every check of the preflight; None stands where one of them found a problem.
+
+    `roll_up` writes codeRollup.txt anew, where that is wanted: when nothing else keeps the run from starting.
+    """
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
-    codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
     findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, findings.warnings.append))
     settings = _load_settings(findings, project, options, environment)
     found = findings.ask("keys", lambda: load_keys(project, environment), _name_keys)
@@ -129,10 +133,11 @@ def inspect_project(
         sandbox = _choose_sandbox(findings, settings, project)
         tree = _check_clean(findings, settings, project)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
+    findings.ask("lock", lambda: _check_lock(project))
+    codebase = _find_codebase(findings, project, roll_up)
     if query and codebase and prompts and settings:
         whole = make_task(project.root, settings, prompts, query, codebase)
         _check_prompt(findings, initial_prompt(whole), choice, settings)
-    findings.ask("lock", lambda: _check_lock(project))
     if settings and choice and whole and not findings.problems:
         redactor, warnings = findings.redactor, findings.warnings
         return findings, Ready(settings, keys, sandbox, redactor, warnings, tree, choice, key, base_url or "", whole)
@@ -164,6 +169,14 @@ def _required(ready: T | None, findings: Findings, project: Project) -> T:
 def hint_at_init(project: Project) -> list[str]:
     """Return what helps a project that nobody prepared."""
     return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
+
+
+def _find_codebase(findings: Findings, project: Project, roll_up: Callable[[], object] | None) -> str | None:
+    if roll_up and findings.problems:
+        return None
+    if roll_up:
+        roll_up()
+    return findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
@@ -15,7 +15,7 @@ from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
 from code_commit.llm import open_llm
-from code_commit.preflight import Ready, ReadyTree, check_ignore_line, check_project, find_stale_files
+from code_commit.preflight import Ready, ReadyTree, check_project, find_stale_files
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_text
 from code_commit.redaction import Redactor
@@ -54,36 +54,50 @@ def run(options: dict[str, Any]) -> int:
     task, file = options.pop("task", None), options.pop("query", None)
     with recording("run", options) as (project, progress):
         query = read_text(Path(file), "write the task into it", file) if file else task
-        roll_up_first(project, options, progress, query, fresh=task is not None)
-        return show_end(project, run_main_job(project, options, progress, query=query))
+        return show_end(
+            project, run_main_job(project, options, progress, task=GivenTask(query, fresh=task is not None))
+        )
 
 
-def roll_up_first(
-    project: Project, options: Mapping[str, Any], progress: Progress, query: str | None, *, fresh: bool = False
-) -> None:
-    """Write codeRollup.txt anew where `fresh`, or the setting `rollup`, says so, for the task of the run.
+class GivenTask(NamedTuple):
+    """The task of a run, None for that of query.txt. `fresh` wants codeRollup.txt written anew, as settings may too."""
 
-    Makes agent-config where it is missing. Raises NotSetUpError.
+    query: str | None = None
+    fresh: bool = False
 
-    No folder is made that git would show, and that a commit of everything would take with the logs in it.
+
+TASK_OF_FILES = GivenTask()
+
+
+def _rollup_before(
+    project: Project,
+    options: Mapping[str, Any],
+    progress: Progress,
+    environment: Mapping[str, str],
+    task: GivenTask,
+) -> Callable[[], object] | None:
+    """Return what writes codeRollup.txt for the task of the run, None where it is taken as it stands.
+
+    It makes agent-config where it is missing. It raises NotSetUpError.
     """
     try:
-        settings = load_settings(project, options)
+        settings = load_settings(project, options, environment)
     except NotSetUpError:
-        return  # the preflight tells it, with all else that is wrong
-    if not fresh and settings.rollup == "file":
-        return
+        return None  # the preflight tells it, with all else that is wrong
+    if not task.fresh and settings.rollup == "file":
+        return None
     from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, roll_up
 
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
-    if message := recover(project):
-        progress.say(message)
-    if not project.agent_config.exists():
-        check_ignore_line(project)
-        progress.say(f"making {AGENT_CONFIG}/, which is missing")
-    redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
-    files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=query)
-    roll_up(project, settings, redactor, files, progress)
+
+    def write() -> None:
+        if not project.agent_config.exists():
+            progress.say(f"making {AGENT_CONFIG}/, which is missing")
+        redactor = Redactor(find_secrets(project, environment, settings.base_url))
+        files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=task.query)
+        roll_up(project, settings, redactor, files, progress)
+
+    return write
 
 
 def run_main_job(
@@ -92,19 +106,20 @@ def run_main_job(
     progress: Progress,
     environment: Mapping[str, str] = os.environ,
     *,
-    query: str | None = None,
+    task: GivenTask = TASK_OF_FILES,
 ) -> RunRecord:
-    """Run the whole job in the project and return its record. The task is `query`, else that of query.txt.
+    """Run the whole job in the project and return its record.
 
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
+    roll_up = _rollup_before(project, options, progress, environment, task)
     if message := recover(project):
         progress.say(message)
-    ready = check_project(project, options, environment, query)
+    ready = check_project(project, options, environment, task.query, roll_up)
     with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
-        if query is not None:
-            log.write_text(QUERY_OF_RUN, query)
+        if task.query is not None:
+            log.write_text(QUERY_OF_RUN, task.query)
         log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
         with (
             job_of(project, ready, ready.task.codebase, environment) as job,

@@ -12,6 +12,9 @@ import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
+from code_commit.apply import lock_tree
+from code_commit.project import Project
+
 KEY = "test-key/0123+456789abcdef"
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 TASK = "Make ok.txt say ok, $HOME `and` nothing else."
@@ -151,3 +154,17 @@ def test_files_that_changed_since_the_rollup_are_named(project_folder: Path, run
     done = run_code_commit(project_folder, *options)
     assert f"warning: {warning}a, b, c, d, e and more; code-commit rollup\n" in done.stderr
     assert warning not in run_code_commit(project_folder, "-m", TASK, *options).stderr
+
+
+def test_a_run_that_is_refused_leaves_the_rollup_of_another(project_folder: Path, run_code_commit: Run):
+    rollup = project_folder / "agent-config/codeRollup.txt"
+    rollup.write_text("another's\n")
+    options = recorded(project_folder, RIGHT)
+    for arguments in (["-m", " ", *options], ["-m", TASK, "--model", "openai"], ["-m", TASK, "--model", "replay:no"]):
+        assert run_code_commit(project_folder, *arguments).returncode == 2
+    with lock_tree(Project(project_folder)):
+        done = run_code_commit(project_folder, "-m", TASK, *options)
+        assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
+    assert rollup.read_text() == "another's\n"
+    assert run_code_commit(project_folder, "-m", TASK, *options).returncode == 0
+    assert rollup.read_text() != "another's\n"
