@@ -73,7 +73,7 @@ def spent_in_all(usage: Usage, cost: float | None) -> str:
 
 def ways_on(record: RunRecord) -> Iterator[str]:
     """Yield what can be done after a run that did not come to its end."""
-    if record.command == "undo" or record.rolled_back:
+    if record.command == "undo" or record.rolled_back or record.undone:
         return
     if record.has_next_step:
         yield "code-commit resume goes on with it where it ended."

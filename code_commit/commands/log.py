@@ -78,8 +78,10 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     status, totals = status_of(record), record.totals
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
+    if record.undone:
+        yield "          undone since: its changes are no longer in the tree"
     name = _name(record)
-    if status != "running" and record.has_next_step and not record.rolled_back:
+    if status != "running" and record.has_next_step and not (record.rolled_back or record.undone):
         yield f"          code-commit resume {name} goes on with it, code-commit undo {name} takes back what it changed"
     if record.query:
         yield f"task      {record.query}"
@@ -165,7 +167,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     task = shown(run.query) or "-"
     return (
         _name(run),
-        status_of(run),
+        "undone" if run.undone else status_of(run),
         str(totals.attempts) if run.command == "run" else "-",
         str(totals.files_changed),
         f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",

@@ -50,7 +50,7 @@ def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: R
     name = paid.name.removesuffix("-committing-code")
     assert run == [
         name,
-        "success",
+        "undone",
         "2",
         "1",
         "$0.19",

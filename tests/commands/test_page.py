@@ -634,6 +634,26 @@ def test_pages_of_a_dry_run_an_undo_a_rollback_and_an_applied_response(
     text = Page(page_of(project_folder)).text
     assert "Undone" in text
     assert f"ok.txt +1 {MINUS}1" in " ".join(text.split())
+    assert not re.search("Attempt|initial|Time and tokens", text)
+    assert "Attempt" not in run_code_commit(project_folder, "log", "--markdown").stdout
+
+
+@pytest.mark.parametrize("undos", [1, 2])
+def test_a_run_that_was_undone_says_so_and_offers_no_undo(undos: int, project_folder: Path, run_code_commit: Run):
+    run = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"])
+    for name in ("latest",) * undos:
+        assert run_code_commit(project_folder, "undo", name).returncode == 0
+    markdown = run_code_commit(project_folder, "log", "--markdown", run.name).stdout
+    one = run_code_commit(project_folder, "log", run.name).stdout
+    html = run_code_commit(project_folder, "log", "--html", "-", run.name).stdout
+    row = run_code_commit(project_folder, "log").stdout.splitlines()[1]
+    is_undone = undos == 1
+    assert ("no longer in the tree" in markdown, "The build passes" in markdown.splitlines()[0]) == (
+        is_undone,
+        not is_undone,
+    )
+    assert ("no longer in the tree" in html, "code-commit undo 20" not in html) == (is_undone, is_undone)
+    assert ("no longer in the tree" in one, " undone " in row) == (is_undone, is_undone)
 
 
 NOTHING_CHANGED = {

@@ -59,6 +59,8 @@ class LoggedRun(NamedTuple):
 
     @property
     def headline(self) -> Headline:
+        if self.record.undone:
+            return Headline("Undone since: its changes are no longer in the tree", "wait")
         if self.status != "success":
             return _HEADLINES.get(self.status) or Headline(self.status.replace("_", " ").capitalize(), "bad")
         if self.record.command == "undo":

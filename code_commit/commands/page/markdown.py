@@ -25,7 +25,7 @@ def markdown_summary(run: LoggedRun) -> str:
 
 def _lines(run: LoggedRun) -> Iterator[str]:
     record, headline, changes = run.record, run.headline, run_changes(run)
-    attempts = record.attempts[:MOST_ITEMS]
+    attempts = record.attempts[:MOST_ITEMS] if record.command != "undo" else []
     yield f"## {headline.sign} code-commit: {headline.text}"
     yield from ("", run.numbers(changes.in_words), "")
     yield from _items([f"Run: {code(record.run)}", *([f"Model: {code(record.model)}"] if record.model else [])])

@@ -25,14 +25,15 @@ MOST_CHARACTERS = 2_000  # of each
 def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Read a run's log for the template; the page's links begin at the folder `start`."""
     record, changes = run.record, run_changes(run)
-    attempts = record.attempts[:MOST_ATTEMPTS]
+    is_standing = bool(run.applied) and not (record.rolled_back or record.undone)
+    attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
     usages = [attempt.usage for attempt in attempts if attempt.usage]
     return {
         "run": run,
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
-        "undo": record.run.removesuffix(LOG_FOLDER_SUFFIX) if run.applied and not record.rolled_back else "",
+        "undo": record.run.removesuffix(LOG_FOLDER_SUFFIX) if is_standing else "",
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
