@@ -99,6 +99,7 @@ def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Pa
         options = recorded(root, f"^^^{name}\nimport os\n^^^end\n")
         done = run_code_commit(root, "--max-repairs", "0", "--on-rejected", "stop", *options)
         assert (done.returncode, "at most an outline of it" in done.stderr) == (4, True), done.stderr
+        assert "send one short file that you see whole again as it is" in done.stderr
     assert {name: (root / name).read_text() for name in (outlined, named)} == before
     whole = module("make_slug", 91)
     options = recorded(root, f"^^^ok.txt\nok\n^^^end\n^^^src/slugs.py\n{whole}^^^end\n")
