@@ -24,14 +24,20 @@ case $code in
     *) echo "It ended early; what it had changed until then:" ;;
 esac
 
-git status --short
-GIT_PAGER=cat code-commit diff
+changed=$(git status --short)
+if [ -z "$changed" ]; then
+    echo "Nothing changed."
+    exit "$code"
+fi
+echo "$changed"
+GIT_PAGER=cat code-commit diff || true
 printf 'Commit it (c), undo it (u), or leave it (anything else)? '
 read -r answer || answer=
 case $answer in
     c)
         message=${*:-$(head -n 1 agent-config/query.txt)}
-        git add --all && git commit --quiet --message "$message"
+        { git add --all && git commit --quiet --message "$message"; } ||
+            echo "It is not committed."
         ;;
     u) code-commit undo || echo "It is not undone." ;;
 esac

@@ -69,6 +69,22 @@ def test_a_run_that_ends_early_is_shown_and_can_be_undone(root: Path):
     assert git(root, "status", "--porcelain") == ""
 
 
+def test_the_exit_code_is_that_of_the_run_when_git_commits_nothing(root: Path):
+    answer_with(root, "wrong")
+    hook = root / ".git/hooks/pre-commit"
+    hook.write_text("#!/bin/sh\nexit 7\n")
+    hook.chmod(0o755)
+    done = supervise(root, "c\n")
+    assert (done.returncode, "It is not committed." in done.stdout) == (1, True), done.stderr
+
+
+def test_where_nothing_changed_nothing_is_asked(root: Path):
+    answer_with(root, "not yet")
+    done = supervise(root, "c\n")
+    assert (done.returncode, "Commit it" in done.stdout) == (1, False), done.stderr
+    assert "Nothing changed." in done.stdout
+
+
 def test_another_exit_code_is_handed_on(root: Path):
     answer_with(root, "ok")
     (root / "ok.txt").write_text("edited\n")
