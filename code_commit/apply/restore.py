@@ -67,28 +67,42 @@ def restore(
     """
     with locked(project):
         recover(project)
-        layers = load_layers(snapshot)
-        if not layers:
-            raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
-        before, after = first_states(layers), left_states(snapshot, layers)
-        folders = first_folders(layers)
-        if only is not None:
-            folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
-            before = {path: before[path] for path in only}
-        writes = []
-        changed = []
-        with Tree(project.root) as tree:
-            for path, state in sorted(before.items()):
-                now = _look(tree, path, folders)
-                if _is(now, state):
-                    continue
-                if not _is(now, after[path]):
-                    changed.append(path)
-                writes.append(_write_back(snapshot, path, state, now))
+        writes, folders, changed = _plan(snapshot, project, only)
         if changed and not force:
             raise ChangedSinceError(changed)
         carry_out(writes, project, own_snapshot, folders=folders)
         return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
+
+
+def check_restorable(snapshot: Path, project: Project, only: Collection[str] | None = None) -> None:
+    """Raise the ChangedSinceError or ApplyError with which `restore` would refuse without `force`."""
+    if changed := _plan(snapshot, project, only)[2]:
+        raise ChangedSinceError(changed)
+
+
+def _plan(
+    snapshot: Path, project: Project, only: Collection[str] | None
+) -> tuple[list[Write], dict[str, FolderStep | None], list[str]]:
+    """Return what is to be written, the folders as they were, and the files that are not as the run left them."""
+    layers = load_layers(snapshot)
+    if not layers:
+        raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
+    before, after = first_states(layers), left_states(snapshot, layers)
+    folders = first_folders(layers)
+    if only is not None:
+        folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
+        before = {path: before[path] for path in only}
+    writes = []
+    changed = []
+    with Tree(project.root) as tree:
+        for path, state in sorted(before.items()):
+            now = _look(tree, path, folders)
+            if _is(now, state):
+                continue
+            if not _is(now, after[path]):
+                changed.append(path)
+            writes.append(_write_back(snapshot, path, state, now))
+    return writes, folders, changed
 
 
 def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], only: Collection[str]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import find_changed, lock_tree, recover, restore
+from code_commit.apply import ChangedSinceError, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
 from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
@@ -50,11 +50,13 @@ def run(options: dict[str, Any]) -> int:
             progress.say(message)
         settings = load_settings(project, options)
         progress.quiet = settings.quiet
-        target = find_run_folders(project, name)[-1] if name else _find_latest(project)
-        if not _changed_files(target):
-            raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
-        only = _matching(patterns, target) if patterns else None
         with lock_tree(project):
+            target = find_run_folders(project, name)[-1] if name else _find_latest(project)
+            if not _changed_files(target):
+                raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
+            only = _matching(patterns, target) if patterns else None
+            if not force:
+                check_restorable(target / "snapshot", project, only)  # an undo that is refused is no run
             log = open_run_log(project, "undo", settings, progress.redactor, progress)
             log.record.undoes = target.name
             with log:
@@ -84,7 +86,14 @@ def _find_latest(project: Project) -> Path:
         raise NotSetUpError("there is no run that changed a file and is not undone: code-commit log lists the runs")
     if changed[-1] != standing[-1]:
         latest, before = shown(standing[-1].name), shown(changed[-1].name)
-        raise NotSetUpError(f"the latest run {latest} changed no file: code-commit undo {before} undoes the one before")
+        is_last = standing[-1] == find_run_folders(project)[-1]
+        which = f"the latest run {latest}" if is_last else f"{latest}, the latest run not undone or rolled back,"
+        way = f"code-commit undo {before} undoes the one before"
+        try:
+            check_restorable(changed[-1] / "snapshot", project)
+        except ChangedSinceError as error:
+            way = f"the one before, {before}, cannot be undone without --force, changed since: {listed(error.paths)}"
+        raise NotSetUpError(f"{which} changed no file: {way}")
     return changed[-1]
 
 

@@ -159,7 +159,11 @@ def test_undo_does_not_pass_over_a_run_that_changed_nothing(kind, root: Path, ru
     assert f"the latest run {last.name} " in done.stderr
     assert f"code-commit undo {log.name}" in done.stderr
     assert (root / "a.txt").exists()
-    assert run_code_commit(root, "undo", log.name).returncode == 0
+    (root / "a.txt").write_text("edited since\n")
+    done = run_code_commit(root, "undo")
+    assert (done.returncode, f"undo {log.name}" in done.stderr) == (2, False), "what would be refused is not offered"
+    assert f"{log.name}, cannot be undone without --force, changed since: a.txt" in done.stderr
+    assert run_code_commit(root, "undo", log.name, "--force").returncode == 0
     assert not (root / "a.txt").exists()
 
 
@@ -201,6 +205,7 @@ def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_comm
     assert "ok.txt" in done.stderr
     assert "--force" in done.stderr
     assert tree(root) == edited
+    assert latest(root)["command"] == "apply", "an undo that is refused is no run"
     assert run_code_commit(root, "undo", "--force").returncode == 0
     assert tree(root) == before
 
@@ -384,6 +389,26 @@ def test_undo_passes_over_a_run_that_was_rolled_back(root: Path, run_code_commit
     assert run_code_commit(root, *recorded(root, WRONG), "--rollback", "--max-repairs", "0").returncode == 1
     assert run_code_commit(root, "undo").returncode == 0
     assert not (root / "kept.txt").exists()
+
+
+def test_undo_calls_no_run_the_latest_that_is_not(root: Path, run_code_commit: Run):
+    apply(root, run_code_commit, "kept.txt")
+    assert run_code_commit(root, "apply", "-", stdin="no blocks").returncode == 4
+    rejected = latest(root)["run"]
+    assert run_code_commit(root, *recorded(root, WRONG), "--rollback", "--max-repairs", "0").returncode == 1
+    done = run_code_commit(root, "undo")
+    assert done.returncode == 2
+    assert f"{rejected}, the latest run not undone or rolled back, changed no file: " in done.stderr
+
+
+def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(root: Path, run_code_commit: Run):
+    from code_commit.apply import lock_tree
+    from code_commit.project import find_project
+
+    with lock_tree(find_project(root)):
+        done = run_code_commit(root, "undo")
+    assert done.returncode == 2
+    assert f"process {os.getpid()} runs code-commit in this tree" in done.stderr
 
 
 def test_a_project_whose_path_is_not_utf_8_has_a_log(root: Path, run_code_commit: Run):
