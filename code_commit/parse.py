@@ -50,6 +50,13 @@ _NO_BLOCK = (
     " send one short file of [codebase] again as it is, and say why outside"
 )
 
+_NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
+_COMMENTED = re.compile(r"(.*?\S)[ \t]+//.*")
+_FIND_LINE = re.compile(r"(\^{2,}+)[ \t]*+find[ \t\r]*+$", re.MULTILINE)
+_REPLACE_LINE = re.compile(r"^(\^{2,}+)[ \t]*+replace[ \t\r]*+$", re.MULTILINE)
+_SHORT_END = re.compile(r"^\^\^[ \t]*+end(?=[ \t\r]*+$)", re.MULTILINE)
+_SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
+
 _DEEPEST = 10
 """So many fences open one inside the other are forgotten ends, not the lines of a file."""
 
@@ -69,6 +76,8 @@ class _Findings:
     closed: FileReplacement | EditBlock | None = None
     overran: FileReplacement | EditBlock | None = None
     unused_carets: int = 0
+    outside: int = 0
+    """Where the text between the blocks begins that is read now."""
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -104,6 +113,7 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
         position += 1
     while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
+        found.outside = position
         position = _reject_indented_fences(found, position, opening)
         if position == opening < len(text):
             if blocks == _MOST_BLOCKS:
@@ -155,20 +165,21 @@ def _read_block(found: _Findings, opening: int) -> int:
     text = found.text
     line = found.line_at(opening)
     carets, name, body = _split_fence(text, opening)
-    if name in _INNER:
-        _reject_stray_fence(found, opening, name)
-        return body
-    if not name:
-        found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
-        return body
-    path = _canonical(name)
+    named = _NAMED_WORD.fullmatch(name)
+    if not name or name in _INNER or named:
+        _reject_opening(found, opening, name)
+        return _skip_end(text, body, carets) if named else body
+    commented = _COMMENTED.fullmatch(name)
+    path = _canonical(commented[1] if commented else name)
+    if commented:
+        message = f"has a comment after the path: write {quoted(path)} alone after the carets"
+        found.reject(line, "wrong-format", message, name)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
     closing = _closing_fence(text, body, carets)
     _, word, after = _split_fence(text, closing)
     if word == "end":
-        found.closed = FileReplacement(path, text[body:closing], line)
-        found.add(found.closed)
+        _add_file(found, FileReplacement(path, text[body:closing], line), carets)
         return after
     if word == "delete" and closing == body:
         found.closed = None
@@ -177,6 +188,20 @@ def _read_block(found: _Findings, opening: int) -> int:
     if word == "find" and closing == body:
         return _read_edits(found, path, line, closing)
     return _reject_inner_fence(found, path, line, carets, closing)
+
+
+def _add_file(found: _Findings, block: FileReplacement, carets: int) -> None:
+    """Take the file, unless it is edits between fences of another length than the block's."""
+    find = _FIND_LINE.match(block.content)
+    if find and any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
+        message = f"'{quoted(find[0].strip())}' has {len(find[1])} carets and the block's path {carets}"
+        found.closed = None
+        found.reject(
+            block.line + 1, "unclear-edit", f"{message}: give every fence of the block the same number", block.path
+        )
+        return
+    found.closed = block
+    found.add(block)
 
 
 def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
@@ -191,8 +216,9 @@ def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
         if word != "replace":
             return _reject_inner_fence(found, path, opened, carets, position)
         position = _closing_fence(text, body, carets)
-        edits.append(Edit(find, text[body:position], line))
-        if not find:
+        if find:
+            edits.append(Edit(find, text[body:position], line))
+        else:
             message = "the find is empty: write lines of the file there, and in the replace those that stay"
             found.reject(line, "empty-find", message, path)
         _, word, body = _split_fence(text, position)
@@ -206,11 +232,22 @@ def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
 def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, position: int) -> int:
     """Reject the fence that stands there in the block of the file, or its missing end; return where to go on."""
     text, fence = found.text, quoted("^" * carets)
+    _, word, after = _split_fence(text, position)
+    named = _NAMED_WORD.fullmatch(word)
+    if named and (named[1] == "end" or _canonical(named[2]) == path):
+        message = f"{fence}{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        found.reject(found.line_at(position), "fence-in-block", message, path)
+        return _skip_end(text, after, carets)
+    short = None if word in _INNER else _SHORT_END.search(text, found.counted_to, position)
+    if short:
+        message = f"'{short[0]}' has 2 carets, the block was opened with {carets}: write {fence}end"
+        found.reject(found.line_at(short.start()), "unclosed", message, path)
+        return position
+    as_text = f"; when line {opened} is text for the reviewer, do not begin it with ^^^" if " " in path else ""
     if position == len(text):
-        message = f"the block is not closed: put {fence}end on a line of its own after the file's last line"
+        message = f"the block is not closed: put {fence}end on a line of its own after the file's last line{as_text}"
         found.reject(opened, "unclosed", message, path)
         return position
-    word = _split_fence(text, position)[1]
     end = _outer_end(text, position, carets)
     message = f"the block of {quoted(path)} (line {opened}) holds the line '{fence}{quoted(word)}': "
     if word in ("end", "find", "replace"):
@@ -222,9 +259,23 @@ def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, p
     else:
         rule = "fence-in-block"
         message += f"close the block with {fence}end before it"
-    message += f", or, when it belongs to the file, {_longer_fence(found, path)}"
+    message += f", or, when it belongs to the file, {_longer_fence(found, path)}{as_text}"
     found.reject(found.line_at(position), rule, message, path)
     return end or position
+
+
+def _reject_opening(found: _Findings, opening: int, name: str) -> None:
+    """Tell why the fence there opens no block."""
+    if not name:
+        message = "the fence names no file: write ^^^ and the file's path on one line"
+        found.reject(found.line_at(opening), "empty-path", message)
+    elif named := _NAMED_WORD.fullmatch(name):
+        message = f"^^^{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        if named[1] == "delete":
+            message = f"to delete it, write ^^^{quoted(named[2])} and ^^^delete on the next line"
+        found.reject(found.line_at(opening), "stray-fence", message)
+    else:
+        _reject_stray_fence(found, opening, name)
 
 
 def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
@@ -238,7 +289,11 @@ def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
     if block and not (is_edit and isinstance(block, EditBlock)):
         message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
     found.overran = block
-    found.reject(found.line_at(position), "stray-fence", message)
+    line = found.line_at(position)
+    if short := _SHORT_FENCE.search(found.text, found.outside, position):
+        at = line - found.text.count("\n", short.start(), position)
+        message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence has 3 or more"
+    found.reject(line, "stray-fence", message)
 
 
 def _longer_fence(found: _Findings, path: str) -> str:

@@ -62,6 +62,15 @@ ACCEPTED = {
         "^^^^a.md\n^^^b\n^^^find\nx\n^^^replace\n^^^end\n^^^^end\n",
         {"a.md": "^^^b\n^^^find\nx\n^^^replace\n^^^end\n"},
     ),
+    "a find without a replacement": (
+        "^^^^a\n^^^find\n^^^replaced\n^^replace\n^^^^end\n",
+        {"a": "^^^find\n^^^replaced\n^^replace\n"},
+    ),
+    "edits shown later in a file": ("^^^^a\n\n^^^find\n^^^replace\n^^^^end\n", {"a": "\n^^^find\n^^^replace\n"}),
+    "files named delete and end": (
+        "^^^./delete it\n^^^end\n^^^end user guide\n^^^end\n",
+        {"delete it": "", "end user guide": ""},
+    ),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -170,6 +179,9 @@ REJECTED = {
         "^^^a.md\nSo:\n^^^b\n^^^find\nx\n^^^replace\ny\n^^^end\nor\n^^^end\n",
         ["fence-in-block"],
     ),
+    "edits in longer fences": ("^^^a\n^^^^find\nx\n^^^^replace\ny\n^^^end\n", ["unclear-edit"]),
+    "edits in shorter fences": ("^^^^a\n^^^find \r\nx\n^^^replace\r\ny\n^^^end\n^^^^end\n", ["unclear-edit"]),
+    "edits in two carets": ("^^^a\n^^find\nx\n^^replace\ny\n^^end\n^^^end\n", ["unclear-edit"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
         ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],
@@ -190,6 +202,57 @@ def test_a_violation_names_its_line_and_says_what_to_do():
     assert str(caught.value).startswith(
         "line 4: a: the block of a (line 2) holds the line '^^^b': close the block with ^^^end"
     )
+
+
+TOLD = {
+    # a response, and all that is said of it
+    "edits in shorter fences": (
+        "^^^^README.md\n^^^find\nx\n^^^replace\ny\n^^^^end\n",
+        "line 2: README.md: '^^^find' has 3 carets and the block's path 4: give every fence of the block the same number",
+    ),
+    "a removal on one line": (
+        "^^^delete src/a.h\n^^^end\n^^^b\nx\n^^^end\n",
+        "line 1: to delete it, write ^^^src/a.h and ^^^delete on the next line",
+    ),
+    "a removal with the path again": (
+        "^^^src/a.h\n^^^delete src/a.h\n^^^end\n",
+        "line 2: src/a.h: ^^^delete stands alone on its line: leave 'src/a.h' out",
+    ),
+    "an end with a path": (
+        "^^^^src/a.h\nx\n^^^^end src/a.h\nDone.\n^^^b\n^^^end\n",
+        "line 3: src/a.h: ^^^^end stands alone on its line: leave 'src/a.h' out",
+    ),
+    "an end with a path outside": ("^^^end src/a.h\n", "line 1: ^^^end stands alone on its line: leave 'src/a.h' out"),
+    "a note": (
+        "^^^ sign is the fence.\n",
+        ("line 1: sign is the fence.: the block is not closed: put ^^^end on a line of its own after the file's last line; "
+        "when line 1 is text for the reviewer, do not begin it with ^^^"),
+    ),
+    "a comment": (
+        "^^^./src/a.h // header\nx\n^^^end\n",
+        "line 1: ./src/a.h // header: has a comment after the path: write src/a.h alone after the carets",
+    ),
+    "a short opening": (
+        "^^^b\n^^^end\nNow:\n^^shop/cli.py\nx\n^^^end\n",
+        ("line 6: ^^^end stands outside a block: it belongs after a ^^^PATH line; when b (line 1) ends here, open and close "
+        "the block with 4 carets: ^^^^b and ^^^^end; line 4, '^^shop/cli.py', has 2 carets: a fence has 3 or more"),
+    ),
+    "a short end": (
+        "^^^a\nx\n^^end\n^^^b\nx\n^^^end\n",
+        "line 3: a: '^^end' has 2 carets, the block was opened with 3: write ^^^end",
+    ),
+    "a short end at the end": (
+        "^^^a\n^^^find\nx\n^^^replace\n^^end\n",
+        "line 5: a: '^^end' has 2 carets, the block was opened with 3: write ^^^end",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "told"), TOLD.values(), ids=TOLD)
+def test_what_is_said_is_the_one_thing_to_mend(text, told):
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response(text)
+    assert caught.value.reasons == [told]
 
 
 @pytest.mark.parametrize(
