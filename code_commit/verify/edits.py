@@ -102,7 +102,9 @@ def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], lis
         elif len(found) > 1:
             told = ", ".join(str(place + 1) for place in found[:_MOST_PLACES])
             more = " and more" if len(found) > _MOST_PLACES else ""
-            message = f"the lines to find are in the file more than once, from line {told}{more} on: {_MORE_LINES}"
+            message = (
+                f"the lines to find are there more than once, from lines {told}{more} of the file on: {_MORE_LINES}"
+            )
             faults.append(ContentFault(edit.line, "ambiguous", message))
     starts = [found[0] if found else 0 for found in places]
     return starts, faults or _overlaps(starts, finds, edits)
@@ -204,9 +206,14 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     )
     said, there = _stripped(find), _stripped(lines[start : start + len(find)])
     differs = next((at for at, pair in enumerate(zip(said, there, strict=False)) if pair[0] != pair[1]), len(there))
-    is_there = f"says '{quoted(there[differs])}'" if differs < len(there) else "is after its end"
-    nearest = f"lines {start + 1} to {start + len(there)}" if len(there) > 1 else f"line {start + 1}"
-    return (
-        f"the lines to find are not in the file; nearest is {nearest}, where line {start + differs + 1} {is_there} "
-        f"and not '{quoted(said[differs])}': copy them exactly as they are"
-    )
+    if differs == len(there):
+        extra = f"line ('{quoted(said[-1])}')" if len(said) == differs + 1 else f"{len(said) - differs} lines"
+        return f"the find goes on after the file's last line, {len(lines)}: leave its last {extra} out"
+    says = f"says '{quoted(there[differs])}' and not '{quoted(said[differs])}': copy them exactly as they are"
+    if len(said) == 1:
+        nearest = f"line {start + 1} of the file: it"
+    elif len(there) == 1:
+        nearest = f"line {start + 1} of the file, which"
+    else:
+        nearest = f"lines {start + 1} to {start + len(there)} of the file, where line {start + differs + 1}"
+    return f"the lines to find are not in the file; nearest is {nearest} {says}"

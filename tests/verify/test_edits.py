@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.parse import parse_response
+from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -66,19 +66,23 @@ UNFIT = {
         "def f(x):\n    return x\n\ndef g(x):\n    y = x\n    return y\n",
         [("def g(x):\n    y = x+1\n    return y\n", "")],
         [(10, "no-match")],
-        "nearest is lines 4 to 6, where line 5 says '    y = x' and not '    y = x+1'",
+        "nearest is lines 4 to 6 of the file, where line 5 says '    y = x' and not '    y = x+1'",
     ),
     "another indentation": (
         "if x:\n    call(first)\n",
         [("call(first)\n", "")],
         [(10, "no-match")],
-        "nearest is line 2, where line 2 says '    call(first)' and not 'call(first)'",
+        "nearest is line 2 of the file: it says '    call(first)' and not 'call(first)'",
     ),
-    "beyond the end": ("a b c\n", [("a b c\nd\n", "")], [(10, "no-match")], "line 2 is after its end and not 'd'"),
-    "twice": (POEM, [("two\n", "")], [(10, "ambiguous")], "more than once, from line 2, 6 on"),
-    "overlapping itself": ("a\na\na\n", [("a\na\n", "")], [(10, "ambiguous")], "from line 1, 2 on"),
-    "nearly twice": ("a \na\t\n", [("a\n", "")], [(10, "ambiguous")], "from line 1, 2 on"),
-    "everywhere": ("a\n" * 99, [("a\n", "")], [(10, "ambiguous")], "from line 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more on"),
+    "beyond the end": ("a b c\n", [("a b c\nd\n", "")], [(10, "no-match")], "goes on after the file's last line, 1: leave its last line ('d') out"),
+    "a blank line beyond the end": ("a b\nc\n", [("c\n\n", "")], [(10, "no-match")], "last line, 2: leave its last line ('') out"),
+    "lines beyond the end": ("a b\nc\n", [("c\nd\ne\n", "")], [(10, "no-match")], "leave its last 2 lines out"),
+    "across the end": ("a b\nc\n", [("b a\nc\nd\n", "")], [(10, "no-match")], "lines 1 to 2 of the file, where line 1 says 'a b'"),
+    "nearest the last line": ("a b\nc\n", [("c d\n\n", "")], [(10, "no-match")], "line 2 of the file, which says 'c' and not 'c d'"),
+    "twice": (POEM, [("two\n", "")], [(10, "ambiguous")], "more than once, from lines 2, 6 of the file on"),
+    "overlapping itself": ("a\na\na\n", [("a\na\n", "")], [(10, "ambiguous")], "from lines 1, 2 of the file on"),
+    "nearly twice": ("a \na\t\n", [("a\n", "")], [(10, "ambiguous")], "from lines 1, 2 of the file on"),
+    "everywhere": ("a\n" * 99, [("a\n", "")], [(10, "ambiguous")], "from lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more of the file on"),
     "two in one": (
         POEM,
         [("three\n\n", "x\n"), ("one\ntwo\nthree\n", "y\n")],
@@ -129,7 +133,8 @@ def verify(root: Path, answer: str, **options) -> VerifiedChanges:
     project, codebase = find_project(root), options.pop("codebase", None)
     settings = Settings(**{"answer_format": "edits"} | options)
     rules = capture_rules(project, settings, codebase, Redactor(["sk-0123456789abcdef"]))
-    return verify_changes(parse_response(answer), project, rules)
+    changes, reasons = read_response(answer)
+    return verify_changes(changes, project, rules, reasons)
 
 
 def broken(root: Path, answer: str, **options) -> list[tuple[str, int, str]]:
@@ -163,6 +168,7 @@ ANSWERS = {
     "whole files alone": (edit_of("ok.txt", "not yet\n", "ok\n"), {"answer_format": "files"}, [("ok.txt", 1, "whole-file")]),
     "no such file": (edit_of("no.txt", "a\n", "b\n"), {}, [("no.txt", 1, "missing")]),
     "no text": (edit_of("data", "a\n", "b\n"), {}, [("data", 1, "not-text")]),
+    "an empty find": (edit_of("ok.txt", "", "x\n"), {}, [("ok.txt", 2, "empty-find")]),
     "protected": (edit_of("build.sh", "#!/bin/sh\n", ""), {}, [("build.sh", 1, "protected")]),
     "beside other faults": (
         edit_of("ok.txt", "no\n", "") + edit_of("../x", "a\n", "") + "^^^gone.txt\n^^^delete\n",
