@@ -54,7 +54,7 @@ from code_commit.verify.names import (
     guarded_folders,
     read_limits,
 )
-from code_commit.verify.tree import find_bare_repositories, find_invented_folder, look_at_targets
+from code_commit.verify.tree import find_bare_repositories, find_invented_folder, find_second_path, look_at_targets
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
@@ -207,7 +207,7 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
     removed = {change.path for change in findings.open if isinstance(change, FileRemoval)}
     for path in [path for path, original in originals.items() if original is None]:
-        fault = find_invented_folder(path, project.root, removed)
+        fault = find_invented_folder(path, project.root, removed) or find_second_path(path, project.root)
         faults |= {path: fault} if fault else {}
     for path, fault in faults.items():
         findings.close(path, *fault)

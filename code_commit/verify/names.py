@@ -69,8 +69,8 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "wrong-format",
-        r"\A(?i:file|file ?name|path|file ?path) ?:|\A(?:#{1,6}|\+{3}|\*) |:\Z|\.\w+:\d+(?:-\d+)?\Z",
-        "has something before or after the path ('file:', '###', a colon): write the bare path after the carets",
+        r"\A(?i:file|file ?name|path|file ?path) ?[:=]|\A(?:#{1,6}|\+{3}|\*) |:\Z|\.\w+:\d+(?:-\d+)?\Z",
+        "has something before or after the path ('file:', 'path=', '###', a colon): write the bare path alone",
     ),
     (
         "windows-name",

@@ -9,7 +9,8 @@ Nothing that could block is opened, and each folder is checked by what it is, no
     same-file          an existing entry has the same name but for case or normalisation
     protected          a folder or file of the path is, by its inode, a protected one
     unreadable         the original, which undo needs, cannot be read
-    wrong-format       the path of a new file begins with a folder of diffs or examples that is not there
+    wrong-format       the path of a new file begins with a folder of diffs or examples that is not there; or it is
+                       two paths, or a path with a word beside it
 """
 
 import errno
@@ -191,6 +192,20 @@ def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fau
     if not match[2] and (name in removed or not os.path.lexists(root / name)):
         return None
     return "wrong-format", f"begins with {match[1]}/, which the project does not have: write {shown(name)}"
+
+
+def find_second_path(path: str, root: Path) -> Fault | None:
+    """Tell `create src/a.c` and `a.c -> b.c` from a name with blanks. Nothing is at the path.
+
+    A later word counts that is a sign, or a path of the project's, where the folder with a blank is not there.
+    """
+    for word in re.finditer(r"(?<= )\S+", path):
+        first, slash, _ = word[0].partition("/")
+        is_path = slash and os.path.lexists(root / first) and not os.path.lexists(root / (path[: word.start()] + first))
+        if is_path or re.fullmatch(r"[-=]>|\u2192|\^+|`.*", word[0]):
+            message = "write the bare path after the carets; to rename, delete the old path and create the new one"
+            return "wrong-format", f"is not a path alone: {message}"
+    return None
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:

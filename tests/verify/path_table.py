@@ -154,7 +154,7 @@ UNCLEAR = (
 
 DECORATED = (
     *('"src/a.rs"', "'src/a.rs'", "`src/a.rs`", "<src/a.rs>", "[src/a.rs]", "[file]", "**src/a.rs**"),
-    *("file: src/a.rs", "File:src/a.rs", "Filename: a.rs", "path : a.rs", "file path: a.rs"),
+    *("file: src/a.rs", "File:src/a.rs", "Filename: a.rs", "path : a.rs", "file path: a.rs", "path=src/a.rs"),
     *("# a.rs", "### src/a.rs", "### `src/a.rs`", "* a.rs", "+++ b/a.rs", "src/a.rs:", "LICENSE:", "src/a.rs:12"),
     *("a.py:3-10",),
 )

@@ -171,6 +171,23 @@ def test_the_folders_of_diffs_and_examples_are_rejected_where_the_project_has_no
         verify(project_folder, FileReplacement(path, "x\n"))
 
 
+def test_two_paths_or_a_word_beside_one_are_rejected_but_not_a_name_with_blanks(project_folder):
+    (project_folder / "src").mkdir()
+    (project_folder / "src/a.h").write_text("x\n")
+    for path in (
+        *("src/a.h -> lib/b.h", "a.txt => b.txt", "rename src/a.h src/b.h", "src/a.h ^^^", "PATH src/a.h"),
+        *("create src/new.h", "src/a.h `c`", "src/a.h, src/new.h"),
+    ):
+        assert broken(project_folder, FileReplacement(path, "", 7)) == [(path, 7, "wrong-format")]
+        assert broken(project_folder, FileRemoval(path, 7)) == [(path, 7, "wrong-format")]
+    for path in ("docs/my notes.md", "src/a b.txt", "My Project/src/x.c", "a - b/c.txt", "Read me", "src/my lib/b.h"):
+        verify(project_folder, FileReplacement(path, "x\n"))
+    (project_folder / "My src").mkdir()
+    (project_folder / "src/b -> c").write_text("x\n")
+    for path in ("My src/new.h", "src/b -> c"):
+        verify(project_folder, FileReplacement(path, "x\n"))
+
+
 def test_a_removal_of_what_is_not_there_is_rejected(project_folder):
     assert broken(project_folder, FileRemoval("gone/x", 3), FileRemoval("ok.txt", 5)) == [("gone/x", 3, "missing")]
 
