@@ -167,17 +167,19 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.kind is tuple:
             group.add_argument(flag, action="append", type=option.part, metavar=option.metavar, help=option.help)
         else:
-            group.add_argument(flag, type=_parsed_by(option), metavar=option.metavar, help=option.help)
+            group.add_argument(flag, type=_parsed_by(name, option), metavar=option.metavar, help=option.help)
 
 
-def _parsed_by(option: Option) -> Callable[[str], Any]:
+def _parsed_by(name: str, option: Option) -> Callable[[str], Any]:
     """Return the option's type for argparse: what does not fit is told in the setting's own words."""
 
     def parse(text: str) -> Any:
         try:
-            return option.parse(text)
+            value = option.parse(text)
+            _check_range(name, value)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
+        return value
 
     return parse
 
@@ -197,13 +199,20 @@ def load_settings(
 
 def _in_range(settings: Settings) -> Settings:
     """Return the settings. Raises ValueError for a number out of range, whichever source it came from."""
-    for name, annotation in Settings.__annotations__.items():
-        value, limits = getattr(settings, name), _metadata(annotation)
-        if NOT_NEGATIVE in limits and not 0 <= value < _INFINITE:
-            raise ValueError(f"{name} must be {NOT_NEGATIVE}")
-        if POSITIVE in limits and value is not None and not 0 < value < _INFINITE:
-            raise ValueError(f"{name} must be {POSITIVE}")
+    for name in Settings._fields:
+        try:
+            _check_range(name, getattr(settings, name))
+        except ValueError as error:
+            raise ValueError(f"{name} {error}") from error
     return settings
+
+
+def _check_range(name: str, value: Any) -> None:
+    limits = _metadata(Settings.__annotations__[name])
+    if NOT_NEGATIVE in limits and not 0 <= value < _INFINITE:
+        raise ValueError(f"must be {NOT_NEGATIVE}")
+    if POSITIVE in limits and value is not None and not 0 < value < _INFINITE:
+        raise ValueError(f"must be {POSITIVE}")
 
 
 _INFINITE = float("inf")

@@ -103,7 +103,7 @@ CASES: dict[str, Case] = {
     "unknown option": (NOTHING, ["--max-repair", "1"], ["unrecognized arguments: --max-repair"]),
     "unknown command": (NOTHING, ["bild"], ["there is no command 'bild'"]),
     "not a number": (NOTHING, ["--max-repairs", "x"], ["must be a whole number"]),
-    "negative": (NOTHING, ["--max-repairs", "-1"], ["max_repairs must be 0 or more"]),
+    "negative": (NOTHING, ["--max-repairs", "-1"], ["argument --max-repairs: must be 0 or more"]),
     "typo in config.toml": (lambda root: (config(root) / "config.toml").write_text("max_repair = 1\n"), [], ["did you mean 'max_repairs'"]),
     "broken config.toml": (lambda root: (config(root) / "config.toml").write_text("a = \n"), [], ["config.toml is not valid TOML"]),
     "plain http elsewhere": (NOTHING, ["--base-url", "http://192.0.2.1/v1"], ["http"]),

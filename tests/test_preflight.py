@@ -132,6 +132,12 @@ MISSPELT = {
         ["fix the bug"],
         "there is no command 'fix the bug'; for a task: code-commit -m 'fix the bug'",
     ),
+    "a task in several words": (
+        ["-C", ".", "Please", "fix", "it", "--dry-run"],
+        "there is no command 'Please'; for a task: code-commit -m 'Please fix it'",
+    ),
+    "help": (["help"], "there is no command 'help'; code-commit --help tells more"),
+    "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),

@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, NoReturn, Protocol, cast
 
 from code_commit.errors import NotSetUpError
@@ -108,7 +109,7 @@ class _Parser(argparse.ArgumentParser):
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        arguments = sys.argv[1:] if args is None else list(args)
+        self._words = arguments = sys.argv[1:] if args is None else list(args)
         for argument in arguments:
             if argument in COMMANDS or argument == "--":
                 break
@@ -120,10 +121,12 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        hint = did_you_mean(value, action.choices)
         if action.metavar != "COMMAND":
+            hint = did_you_mean(value, action.choices, cutoff=0.7)
             raise argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}{hint}")
-        self.error(f"there is no command {value!r}{hint or f'; for a task: code-commit -m {value!r}'}")
+        words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
+        task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
+        self.error(f"there is no command {value!r}{did_you_mean(value, action.choices) or task}")
 
     def error(self, message: str) -> NoReturn:
         """Raise NotSetUpError for wrong usage: it is told as every error is told."""
