@@ -135,23 +135,38 @@ def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
 
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TASK", "SECONDS", "TOKENS", "MODEL")
-_LONGEST_TASK = 50
+_LONGEST_TASK, _SHORTEST_TASK = 50, 12
 _NUMBERS = ("TRIES", "FILES", "TOKENS", "COST", "SECONDS")
+_DISPENSABLE = ("MODEL", "TOKENS", "TRIES", "SECONDS", "FILES", "COST", "TASK", "STATUS")
+"""What is left out where the terminal is too narrow, the first of them first."""
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:
-    """Return the runs as a table, oldest first, cut at `columns` (None: as wide as it is)."""
+    """Return the runs as a table, oldest first, with the columns for which there is room (None: with all)."""
     if not runs:
         return "No run yet."
-    rows = [_HEAD, *map(_cells, runs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(_aligned, _HEAD, row, widths)).rstrip() for row in rows]
-    cut = [line if columns is None or len(line) <= columns else f"{line[: columns - 1]}…" for line in lines]
+    rows = [dict(zip(_HEAD, row, strict=True)) for row in (_HEAD, *map(_cells, runs))]
+    widths = _widths({head: max(len(row[head]) for row in rows) for head in _HEAD}, columns)
+    lines = ["  ".join(_aligned(head, row[head], width) for head, width in widths.items()).rstrip() for row in rows]
     notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
-    return "\n".join([*cut, *notes])
+    return "\n".join([*lines, *notes])
+
+
+def _widths(widths: dict[str, int], columns: int | None) -> dict[str, int]:
+    """Return the width of each column that fits in: the task is shortened first, then columns are left out."""
+    dispensable = iter(_DISPENSABLE)
+    while columns is not None and (over := sum(widths.values()) + 2 * (len(widths) - 1) - columns) > 0:
+        if over <= widths.get("TASK", 0) - _SHORTEST_TASK:
+            widths["TASK"] -= over
+        elif head := next(dispensable, ""):
+            del widths[head]
+        else:
+            break
+    return widths
 
 
 def _aligned(head: str, cell: str, width: int) -> str:
+    cell = cell if len(cell) <= width else f"{cell[: width - 1]}…"
     return cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
 
 
@@ -164,7 +179,8 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         return (_name(run), "unreadable", *["-"] * 7)
     totals = run.totals
     tokens = totals.usage.input + totals.usage.output
-    task = shown(run.query) or "-"
+    undoes = f"(undo of {shown(run.undoes.removesuffix(LOG_FOLDER_SUFFIX))})" if run.undoes else ""
+    task = undoes or shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (
         _name(run),
         "undone" if run.undone else status_of(run),
@@ -174,5 +190,5 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         task if len(task) <= _LONGEST_TASK else f"{task[: _LONGEST_TASK - 1]}…",
         f"{totals.seconds:.1f}",
         f"{tokens:,}" if tokens else "-",
-        shown(run.model) or f"({run.command})",
+        shown(run.model) or "-",
     )
