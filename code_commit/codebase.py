@@ -247,7 +247,7 @@ def _fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: 
         raise NotSetUpError(f"{room.tokens:,} tokens have no room for a file: allow more of them")
     rollup.sizes = {file.name: file.bytes for file in fitted.whole}
     rollup.outlined = list(fitted.outlines)
-    for file in fitted.names:
+    for file in [*fitted.names, *fitted.unnamed]:
         rollup.leave_out(NO_ROOM, file.name, f"{file.bytes:,} bytes")
     yield fitted.text
     yield end

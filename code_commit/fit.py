@@ -53,14 +53,14 @@ class Fitted(NamedTuple):
     whole: list[Section]
     outlines: dict[str, str]
     names: list[Section]
-    unnamed: int
-    """So many files that there is not even room for their names."""
+    unnamed: list[Section]
+    """The files that there is not even room for the names of."""
 
     @property
     def text(self) -> str:
         """All of it, as long as was granted at most."""
         names = "".join(section.as_name for section in self.names)
-        more = _UNNAMED.format(self.unnamed) if self.unnamed else ""
+        more = _UNNAMED.format(len(self.unnamed)) if self.unnamed else ""
         end = f"{NAMES_LINE}\n{names}{more}\n" if names or more else ""
         return "".join([*(section.text for section in self.whole), *self.outlines.values(), end])
 
@@ -73,22 +73,25 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 def fit_sections(sections: Sequence[Section], query: str, context: Collection[str], characters: int) -> Fitted:
     """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
     if sum(len(section.text) for section in sections) <= characters:
-        return Fitted(list(sections), {}, [], 0)
+        return Fitted(list(sections), {}, [], [])
     room = characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
-    known, names = _first(rank(sections, query, context), room // _SHARE_OF_NAMES)
+    ranked = rank(sections, query, context)
+    known, names = _first(ranked, room // _SHARE_OF_NAMES)
     room -= names
     kept = room // _SHARE_OF_OUTLINES
     whole, used = _whole(known, room - kept, {})
     room -= used
     outlines = _outlines([section for section in known if section.name not in whole], room)
     room -= sum(len(outlines[file.name]) - len(file.as_name) for file in known if file.name in outlines)
-    whole |= _whole([section for section in known if section.name not in whole], room, outlines)[0]
-    only_named = {section.name for section in known} - whole - outlines.keys()
+    more, used = _whole([section for section in known if section.name not in whole], room, outlines)
+    whole |= more
+    named = [*known, *_first(ranked[len(known) :], room - used)[0]]
+    only_named = {section.name for section in named} - whole - outlines.keys()
     return Fitted(
         [section for section in sections if section.name in whole],
         {file.name: outlines[file.name] for file in sections if file.name in outlines and file.name not in whole},
         [section for section in sections if section.name in only_named],
-        len(sections) - len(known),
+        ranked[len(named) :],
     )
 
 

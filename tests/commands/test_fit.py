@@ -51,6 +51,22 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
     assert f"made to fit: {len(result['outlines'])} outlines, {result['files']} files whole: AGENTS.md, " in said
 
 
+def test_what_has_no_room_is_named_or_counted_an_empty_file_too(project_folder: Path, run_code_commit: Run):
+    (project_folder / "shop").mkdir()
+    (project_folder / "shop/__init__.py").touch()
+    for name in ("shop/price_of_an_article_with_its_taxes.py", "tests/test_price_of_an_article.py", "long.py"):
+        (project_folder / name).parent.mkdir(exist_ok=True)
+        (project_folder / name).write_text(module("price", 60))
+    for tokens in ("150", "200", "300", "400"):
+        text, result = fitted(run_code_commit, project_folder, "--fit", tokens)
+        told = {file["path"] for file in result["left_out"] if file["reason"] == "no room"}
+        _, _, end = text.partition("--- FILES THAT THERE WAS NO ROOM FOR ---\n")
+        named = {name for name in told if f"{name} (" in end}
+        assert result["files"] + len(result["outlines"]) + len(told) == 7, tokens
+        assert (f"and {len(told - named)} more\n" in end) == (named != told), end
+        assert named == told or tokens in ("150", "200"), text
+
+
 @pytest.mark.parametrize("tokens", [30, 100, 300, 1000, 2500, 6000, 12_000, 20_000])
 def test_it_fits_for_sure_or_is_refused(tokens, root: Path, run_code_commit: Run):
     (root / ROLLUP).write_text("old")
