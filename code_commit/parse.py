@@ -54,6 +54,8 @@ _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 _COMMENTED = re.compile(r"(.*?\S)[ \t]+//.*")
 _FIND_LINE = re.compile(r"(\^{2,}+)[ \t]*+find[ \t\r]*+$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,}+)[ \t]*+replace[ \t\r]*+$", re.MULTILINE)
+_DELETE_ALONE = re.compile(r"(\^{2,}+)[ \t]*+delete\s*+")
+_SHORT_FIND = re.compile(r"^(\^\^)[ \t]*+find(?=[ \t\r]*+$)", re.MULTILINE)
 _SHORT_END = re.compile(r"^\^\^[ \t]*+end(?=[ \t\r]*+$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 
@@ -191,17 +193,21 @@ def _read_block(found: _Findings, opening: int) -> int:
 
 
 def _add_file(found: _Findings, block: FileReplacement, carets: int) -> None:
-    """Take the file, unless it is edits between fences of another length than the block's."""
+    """Take the file, unless it is edits or a removal between fences of another length than the block's."""
     find = _FIND_LINE.match(block.content)
-    if find and any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
-        message = f"'{quoted(find[0].strip())}' has {len(find[1])} carets and the block's path {carets}"
+    if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
+        find = None
+    if fence := find or _DELETE_ALONE.fullmatch(block.content):
         found.closed = None
-        found.reject(
-            block.line + 1, "unclear-edit", f"{message}: give every fence of the block the same number", block.path
-        )
+        found.reject(block.line + 1, "unclear-edit", _unequal(fence, carets), block.path)
         return
     found.closed = block
     found.add(block)
+
+
+def _unequal(fence: re.Match[str], carets: int) -> str:
+    counts = f"'{quoted(fence[0].strip())}' has {len(fence[1])} carets and the block's path {carets}"
+    return f"{counts}: give every fence of the block the same number"
 
 
 def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
@@ -216,6 +222,8 @@ def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
         if word != "replace":
             return _reject_inner_fence(found, path, opened, carets, position)
         position = _closing_fence(text, body, carets)
+        if short := _SHORT_FIND.search(text, body, position):
+            found.reject(found.line_at(short.start()), "unclear-edit", _unequal(short, carets), path)
         if find:
             edits.append(Edit(find, text[body:position], line))
         else:

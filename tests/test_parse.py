@@ -182,6 +182,12 @@ REJECTED = {
     "edits in longer fences": ("^^^a\n^^^^find\nx\n^^^^replace\ny\n^^^end\n", ["unclear-edit"]),
     "edits in shorter fences": ("^^^^a\n^^^find \r\nx\n^^^replace\r\ny\n^^^end\n^^^^end\n", ["unclear-edit"]),
     "edits in two carets": ("^^^a\n^^find\nx\n^^replace\ny\n^^end\n^^^end\n", ["unclear-edit"]),
+    "a second edit in two carets": (
+        "^^^a\n^^^find\nx\n^^^replace\ny\n^^find\nz\n^^replace\nw\n^^^end\n",
+        ["unclear-edit"],
+    ),
+    "a removal in shorter fences": ("^^^^a\n^^^delete\r\n^^^^end\n", ["unclear-edit"]),
+    "a removal in two carets": ("^^^a\n^^delete\n^^^end\n", ["unclear-edit"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
         ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],
