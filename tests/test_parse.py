@@ -347,7 +347,11 @@ def responses(draw: st.DrawFn) -> list[RequestedChange]:
     return [replace(draw(changes), path=path) for path in paths if path not in ("end", "delete")]
 
 
-_KINDS = ((FileReplacement, file_contents), (EditBlock, edit_lists))
+# a file that says nothing but `^^^delete` is taken for a removal between unequal fences
+_KINDS = (
+    (FileReplacement, file_contents.filter(lambda content: not re.fullmatch(r"\^{2,}[ \t]*delete\s*", content))),
+    (EditBlock, edit_lists),
+)
 
 
 def written(changes: list[RequestedChange]) -> dict[str, Asked]:
