@@ -101,7 +101,7 @@ class RejectedResponseError(CodeCommitError):
     @property
     def complaint(self) -> str:
         """Without the reasons: they were shown as they were found."""
-        return "no usable response, the last one was rejected"
+        return "no usable response, the last one was rejected\nLook: code-commit log --open."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

@@ -307,7 +307,7 @@ def find_stale_files(project: Project, codebase: str) -> list[str]:
     if not stale:
         return []
     names = ", ".join(stale[:_STALE_SHOWN]) + (" and more" if len(stale) > _STALE_SHOWN else "")
-    return [f"changed since codeRollup.txt was written, the LLM sees the old text: {names}; code-commit rollup"]
+    return [f"changed since codeRollup.txt was written, the LLM sees the old text: {names}: run code-commit rollup"]
 
 
 _STALE_SHOWN = 5

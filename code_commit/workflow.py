@@ -96,11 +96,14 @@ def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Ask once, verify, and log the diff that would be applied; change nothing. Raises RejectedResponseError."""
     attempt = log.attempt(1)
     changes = verify_response(job, _ask(complete, initial_prompt(task), attempt), attempt)
+    return end_dry(changes, attempt, log)
+
+
+def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:
+    """Log the diff that would be applied, and return the finished record."""
     attempt.applying(changes)
-    return log.finish("success", EXIT_SUCCESS, DRY_RUN)
-
-
-DRY_RUN = "dry run: nothing was changed, nothing was built"
+    nothing = "" if attempt.record.changes else ", and the answer would change nothing, every file holds this already"
+    return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
 def verify_response(job: Job, response: Response, attempt: AttemptLog) -> VerifiedChanges:

@@ -18,7 +18,7 @@ from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.terminal import shown
-from code_commit.workflow import DRY_RUN, Job, build_project, change_files, verify_response
+from code_commit.workflow import Job, build_project, change_files, end_dry, verify_response
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
@@ -62,8 +62,7 @@ def _apply(job: Job, response: Response, log: RunLog, *, build: bool) -> RunReco
     attempt = log.attempt(1)
     attempt.given(response, notes_of(response.text))
     if job.settings.dry_run:
-        attempt.applying(verify_response(job, response, attempt))
-        return log.finish("success", EXIT_SUCCESS, DRY_RUN)
+        return end_dry(verify_response(job, response, attempt), attempt, log)
     prepare_end(job, log)
     change_files(job, response, log, attempt)
     if not build:

@@ -10,6 +10,7 @@ from code_commit.commands.build_scripts import build_script_for
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
+from code_commit.terminal import terminal_width, wrapped
 
 DESCRIPTION = """\
 Writes what a project lacks to be worked on: agent-config/ with a commented
@@ -34,7 +35,7 @@ def run(_options: dict[str, Any]) -> int:
     if not written:
         print_text("Nothing is missing; nothing was written. code-commit check names what is left to do.")
         return EXIT_SUCCESS
-    print_text("\n".join(written))
+    print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
     print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")
     return EXIT_SUCCESS
 
@@ -49,7 +50,7 @@ Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
 
 _NO_REPOSITORY = """\
-This is no git repository: git init makes one, so that git can show what changed."""
+This is no git repository: git init makes one, and git can show what changed."""
 
 
 def _example(name: str) -> Traversable:

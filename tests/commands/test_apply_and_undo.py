@@ -293,6 +293,16 @@ def test_a_dry_run_asks_once(root: Path, run_code_commit: Run):
     done = run_code_commit(root, *recorded(root, "no blocks", RESPONSE), "--dry-run")
     assert done.returncode == 4
     assert done.stdout == ""
+    assert "rejected\n  Look: code-commit log --open.\n" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "apply"])
+def test_a_dry_run_says_that_the_answer_changes_nothing(command, root: Path, run_code_commit: Run):
+    same = f"^^^ok.txt\n{(root / 'ok.txt').read_text()}^^^end\n"
+    arguments = recorded(root, same) if command == "run" else ["apply", "-"]
+    done = run_code_commit(root, *arguments, "--dry-run", stdin=same if command == "apply" else "")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "the answer would change nothing" in done.stderr
 
 
 def test_a_dry_run_on_a_terminal_is_in_colours_and_gives_no_orders_to_it(root: Path):

@@ -148,11 +148,11 @@ def test_files_that_changed_since_the_rollup_are_named(project_folder: Path, run
     assert run_code_commit(project_folder, "rollup").returncode == 0
     assert warning not in run_code_commit(project_folder, "check", *options).stdout
     (project_folder / "a").write_text("old a\nand more\n")
-    assert f"{warning}a; code-commit rollup" in run_code_commit(project_folder, "check", *options).stdout
+    assert f"{warning}a: run code-commit rollup" in run_code_commit(project_folder, "check", *options).stdout
     for name in "abcdef":
         (project_folder / name).write_text("new\n")
     done = run_code_commit(project_folder, *options)
-    assert f"warning: {warning}a, b, c, d, e and more; code-commit rollup\n" in done.stderr
+    assert f"warning: {warning}a, b, c, d, e and more: run code-commit rollup\n" in done.stderr
     assert warning not in run_code_commit(project_folder, "-m", TASK, *options).stderr
 
 

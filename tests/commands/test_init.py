@@ -5,6 +5,7 @@ import pwd
 import shutil
 import stat
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -225,7 +226,18 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
     again = run_code_commit(tmp_path, "init")
     assert "nothing was written" in again.stdout
     assert "Next:" not in again.stdout
+    settings = tomllib.loads((tmp_path / "agent-config/config.toml").read_text())
+    assert set(settings) == {"answer_format", "prompt_layout", "codebase_additions"}  # as its first lines say
+    head = (tmp_path / "agent-config/config.toml").read_text()[:300]
+    assert all(name in head for name in settings)
     assert before == {path: path.read_bytes() for path in before}
+
+
+def test_what_init_says_of_many_parts_breaks_no_word(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {f"a_part_of_the_project_{number}/Cargo.toml": "" for number in range(4)})
+    done = run_code_commit(tmp_path, "init")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert all(f"a_part_of_the_project_{number}/Cargo.toml" in done.stdout for number in range(4)), done.stdout
 
 
 def test_outside_git_init_says_what_is_missing(tmp_path: Path, run_code_commit: Run):
