@@ -174,7 +174,8 @@ def test_in_a_subfolder_the_projects_folder_is_named(command: list[str], project
     folder = project_folder / "src" / "deep"
     folder.mkdir(parents=True)
     done = run_code_commit(folder, *command)
-    assert (done.returncode, f"in {project_folder}: go there, or use -C ../.." in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, f"in {project_folder}: go there, or name it with -C" in done.stderr) == (2, True)
+    assert "-C .." not in done.stderr, "which would be relative to the folder of an own -C"
     assert not any(folder.iterdir())
 
 
