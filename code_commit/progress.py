@@ -10,12 +10,14 @@ import time
 import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
+from code_commit.runs import argument_of
 from code_commit.summary import count, done_by_build, duration, spent, spent_in_all, time_of_day
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
@@ -248,7 +250,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
     if record.status == "build_failed":
         review = ["Look: code-commit log --open."]
         if totals.files_changed:
-            review = ["Look: code-commit diff, code-commit log --open. Take it back: code-commit undo."]
+            run = argument_of(Path(record.root, record.log_dir))
+            review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
     spending = spent_in_all(totals.usage, totals.cost_usd)
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
     return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]

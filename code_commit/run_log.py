@@ -32,7 +32,7 @@ from code_commit.run_record import (
     sum_attempts,
     utc_timestamp,
 )
-from code_commit.runs import next_run_name
+from code_commit.runs import argument_of, next_run_name
 from code_commit.settings import Settings
 from code_commit.summary import duration, time_of_day, ways_on
 from code_commit.terminal import shown
@@ -107,7 +107,7 @@ class RunLog:
             error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
-        for line in ways_on(self.record):
+        for line in ways_on(self.record, argument_of(self.folder)):
             error.add_note(line)
 
     def attempt(self, number: int) -> "AttemptLog":

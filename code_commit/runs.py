@@ -29,7 +29,7 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
     A name is that of its folder or a beginning of it, `latest`, or `-1`, `-2` ... counted from the end.
     Raises NotSetUpError for a name that no run has, and for a beginning that several have.
     """
-    folders = [project.logs / folder for _, folder in _ordered(project)]
+    folders = [project.logs / folder for _, folder in _ordered(project.logs)]
     if not name:
         return folders
     if name == "latest" or re.fullmatch(r"-[1-9]\d{0,8}", name):
@@ -71,14 +71,20 @@ def next_run_name(project: Project, started: datetime) -> str:
     clock went back, has that one's time and the next number.
     """
     time, number = started.strftime("%Y-%m-%d-%H-%M-%S"), 1
-    if (runs := _ordered(project)) and runs[-1][0] >= (time, number):
+    if (runs := _ordered(project.logs)) and runs[-1][0] >= (time, number):
         time, number = runs[-1][0][0], runs[-1][0][1] + 1
     return f"{time}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
 
 
-def _ordered(project: Project) -> list[tuple[tuple[str, int], str]]:
+def argument_of(folder: Path) -> str:
+    """Return what a command needs after it to mean the run of this log folder: nothing where it is the latest."""
+    runs = _ordered(folder.parent)
+    return f" {folder.name.removesuffix(LOG_FOLDER_SUFFIX)}" if runs and runs[-1][1] != folder.name else ""
+
+
+def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
     """Return the names of all log folders, oldest first, each with its time and its number."""
-    names = [folder.name for folder in project.logs.glob("*")]
+    names = [folder.name for folder in logs.glob("*")]
     return sorted(((match[1], int(match[2] or 1)), name) for name in names if (match := _LOG_FOLDER.fullmatch(name)))
 
 

@@ -71,11 +71,12 @@ def spent_in_all(usage: Usage, cost: float | None) -> str:
     return f"{tokens:,} tokens{price}" if tokens else ""
 
 
-def ways_on(record: RunRecord) -> Iterator[str]:
-    """Yield what can be done after a run that did not come to its end."""
+def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
+    """Yield what can be done after a run that did not come to its end; by `argument` a command knows the run."""
     if record.command == "undo" or record.rolled_back or record.undone:
         return
     if record.has_next_step:
-        yield "code-commit resume goes on with it where it ended."
+        yield f"code-commit resume{argument} goes on with it where it ended."
     if files := record.totals.files_changed:
-        yield f"{count(files, 'file')} changed so far: code-commit diff shows it, code-commit undo takes it back."
+        commands = f"code-commit diff{argument} shows it, code-commit undo{argument} takes it back"
+        yield f"{count(files, 'file')} changed so far: {commands}."

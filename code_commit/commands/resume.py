@@ -19,7 +19,7 @@ from code_commit.preflight import check_project
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
+from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run, status_of
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
 from code_commit.verify.ignored import load_ignore_files
@@ -75,8 +75,8 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
         ended = f"{record.run} ({record.command}, {record.status})"
         if record.has_next_step and later:
             raise NotSetUpError(
-                f"{later} has ended since {record.run} was interrupted: code-commit resume {record.run} goes on with"
-                " that older run all the same"
+                f"{record.run} ({status_of(record)}) did not come to its end, but {later} came after it:"
+                f" code-commit resume {record.run} goes on with that older run all the same"
             )
         if record.has_next_step:
             return folder, record

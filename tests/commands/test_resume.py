@@ -287,10 +287,14 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     (root / "ok.txt").write_text("ok\n")
     assert run_code_commit(root, *recorded(root, "^^^more.txt\nx\n^^^end\n")).returncode == 0
     (later,) = set((root / "agent-config/logs").iterdir()) - {interrupted}
+    done = resume(root, run_code_commit, interrupted.name)
+    run = interrupted.name.removesuffix("-committing-code")
+    assert (done.returncode, f"code-commit resume {run} goes on with it" in done.stderr) == (3, True), done.stderr
+    assert f"code-commit diff {run} shows it, code-commit undo {run} takes it back" in done.stderr
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert f"{later.name} (run, success) has ended since {interrupted.name} was interrupted" in done.stderr
+    assert f"{interrupted.name} (llm_error) did not come to its end, but {later.name} (run, success) " in done.stderr
     assert json.loads((interrupted / "run.json").read_text())["status"] == "llm_error"
     done = resume(root, run_code_commit, interrupted.name)
     assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from code_commit.files import CHUNK, open_regular
 from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, RunRecord
+from code_commit.runs import argument_of
 from code_commit.summary import count, duration, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
@@ -80,7 +81,8 @@ class LoggedRun(NamedTuple):
     @property
     def message(self) -> list[str]:
         """What the run said at its end, and how to go on."""
-        goes_on = ways_on(self.record) if self.record.has_next_step and self.status != "running" else ()
+        has_next_step = self.record.has_next_step and self.status != "running"
+        goes_on = ways_on(self.record, argument_of(self.folder)) if has_next_step else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 
     @property
