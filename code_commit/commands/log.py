@@ -12,7 +12,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
 from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
-from code_commit.summary import done_by_build, duration, spent, spent_in_all
+from code_commit.summary import done_by_build, duration, spent, spent_in_all, ways_on
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -80,9 +80,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
-    name = _name(record)
-    if status != "running" and record.has_next_step and not (record.rolled_back or record.undone):
-        yield f"          code-commit resume {name} goes on with it, code-commit undo {name} takes back what it changed"
+    if status != "running" and record.has_next_step:
+        yield from (f"          {line}" for line in ways_on(record, f" {_name(record)}"))
     if record.query:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
@@ -97,7 +96,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"build     also {done}"
     for attempt in record.attempts:
         yield ""
-        yield from _attempt_lines(folder, attempt)
+        yield from _change_lines(attempt) if record.command == "undo" else _attempt_lines(folder, attempt)
     if record.message:
         yield ""
         yield from record.message.split("\n")
@@ -115,12 +114,16 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
         yield from (f"    {reason}" for reason in attempt.reasons)
     if attempt.verdict == "applied" and not attempt.changes:
         yield "  the answer changes nothing"
-    for change in attempt.changes:
-        yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
+    yield from _change_lines(attempt)
     if attempt.build:
         yield f"  build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
         if not attempt.build.passed:
             yield from (f"    | {line}" for line in _build_tail(folder, attempt))
+
+
+def _change_lines(attempt: Attempt) -> Iterator[str]:
+    for change in attempt.changes:
+        yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
 
 
 def _build_tail(folder: Path, attempt: Attempt) -> list[str]:

@@ -89,8 +89,9 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     """Raise NotSetUpError unless what the run has applied is still in the tree: its next step builds on it."""
-    if record.rolled_back:
-        raise NotSetUpError(f"{record.run} was rolled back: there is nothing to resume, start a new run")
+    if record.rolled_back or record.undone:
+        how = "undone" if record.undone else "rolled back"
+        raise NotSetUpError(f"{record.run} was {how}: there is nothing to resume, start a new run")
     changed = changed_since(folder / "snapshot", project)
     if changed:
         names = ", ".join(map(shown, changed))

@@ -72,7 +72,8 @@ def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run):
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0
     assert f"run       {paid.name}\n" in read_log(root, "-2").stdout
-    assert "(undo)" in read_log(root, "-1").stdout
+    undo = read_log(root, "-1").stdout
+    assert ("(undo)" in undo, "attempt" not in undo, "  replace ok.txt  +1 -1\n" in undo) == (True, True, True)
     assert read_log(root, "-1").stdout == read_log(root, "latest").stdout
     done = read_log(root, "-3")
     assert (done.returncode, done.stderr) == (2, "code-commit: there is no run -3: the log has 2 of them\n")
