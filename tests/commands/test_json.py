@@ -58,7 +58,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "an unknown setting": (write("agent-config/config.toml", "max_repair = 1\n"), REPLAY, 2, "did you mean 'max_repairs'"),
     "a setting of another type": (write("agent-config/config.toml", "max_repairs = 'x'\n"), REPLAY, 2, "max_repairs"),
     "an option's value": (NOTHING, [*REPLAY, "--max-repairs", "x"], 2, "must be a whole number"),
-    "an option out of range": (NOTHING, [*REPLAY, "--max-repairs", "-1"], 2, "max_repairs must be 0 or more"),
+    "an option out of range": (NOTHING, [*REPLAY, "--max-repairs", "-1"], 2, "argument --max-repairs: must be 0 or more"),
     "an unknown option": (NOTHING, [*REPLAY, "--max-repair", "1"], 2, "unrecognized arguments: --max-repair"),
     "an unknown command": (NOTHING, ["rum"], 2, "there is no command 'rum'; did you mean 'run'?"),
     "not ignored": (write(".gitignore", "/target\n"), REPLAY, 2, ".gitignore lacks the line /agent-config"),
