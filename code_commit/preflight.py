@@ -162,7 +162,10 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
 
 def _required(ready: T | None, findings: Findings, project: Project) -> T:
     if ready is None or findings.problems:
-        raise NotSetUpError("\n".join(findings.problems + hint_at_init(project)))
+        problems = "\n".join(findings.problems).split("\n")
+        if len(problems) > 1:
+            problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
+        raise NotSetUpError("\n".join(problems + hint_at_init(project)))
     return ready
 
 

@@ -221,6 +221,7 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     (project_folder / "agent-config/query.txt").unlink()
     done = run_code_commit(project_folder, "check", "--build", *options)
     assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
+    assert "build: not run, the problems first" in done.stdout
 
 
 def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_code_commit: Run):
@@ -272,3 +273,14 @@ def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code
     git(tmp_path, "init", "-q")
     done = run_code_commit(tmp_path, "check")
     assert (done.returncode, "code-commit init writes what is missing.\n" in done.stdout) == (2, True), done.stdout
+
+
+def test_each_of_several_problems_has_a_mark(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config/config.toml").write_text("max_repair = 1\nstrict = 7\n")
+    done = run_code_commit(project_folder, "check", *replay(project_folder))
+    row = next(line for line in done.stdout.splitlines() if ": strict: " in line)
+    assert f"\n{' ' * row.index('- ')}- agent-config/config.toml: there is no setting" in done.stdout, done.stdout
+    (project_folder / "agent-config/query.txt").unlink()
+    done = run_code_commit(project_folder)
+    assert "problems to solve:\n  - agent-config/query.txt is missing" in done.stderr, done.stderr
+    assert "\n  - agent-config/config.toml: strict: " in done.stderr

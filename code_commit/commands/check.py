@@ -41,6 +41,8 @@ def run(options: dict[str, Any]) -> int:
             findings.warnings += find_stale_files(project, ready.task.codebase)
         if ready and build:
             findings.checks.append(_build(project, ready, findings.warnings))
+        elif build:
+            findings.warnings.append("build: not run, the problems first")
         if as_json:
             print_bytes(findings.redactor.redact_json(_as_json(findings, is_ready=ready is not None)))
         else:
@@ -78,7 +80,12 @@ def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
     stream.close()
     if result.passed:
         return Check("build", None, result.ending)
-    return Check("build", "\n".join([f"fails: {result.ending}", *(f"| {line}" for line in last_lines(bytes(tail)))]))
+    return Check(
+        "build", "\n".join([f"fails: {result.ending}", *(f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))])
+    )
+
+
+_OUTPUT_MARK = "| "
 
 
 def _as_json(findings: Findings, *, is_ready: bool) -> dict[str, Any]:
@@ -105,7 +112,12 @@ _COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow"}
 
 
 def _row(lead: str, said: str) -> Iterator[str]:
-    """Yield what is said, as rows of the terminal where there is one, all of them as far in as the first."""
-    for line in said.split("\n"):
-        yield from wrapped(f"{lead}  {line}".rstrip(), terminal_width(), len(lead) + 2)
+    """Yield what is said, as rows of the terminal where there is one, all of them as far in as the first.
+
+    Of several problems each has a mark.
+    """
+    lines = said.split("\n")
+    mark = "- " if len(lines) > 1 and not lines[1].startswith(_OUTPUT_MARK) else ""
+    for line in lines:
+        yield from wrapped(f"{lead}  {mark}{line}".rstrip(), terminal_width(), len(lead) + 2 + len(mark))
         lead = " " * len(lead)
