@@ -109,12 +109,16 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     tracked = (before.stamps.keys() | after.stamps.keys()) - answered
     changed = {path for path in tracked if path not in before.stamps or before.stamps[path] != _stamp(project, path)}
     new = {path for path, letters in after.listed.items() if letters == _UNTRACKED and path not in before.listed}
+    new -= answered
     record.build_changes = sorted({*record.build_changes, *map(shown, changed)} - answered)
-    record.new_files = len(new - answered)
+    record.new_files, record.new_file_names = len(new), [shown(path) for path in sorted(new)[:_NEW_NAMED]]
     hidden = () if record.rolled_back else _file_warnings(project, before, after, answered)
     rules = _rule_files(project, record.started, after.indexed.files | answered)
     written = [path for path in rules if path in changed or path not in before.indexed.files]
     return [*_repository_warnings(before, after), *hidden, *_rule_warnings(written)]
+
+
+_NEW_NAMED = 3
 
 
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:

@@ -140,7 +140,7 @@ class RunRecord:
 
     `undoes` is the run that an undo puts back; `query` the first line of the task.
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
-    the untracked ones that git lists since.
+    the untracked ones that git lists since, `new_file_names` are the first three of them.
     """
 
     version: str
@@ -166,6 +166,7 @@ class RunRecord:
     undoes: str = ""
     build_changes: list[str] = field(default_factory=list)
     new_files: int = 0
+    new_file_names: list[str] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -44,9 +44,11 @@ def listed(names: Collection[str], most: int = 5) -> str:
 
 
 def done_by_build(record: RunRecord) -> str:
-    """Return `changed Cargo.lock and left 2 new files`; "" where the builds did neither."""
+    """Return `changed Cargo.lock and left 2 new files: a, b`; "" where the builds did neither."""
     changed = [f"changed {listed(record.build_changes)}"] if record.build_changes else []
-    left = [f"left {count(record.new_files, 'new file')}"] if record.new_files else []
+    names, unnamed = ", ".join(record.new_file_names), record.new_files - len(record.new_file_names)
+    more = f": {names}{f' and {unnamed:,} more' if unnamed else ''}" if names else ""
+    left = [f"left {count(record.new_files, 'new file')}{more}"] if record.new_files else []
     return " and ".join(changed + left)
 
 

@@ -170,7 +170,7 @@ def test_what_else_the_build_changed_is_named_and_left_alone_by_undo(
     done = run_code_commit(root, *recorded(root, OK))
     assert done.returncode == 0, done.stderr
     changed = ["Cargo.lock", "src/2.txt", "src/3.txt", "src/4.txt"]
-    said = f"changed {', '.join(changed)} and left 2 new files"
+    said = f"changed {', '.join(changed)} and left 2 new files: a, b"
     assert f"\nThe build also {said} (if you did not): undo leaves that alone.\nReview: " in done.stderr
     record = the_record(root)
     assert (record["build_changes"], record["new_files"]) == (changed, 2)
@@ -216,3 +216,9 @@ def test_a_git_that_no_longer_answers_is_told(root: Path, run_code_commit: Run):
     done = run_code_commit(root, *recorded(root, OK), "--sandbox", "off")
     assert done.returncode == 0, done.stderr
     assert "whether git diff shows the change is not known, code-commit diff does" in done.stderr
+
+
+def test_of_many_new_files_three_are_named(root: Path, run_code_commit: Run):
+    build_does(root, "touch d c b a")
+    done = run_code_commit(root, *recorded(root, OK))
+    assert "left 4 new files: a, b, c and 1 more (if you did not)" in done.stderr, done.stderr
