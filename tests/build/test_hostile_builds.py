@@ -45,11 +45,13 @@ HOSTILE = {
     "exits 0 on SIGTERM": ("trap 'exit 0' TERM; sleep 60 & wait", 0, None, 0.3),
 }
 
-SAMPLE = (  # without the one that forks without end: in its five seconds of grace it slows the tests beside it, and itself
+SAMPLE = (
     ("guard", "a daemon that forked twice holds the pipe"),
     ("guard", "forked twice before the timeout"),
+    ("guard", "forks without end"),
     ("strict", "output through a tee that ends later"),
     ("strict", "endless output of a session after the end"),
+    ("strict", "forks without end"),
     ("off", "a deaf session"),
 )
 
