@@ -1,0 +1,1 @@
+"""Many tasks over many trees: `code-commit fleet`."""

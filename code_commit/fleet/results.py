@@ -1,0 +1,207 @@
+"""The folder of a fleet's results: a line per task in results.jsonl, and a folder per task with all that came of it.
+
+    OUT/results.jsonl       a line per result; the latest of a task counts
+    OUT/index.html          the page of all tasks
+    OUT/ID/run.json         the record of the run, where one began
+    OUT/ID/changes.patch    what it changed, for `git apply` on the task's commit
+    OUT/ID/log/             the log folder of the run
+
+A task's folder is made complete beside its place and renamed, then its line is written: what has a line is whole.
+"""
+
+import dataclasses
+import fcntl
+import functools
+import io
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from code_commit.errors import LogError, NotSetUpError
+from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_all
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+RESULTS = "results.jsonl"
+PAGE = "index.html"
+RESERVED = frozenset({RESULTS, PAGE})
+"""Names in OUT that no task may have, in lower case."""
+
+_NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
+
+    `digest` is that of the task's line; `query` is the first line of its query.
+    """
+
+    id: str
+    digest: str
+    status: str
+    exit_code: int
+    attempts: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    files_changed: int = 0
+    message: str = ""
+    model: str = ""
+    repository: str = ""
+    query: str = ""
+
+    @property
+    def is_green(self) -> bool:
+        return self.exit_code == 0
+
+
+@contextmanager
+def results_folder(out: Path) -> Iterator[None]:
+    """Make the folder of a fleet's results, or go on with it; no other fleet writes there until this is over.
+
+    Raises NotSetUpError where it cannot be used: it holds what is no fleet's, or another fleet writes there.
+    """
+    file = out / RESULTS
+    try:
+        out.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not file.exists() and any(out.iterdir()):
+            raise NotSetUpError(f"{out} is not empty and holds no results of a fleet: name another folder with --out")
+        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise NotSetUpError(f"the folder {out} cannot be used: {error.strerror}; name another with --out") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise NotSetUpError(f"another fleet writes to {out}: wait for it, or name another with --out") from error
+        if b"\n" in file.read_bytes() and not load_results(out):
+            raise NotSetUpError(f"{file} is not what a fleet wrote: name another folder with --out")
+        _clear_up(out)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _clear_up(out: Path) -> None:
+    """Put back or remove what a fleet that was killed left beside the tasks' folders."""
+    for old in out.glob(f".*{_OLD}"):
+        with suppress(OSError):  # the new one is in its place
+            old.rename(out / old.name[1 : -len(_OLD)])
+    for left in [*out.glob(f".*{_OLD}"), *out.glob(f".*{_NEW}")]:
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def load_results(out: Path) -> dict[str, Result]:
+    """Return the latest result of each task by its id. A line that was not written to its end counts as none.
+
+    Raises NotSetUpError where there is no results.jsonl.
+    """
+    try:
+        with open_regular(out / RESULTS) as file:
+            lines = file.readall().split(b"\n")
+    except OSError as error:
+        raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
+    results: dict[str, Result] = {}
+    for line in lines:
+        with suppress(ValueError):
+            result = _adapter().validate_json(line)
+            results[result.id] = result
+    return results
+
+
+@functools.cache
+def _adapter() -> "TypeAdapter[Result]":
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Result)
+
+
+def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> None:
+    """Keep what came of a task: its folder, then its line. What its run did not get to is empty.
+
+    `log` is a log folder as `packed` returns it. Raises LogError, as on a full disk: then nothing of it counts.
+    """
+    new = out / f".{result.id}{_NEW}"
+    try:
+        shutil.rmtree(new, ignore_errors=True)
+        _fill(new, record, patch, log)
+        _put_in_place(new, out / result.id)
+        _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise LogError(out / result.id, error) from error
+
+
+def _fill(new: Path, record: bytes, patch: bytes, log: bytes) -> None:
+    new.mkdir(mode=0o700)
+    _unpack(log, new / "log")
+    folder = os.open(new, FOLDER)
+    try:
+        with NewFiles() as files:
+            for name, content in (("run.json", record), ("changes.patch", patch)):
+                if content:
+                    files.write(folder, name, content)
+        sync_folder(folder)
+    finally:
+        os.close(folder)
+
+
+def _put_in_place(new: Path, place: Path) -> None:
+    old = new.with_suffix(_OLD)
+    if place.exists():
+        place.rename(old)
+    new.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+    folder = os.open(place.parent, FOLDER)
+    try:
+        sync_folder(folder)
+    finally:
+        os.close(folder)
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Add a line, durably and whole: half a line is taken back, and one that a kill left is ended first."""
+    with path.open("r+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        lead = b"" if file.read(1) in (b"", b"\n") else b"\n"
+        try:
+            write_all(file.fileno(), lead + line)
+            os.fsync(file.fileno())
+        except OSError:
+            file.truncate(end)
+            raise
+
+
+def packed(folder: Path) -> bytes:
+    """Return a folder's files as a compressed tar archive, named from the folder on. Raises OSError."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and not path.is_symlink():
+                tar.add(path, str(path.relative_to(folder)))
+    return archive.getvalue()
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    """Write the regular files of an archive; what is none, or would lie outside the folder, is left out."""
+    folder.mkdir(mode=0o700)
+    if not archive:
+        return
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            path = folder / member.name
+            if not member.isreg() or not path.is_relative_to(folder) or ".." in path.parts:
+                continue
+            for parent in reversed(path.relative_to(folder).parents):
+                (folder / parent).mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(file, "wb") as copy, tar.extractfile(member) or io.BytesIO() as content:  # noqa: PTH123
+                shutil.copyfileobj(content, copy)

@@ -1,0 +1,185 @@
+"""What a fleet keeps in OUT: whole or not at all, and nothing of anybody else."""
+
+import io
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from code_commit.errors import LogError, NotSetUpError
+from code_commit.fleet.results import Result, land, load_results, packed, results_folder
+
+RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
+GREEN = Result("a", "d1", "success", 0, attempts=2, cost_usd=0.5, seconds=3.5, files_changed=1, query="Do it.")
+
+
+@pytest.fixture
+def out(tmp_path):
+    with results_folder(tmp_path / "out"):
+        yield tmp_path / "out"
+
+
+@pytest.fixture
+def log(tmp_path):
+    folder = tmp_path / "2026-11-22-10-00-00-logs"
+    (folder / "snapshot" / "originals").mkdir(parents=True)
+    (folder / "1-query.txt").write_text("asked\n")
+    (folder / "snapshot" / "originals" / "x").write_text("old\n")
+    return packed(folder)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def archive_of(*members: tarfile.TarInfo) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for member in members:
+            member.size = 5 if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(b"outer"))
+    return archive.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def test_a_result_lands_with_its_files_for_its_owner_alone(out, log):
+    land(out, GREEN, RECORD, PATCH, log)
+    assert load_results(out) == {"a": GREEN}
+    kept = {"run.json": RECORD, "changes.patch": PATCH, "log/1-query.txt": b"asked\n"}
+    assert tree(out / "a") == {**kept, "log/snapshot/originals/x": b"old\n"}
+    for path in [out, *out.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
+    land(out, GREEN, RECORD, PATCH, log)
+    land(out, Result("b", "d", "not_set_up", 2, message="cannot be cloned"), b"", b"", b"")
+    again = Result("a", "d2", "llm_error", 3)
+    land(out, again, b"{}", b"", b"")
+    assert load_results(out)["a"] == again
+    assert set(load_results(out)) == {"a", "b"}
+    assert tree(out / "a") == {"run.json": b"{}"}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        member("/tmp/code-commit-escaped"),
+        member("../escaped"),
+        member("below/../../escaped"),
+        member("link", tarfile.SYMTYPE, "/etc/passwd"),
+        member("hard", tarfile.LNKTYPE, "plain"),
+        member("fifo", tarfile.FIFOTYPE),
+        member("device", tarfile.CHRTYPE),
+    ],
+    ids=lambda info: info.name,
+)
+def test_an_archive_brings_plain_files_of_its_own_folder_alone(out, hostile):
+    land(out, GREEN, RECORD, PATCH, archive_of(member("plain"), hostile, member("last")))
+    assert tree(out / "a" / "log") == {"plain": b"outer", "last": b"outer"}
+    assert len(list((out / "a" / "log").iterdir())) == 2
+    assert not Path("/tmp/code-commit-escaped").exists()
+    assert tree(out).keys() == {"results.jsonl", "a/run.json", "a/changes.patch", "a/log/plain", "a/log/last"}
+
+
+def test_half_a_line_of_a_fleet_that_was_killed_counts_as_none_and_the_next_one_is_whole(out, log):
+    land(out, GREEN, RECORD, PATCH, log)
+    results = out / "results.jsonl"
+    results.write_bytes(results.read_bytes() + results.read_bytes().replace(b'"a"', b'"b"')[:40])
+    assert set(load_results(out)) == {"a"}
+    land(out, Result("c", "d", "success", 0), RECORD, b"", b"")
+    assert set(load_results(out)) == {"a", "c"}
+
+
+@pytest.mark.parametrize("new_is_there", [False, True])
+def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, log, new_is_there):
+    out = tmp_path / "out"
+    with results_folder(out):
+        land(out, GREEN, RECORD, PATCH, log)
+    (out / "a").rename(out / ".a.old")
+    if new_is_there:
+        (out / "a").mkdir()
+        (out / "a" / "run.json").write_text("new")
+    (out / ".b.new").mkdir()
+    with results_folder(out):
+        assert {path.name for path in out.iterdir()} == {"a", "results.jsonl"}
+        assert (out / "a" / "run.json").read_bytes() == (b"new" if new_is_there else RECORD)
+
+
+def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(NotSetUpError, match="holds no results of a fleet"), results_folder(tmp_path):
+        pass
+    assert tree(tmp_path) == {"thesis.txt": b"mine"}
+    (tmp_path / "results.jsonl").write_text('{"accuracy": 1}\n')
+    with pytest.raises(NotSetUpError, match="is not what a fleet wrote"), results_folder(tmp_path):
+        pass
+    assert tree(tmp_path) == {"thesis.txt": b"mine", "results.jsonl": b'{"accuracy": 1}\n'}
+    with pytest.raises(NotSetUpError, match="cannot be used: File exists"), results_folder(tmp_path / "thesis.txt"):
+        pass
+
+
+def test_two_fleets_do_not_write_to_one_folder(out):
+    with pytest.raises(NotSetUpError, match="another fleet writes to"), results_folder(out):
+        pass
+
+
+CAN_MOUNT = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k none "$1" && shift && exec "$@"'
+FILL = """
+import sys
+from pathlib import Path
+from code_commit.errors import LogError
+from code_commit.fleet.results import Result, land, load_results, results_folder
+out = Path(sys.argv[1])
+with results_folder(out):
+    for number in range(100):
+        try:
+            land(out, Result(str(number), "d", "success", 0), b"r", b"p" * 20_000, b"")
+        except LogError as error:
+            print(number, error.exit_code, error, sep=" | ")
+            break
+    print(sorted(map(int, load_results(out))) == list(range(number)))
+    print(sorted(int(path.name) for path in out.iterdir() if path.is_dir()) == list(range(number)))
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or subprocess.run(CAN_MOUNT, capture_output=True, check=False).returncode != 0,
+    reason="a mount namespace cannot be made here",
+)
+def test_on_a_full_disk_what_has_landed_stays_and_nothing_half_counts(tmp_path):
+    command = ["unshare", "-m", "sh", "-c", ON_A_SMALL_DISK, "sh", tmp_path, sys.executable, "-c", FILL, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    failure, *checks = done.stdout.splitlines()
+    number, exit_code, message = failure.split(" | ")
+    assert int(number) > 3
+    assert exit_code == "5"
+    assert message.endswith("No space left on device; mend that, then run again")
+    assert checks == ["True", "True"]
+
+
+def test_a_line_that_no_longer_fits_the_disk_is_taken_back_whole(out, log):
+    land(out, GREEN, RECORD, PATCH, log)
+    before = (out / "results.jsonl").read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
+    try:
+        with pytest.raises(LogError):
+            land(out, Result("b", "d", "success", 0), b"", b"", b"")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (out / "results.jsonl").read_bytes() == before
