@@ -1,0 +1,72 @@
+"""What a person sees while a fleet goes on: lines that stay, and on a terminal a table below them."""
+
+import io
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from terminal import Terminal
+
+from code_commit.fleet.results import Result
+from code_commit.fleet.table import FleetTable
+
+GREEN = Result("a", "d", "success", 0, attempts=2, cost_usd=0.5, seconds=61)
+RED = Result("b", "d", "build_failed", 1, attempts=4, seconds=2, message="the build \x1b[31mstill fails\nmore")
+NOT_CLONED = Result("c", "d", "not_set_up", 2, message="it cannot be cloned")
+LINES = [
+    "1 of 4: a: green after 2 attempts in 1 min 1 s, $0.50",
+    "2 of 4: b: build failed after 4 attempts in 2.0 s: the build \\x1b[31mstill fails",
+    "3 of 4: c: not set up in 0.0 s: it cannot be cloned",
+]
+
+
+def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
+    stream = io.StringIO()
+    with FleetTable(4, stream=stream) as table:
+        for result in (GREEN, RED, NOT_CLONED):
+            table.landed(result)
+    table.close(Path("out"))
+    *lines, end = stream.getvalue().splitlines()
+    assert lines == LINES
+    sums = "1 of 4 tasks green, 1 build failed, 1 not set up, 1 not done"
+    assert end == f"{sums}: $0.50 and 1 task of unknown cost, 0.0 s. Page: out/index.html"
+
+
+def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing():
+    stream = io.StringIO()
+    with FleetTable(4, [GREEN, NOT_CLONED], stream=stream) as table:
+        table.landed(RED)
+    assert stream.getvalue().startswith("3 of 4: b: ")
+    assert (table.totals.green, table.totals.attempts, table.totals.cost_usd) == (1, 6, 0.5)
+    with FleetTable(1, quiet=True, stream=(silent := io.StringIO())) as table:
+        table.landed(GREEN)
+    assert silent.getvalue() == ""
+
+
+WATCHED = """
+import time
+from pathlib import Path
+from code_commit.fleet.results import Result
+from code_commit.fleet.table import FleetTable
+with FleetTable(10, [Result("z", "d", "success", 0)]) as table:
+    table.running = 3
+    table.landed(Result("a", "d", "success", 0, attempts=1, cost_usd=0.25))
+    while not Path("gate").exists():
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_a_terminal_shows_the_table_while_it_runs_and_the_lines_alone_after_it(tmp_path):
+    command = shlex.join([sys.executable, "-c", WATCHED])
+    with Terminal(tmp_path, command, 50, 10, {}) as terminal:
+        *_, line, heads, cells = [row for row in terminal.wait_for(r"^ *5 +3 ") if row.strip()]
+        assert line == "2 of 10: a: green after 1 attempt in 0.0 s, $0.25"
+        assert heads.split() == ["waiting", "running", "done", "green", "cost", "time", "left"]
+        assert cells.split()[:5] == ["5", "3", "2", "2", "$0.25"]
+        (tmp_path / "gate").touch()
+        assert terminal.end() == 0
+        assert [row for row in terminal.screen() if row.strip()] == [line, "[exit code 0]"]
+        assert terminal.shows_cursor
