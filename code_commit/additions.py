@@ -1,14 +1,16 @@
-"""The codebase additions: files that the output of a failed build names and that the codebase does not hold whole.
+"""The codebase additions: files that a prompt shows beside the codebase, which does not hold them whole.
 
-A test that the LLM was not shown can hardly be made to pass. Only what a rollup might hold is taken: text files that
-git tracks, or does not ignore, and no secrets.
+They are those that the output of a failed build names, for a test that the LLM was not shown can hardly be made to
+pass; and those that a rejected answer would have changed unseen. Only what a rollup might hold is taken: text files
+that git tracks, or does not ignore, and no secrets.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from code_commit.changes import FileReplacement
+from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase import Rollup, fit_names, list_files, sections
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project
@@ -38,10 +40,7 @@ def find_additions(
     except NotSetUpError:
         return []  # a build broke the repository: what follows tells that
     named = [path for path in named_files(output, paths, str(project.root)) if path not in known]
-    rollup, texts = Rollup(), {}
-    for path, size, section in sections(project.root, fit_names(named[:_MOST_FILES], rollup), redactor, rollup):
-        start = len(f"--- {path} ---\n".encode())
-        texts[path] = section.encode()[start : start + size].decode()
+    texts = _read(project, named[:_MOST_FILES], redactor, Rollup())
     unseen = find_unseen(texts, codebase)
     room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), []
     for path, text in texts.items():
@@ -49,6 +48,37 @@ def find_additions(
             room -= len(text)
             additions.append(FileReplacement(path, text))
     return additions
+
+
+def show_unseen(
+    project: Project, rejection: RejectedResponseError, redactor: Redactor
+) -> tuple[list[FileReplacement], list[str]]:
+    """Return the files, as they are now, that a rejected answer would have changed unseen, and its reasons.
+
+    These say of each of the files that the next prompt holds it whole, or why it cannot. One that may not be changed
+    for another reason, as that git ignores it, is not shown.
+    """
+    others = [reason for reason in rejection.violations if reason.rule != "unseen"]
+    unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
+    rollup = Rollup(named=[reason.path for reason in unseen])
+    texts = _read(project, rollup.named, redactor, rollup)
+    told = dict.fromkeys(texts, _SHOWN)
+    told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in rollup.left_out.items() for path in left_out}
+    reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]
+    return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
+
+
+_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change anew, of what stands there"
+_NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
+
+
+def _read(project: Project, paths: Collection[str], redactor: Redactor, rollup: Rollup) -> dict[str, str]:
+    """Return the text of each file that may be shown; the others go into `rollup`."""
+    texts = {}
+    for path, size, section in sections(project.root, fit_names(paths, rollup), redactor, rollup):
+        start = len(f"--- {path} ---\n".encode())
+        texts[path] = section.encode()[start : start + size].decode()
+    return texts
 
 
 def named_files(output: str, paths: Collection[str], root: str) -> list[str]:

@@ -34,10 +34,11 @@ class SystemPrompts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What does not change in a run: the system prompts, the query and the codebase, and in which order they go.
+    """What hardly changes in a run: the system prompts, the query and the codebase, and in which order they go.
 
     `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
     `late_edits` is how to send edits, where that is told as soon as an answer made a file long.
+    `additions` are files that the codebase does not hold whole, and that an answer would have changed.
     """
 
     prompts: SystemPrompts
@@ -47,6 +48,7 @@ class Task(NamedTuple):
     circumstances: str = ""
     attempts: int = 4
     late_edits: str = ""
+    additions: tuple[FileReplacement, ...] = ()
 
 
 class FailedBuild(NamedTuple):
@@ -186,6 +188,7 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
         phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{''.join(history)}\n"
     query, codebase = _section("query", task.query), _section("codebase", task.codebase)
     output = additions = replacements = ""
+    added = {file.path: file for file in [*task.additions, *(failed.additions if failed else ())]}
     if failed:
         output = _section("build.sh output", failed.output)
         changes = sorted(failed.replacements, key=lambda change: change.path)
@@ -193,9 +196,10 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
         replacements = _section("file replacements", "".join(shown_changes))
         if any(text.count("\n") > _LONG_FILE + 1 for text in shown_changes):
             phase = task.late_edits + phase
-        if failed.additions:
-            added = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in failed.additions)
-            additions = _section("codebase additions", "".join(added))
+        added = {path: file for path, file in added.items() if path not in {change.path for change in changes}}
+    if added:
+        texts = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in added.values())
+        additions = _section("codebase additions", "".join(texts))
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": additions, "file replacements": replacements}
     if task.layout == "cached":

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from code_commit.additions import find_additions
+from code_commit.additions import find_additions, show_unseen
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import RejectedResponseError, VerifiedChanges
@@ -67,27 +67,31 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             add_to_history(history, redact(tell_attempt(attempt.record)))
             text, limit = redact(response.text), job.settings.build_output_limit
             shown_text = text if not limit or len(text) <= limit else ""
-            prompt = rejected_prompt(task, failed, history, map(redact, rejection.reasons), shown_text)
+            unseen, reasons = show_unseen(job.project, rejection, log.redactor)
+            job.rules.note_seen(unseen)
+            task = task._replace(additions=(*task.additions, *unseen))
+            prompt = rejected_prompt(task, failed, history, map(redact, reasons), shown_text)
             continue
 
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            failed = _read_failed_build(job, task.codebase, log, attempt, changed)
+            failed = _read_failed_build(job, task, log, attempt, changed)
             same_as = outputs.setdefault(comparable(failed.output), number)
             add_to_history(history, tell_attempt(attempt.record, same_as))
             prompt = repair_prompt(task, failed, history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
-def _read_failed_build(job: Job, codebase: str, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
+def _read_failed_build(job: Job, task: Task, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
     redact = log.redactor.redact_text
     output = read_build_output(attempt.build_file, job.settings.build_output_limit, attempt.shown_build_file())
     output = redact(output)  # a key may have been whole again when the escapes went
     replacements, additions = read_replacements(job.project.root, changed, redact), []
     if job.settings.codebase_additions:
-        additions = find_additions(job.project, codebase, output, changed, log.redactor)
+        known = changed | {file.path for file in task.additions}
+        additions = find_additions(job.project, task.codebase, output, known, log.redactor)
     job.rules.note_seen([*replacements, *additions])
     return FailedBuild(output, replacements, additions)
 

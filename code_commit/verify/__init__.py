@@ -70,8 +70,8 @@ _WHOLE_FILE = (
     "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
 )
 _UNSEEN = (
-    "[codebase] has at most an outline of it, a change could lose the rest: leave its block out and say what it needs;"
-    " if no other file is to change, send one short file that you see whole again as it is"
+    "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
+    " where the task names it"
 )
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Run, git, recorded
+from command import Run, git, recorded, the_log
 
 ROLLUP = "agent-config/codeRollup.txt"
 
@@ -115,12 +115,45 @@ def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Pa
         options = recorded(root, f"^^^{name}\nimport os\n^^^end\n")
         done = run_code_commit(root, "--max-repairs", "0", "--on-rejected", "stop", *options)
         assert (done.returncode, "at most an outline of it" in done.stderr) == (4, True), done.stderr
-        assert "send one short file that you see whole again as it is" in done.stderr
     assert {name: (root / name).read_text() for name in (outlined, named)} == before
     whole = module("make_slug", 91)
     options = recorded(root, f"^^^ok.txt\nok\n^^^end\n^^^src/slugs.py\n{whole}^^^end\n")
     done = run_code_commit(root, *options)
     assert (done.returncode, (root / "src/slugs.py").read_text()) == (0, whole), done.stderr
+
+
+@pytest.mark.parametrize("layout", ["spec", "cached"])
+@pytest.mark.parametrize("is_repair", [False, True])
+def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
+    layout: str, *, is_repair: bool, root: Path, run_code_commit: Run
+):
+    (root / "secret.py").write_text(f"KEY = 'AKIA{'A' * 16}'\n")
+    (root / ".gitignore").write_text("/agent-config\n/target\nlocal.py\n")
+    (root / "local.py").write_text("PASSWORD = 'mine'\n")
+    git(root, "add", ".gitignore", "secret.py")
+    fitted(run_code_commit, root, "--fit", "2000")
+    unseen = "".join(
+        f"^^^{name}\nok = 1\n^^^end\n" for name in ("src/part_20.py", "src/slugs.py", "secret.py", "local.py")
+    )
+    change = f"^^^src/part_20.py\n{module('part_20', 52)}^^^end\n"
+    answers = ["^^^ok.txt\nno\n^^^end\n"] * is_repair + [unseen, f"{change}^^^ok.txt\nnot yet\n\n^^^end\n"]
+    done = run_code_commit(root, "--prompt-layout", layout, *recorded(root, *answers))
+    assert (done.returncode, "there is no recorded response" in done.stderr) == (3, True), done.stderr
+    answer = f"{change.replace('return', 'total -= 1; return')}^^^ok.txt\nok\n^^^end\n"
+    recorded(root, *answers, answer)
+    done = run_code_commit(root, "resume")
+    assert (done.returncode, "total -= 1" in (root / "src/part_20.py").read_text()) == (0, True), done.stderr
+    first, told, after = ((the_log(root) / f"{len(answers) + number}-query.txt").read_text() for number in (-1, 0, 1))
+    addition = f"[codebase additions]\n--- src/part_20.py ---\n{module('part_20', 50)}\n"
+    assert (addition in told, addition in first) == (True, False)
+    assert "\n- line 1: src/part_20.py: [codebase] did not hold it whole, [codebase additions] does now: " in told
+    assert "secret.py: it cannot be shown whole (looks like a secret), so a change could lose the rest" in told
+    assert "local.py: git ignores it" in told
+    assert not any(hidden in text for hidden in ("AKIA", "mine") for text in (told, after))
+    assert "--- FILE REPLACEMENT src/part_20.py" in after
+    assert "--- src/part_20.py ---\n" not in after
+    start = first.index("[query]" if layout == "spec" else "[codebase]")
+    assert first[start : first.index("This is attempt" if is_repair else "Do the task in")] in told or layout == "spec"
 
 
 @pytest.mark.parametrize("rollup", ["file", "fresh", "fit"])
