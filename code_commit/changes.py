@@ -104,6 +104,14 @@ class RejectedResponseError(CodeCommitError):
         return "no usable response, the last one was rejected\nLook: code-commit log --open."
 
 
+class NotApprovedError(RejectedResponseError):
+    """The supervisor said no to the response: the run ends, whatever attempts are left."""
+
+    @property
+    def complaint(self) -> str:
+        return "the answer was not approved, nothing of it was written"
+
+
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:
     """Return each reason of a rejection as a sentence, and one for those that were only counted."""
     return [*map(str, violations), *([f"and {more:,} more"] if more else [])]

@@ -24,7 +24,7 @@ from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
 from code_commit.review import TreeState, is_clean, look_at_tree
 from code_commit.settings import Settings, load_settings
-from code_commit.terminal import shown
+from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
 
 T = TypeVar("T")
@@ -132,6 +132,7 @@ def inspect_project(
     if settings:
         sandbox = _choose_sandbox(findings, settings, project)
         tree = _check_clean(findings, settings, project)
+        _check_terminal(findings, settings)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
     findings.ask("lock", lambda: _check_lock(project))
     codebase = _find_codebase(findings, project, roll_up)
@@ -286,6 +287,16 @@ def _choose_sandbox(findings: Findings, settings: Settings, project: Project) ->
     sandbox, warning = chosen or (None, None)
     findings.warnings.extend([warning] if warning else [])
     return sandbox
+
+
+def _check_terminal(findings: Findings, settings: Settings) -> None:
+    """Refuse a run that is to ask on the terminal, where there is none."""
+    if not settings.approve or settings.dry_run:
+        return
+    try:
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        findings.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
 
 
 def find_stale_files(project: Project, codebase: str) -> list[str]:

@@ -8,8 +8,8 @@ import re
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -56,6 +56,13 @@ class Progress:
             with suppress(OSError, ValueError):
                 self._region = _LiveRegion(self._stream, self._clean)
         return self
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the live region off the terminal while somebody is asked there."""
+        self.__exit__(None, None, None)
+        yield
+        self.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

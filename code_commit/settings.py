@@ -110,6 +110,9 @@ class Settings(NamedTuple):
     protect: Annotated[tuple[str, ...], Option("paths that match may not change either (repeatable)", "GLOB")] = ()
     strict: Annotated[bool, Option("reject a change to a file that the rollup lacks or has in another version")] = False
     dry_run: Annotated[bool, Option("ask once, verify, print the diff that would be applied, change nothing")] = False
+    approve: Annotated[bool, Option("show the diff of each answer and ask on the terminal before it is applied")] = (
+        False
+    )
     rollback: Annotated[bool, Option("without a passing build at the end, put every file back as it was")] = False
     infrastructure_exit_codes: Annotated[
         tuple[int, ...], Option("exit codes of build.sh for a failure that no repair can mend (repeatable)", "N")

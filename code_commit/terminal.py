@@ -120,6 +120,10 @@ def coloured(text: str, colour: str, stream: TextIO) -> str:
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 
 
+TERMINAL = "/dev/tty"
+"""The terminal of whoever started this process, wherever its streams lead."""
+
+
 def is_live_terminal(stream: TextIO) -> bool:
     """Tell whether a line can be redrawn there."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")

@@ -1,12 +1,13 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from code_commit.additions import find_additions, show_unseen
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
-from code_commit.changes import RejectedResponseError, VerifiedChanges
+from code_commit.changes import NotApprovedError, RejectedResponseError, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
@@ -32,7 +33,11 @@ from code_commit.verify import Rules, verify_changes
 
 
 class Job(NamedTuple):
-    """What a run works on and within which rules. `before` is the tree as git saw it before the run, if it did."""
+    """What a run works on and within which rules. `before` is the tree as git saw it before the run, if it did.
+
+    `approve` is called with the diff of an answer before that is applied, and raises RejectedResponseError where it is
+    not wanted.
+    """
 
     project: Project
     settings: Settings
@@ -41,6 +46,7 @@ class Job(NamedTuple):
     environment: dict[str, str]
     builder: Builder
     before: TreeState | None
+    approve: Callable[[bytes], None] | None = None
 
 
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
@@ -62,7 +68,8 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         try:
             changed |= change_files(job, response, log, attempt)
         except RejectedResponseError as rejection:
-            if job.settings.on_rejected == "stop" or number == task.attempts:
+            is_last = job.settings.on_rejected == "stop" or number == task.attempts
+            if is_last or isinstance(rejection, NotApprovedError):
                 raise
             add_to_history(history, redact(tell_attempt(attempt.record)))
             text, limit = redact(response.text), job.settings.build_output_limit
@@ -134,6 +141,8 @@ def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog)
         return {change.path for change in parse_response(response.text)}
     changes = verify_response(job, response, attempt)
     attempt.applying(changes)
+    if job.approve is not None and attempt.record.changes:
+        _wait_for_approval(job.approve, attempt)
     try:
         apply_changes(changes, job.project, log.snapshot)
     except ApplyError:
@@ -141,6 +150,16 @@ def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog)
         raise
     attempt.applied()
     return {change.path for change in changes.changes}
+
+
+def _wait_for_approval(approve: Callable[[bytes], None], attempt: AttemptLog) -> None:
+    try:
+        approve(attempt.diff_file.read_bytes())
+    except BaseException as error:
+        attempt.not_applied()
+        if isinstance(error, RejectedResponseError):
+            attempt.rejected(error)
+        raise
 
 
 def _is_in_tree(log: RunLog) -> bool:

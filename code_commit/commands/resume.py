@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import changed_since, recover
+from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording
 from code_commit.commands.run import IGNORE_FILES, QUERY_OF_RUN, begun, job_of, prepare_end
 from code_commit.errors import LLMError, NotSetUpError
@@ -55,7 +56,9 @@ def run(options: dict[str, Any]) -> int:
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
-            job_of(project, ready, ready.task.codebase + _answers(log)) as job,
+            job_of(
+                project, ready, ready.task.codebase + _answers(log), approve=approval_of(ready, log, progress)
+            ) as job,
         ):
             prepare_end(job, log)
             _take_ignore_files(job, log)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
 from code_commit.commands import add_main_job
+from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
@@ -122,7 +123,7 @@ def run_main_job(
             log.write_text(QUERY_OF_RUN, task.query)
         log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
         with (
-            job_of(project, ready, ready.task.codebase, environment) as job,
+            job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
             open_llm(ready.choice, ready.key, job.settings, project) as llm,
         ):
             log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
@@ -157,16 +158,21 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
 
 @contextmanager
 def job_of(
-    project: Project, ready: ReadyTree, codebase: str | None, environment: Mapping[str, str] = os.environ
+    project: Project,
+    ready: ReadyTree,
+    codebase: str | None,
+    environment: Mapping[str, str] = os.environ,
+    approve: Callable[[bytes], None] | None = None,
 ) -> Iterator[Job]:
     """Give the rules of a run that is ready, as they are before anything is changed.
 
-    `codebase` is what the LLM knows of the project, None where nobody can tell.
+    `codebase` is what the LLM knows of the project, None where nobody can tell; `approve` is asked before each answer
+    is applied.
     """
     rules = capture_rules(project, ready.settings, codebase, ready.redactor)
     with Builder(project, ready.sandbox) as builder:
         keys = tuple(ready.keys.values())
-        yield Job(project, ready.settings, rules, keys, dict(environment), builder, ready.tree)
+        yield Job(project, ready.settings, rules, keys, dict(environment), builder, ready.tree, approve)
 
 
 def prepare_end(job: Job, log: RunLog) -> None:

@@ -1,0 +1,76 @@
+"""`--approve`: shows the diff of each answer on the terminal and asks there whether it is applied."""
+
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+from code_commit.changes import NotApprovedError, RejectedResponseError, Violation
+from code_commit.commands.output import coloured
+from code_commit.files import write_all
+from code_commit.preflight import Ready
+from code_commit.progress import Progress
+from code_commit.run_log import RunLog
+from code_commit.run_record import AppliedChange
+from code_commit.summary import count
+from code_commit.terminal import TERMINAL
+
+_YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
+_FEWEST_CHARACTERS = 4
+"""Less is a slip of the finger, no words for the LLM: the question is put again."""
+
+_MOST_LINES, _MOST_BYTES = 200, 20_000
+"""Of a diff that is shown unasked."""
+
+
+def approval_of(ready: Ready, log: RunLog, progress: Progress) -> Callable[[bytes], None] | None:
+    """Return what asks whether an answer with this diff may be applied; None where nobody wants to be asked.
+
+    It raises NotApprovedError for a no, and RejectedResponseError for words that go back to the LLM.
+    """
+    if not ready.settings.approve:
+        return None
+
+    def approve(diff: bytes) -> None:
+        attempt = log.record.attempts[-1]
+        goes_back = ready.settings.on_rejected == "retry" and attempt.number < ready.task.attempts
+        try:
+            with progress.paused():
+                answer = _ask(diff, _question(attempt.changes, goes_back=goes_back))
+        except (OSError, termios.error):  # the terminal was closed
+            answer = _NO[0]
+        if answer.lower() in _YES:
+            return
+        words = "" if answer.lower() in _NO else f": {answer}"
+        reason = Violation("", 0, "not-approved", f"the supervisor did not approve it{words}")
+        raise RejectedResponseError([reason]) if words and goes_back else NotApprovedError([reason])
+
+    return approve
+
+
+def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
+    added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
+    words = ", or say what is wrong: the LLM tries again" if goes_back else " (ends the run)"
+    return f"Apply this ({count(len(changes), 'file')}, +{added} -{removed})? yes, no{words}: "
+
+
+def _ask(diff: bytes, question: str) -> str:
+    """Show the diff, put the question until there is an answer, and return it. Where no more can come it is no.
+
+    What was typed before the question stood there is no answer to it.
+    """
+    with Path(TERMINAL).open("rb+", buffering=0) as terminal:
+        start = b"".join(diff[:_MOST_BYTES].splitlines(keepends=True)[:_MOST_LINES])
+        write_all(terminal.fileno(), coloured(start))
+        if left := len(diff) - len(start):
+            write_all(terminal.fileno(), f"... {left:,} bytes more: answer all to see the whole diff\n".encode())
+        termios.tcflush(terminal, termios.TCIFLUSH)
+        while True:
+            write_all(terminal.fileno(), question.encode())
+            line = terminal.readline()
+            answer = line.decode("utf-8", "replace").strip()
+            if answer.lower() in _ALL:
+                write_all(terminal.fileno(), coloured(diff))
+            elif not line:
+                return _NO[0]
+            elif answer.lower() in (*_YES, *_NO) or len(answer) >= _FEWEST_CHARACTERS:
+                return answer
