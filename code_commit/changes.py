@@ -16,6 +16,8 @@ Action = Literal["create", "replace", "delete"]
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
 _LONGEST_QUOTE = 500
+_REASON_SHOWN = 12
+"""Lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,21 @@ class NotApprovedError(RejectedResponseError):
     @property
     def complaint(self) -> str:
         return "the answer was not approved, nothing of it was written"
+
+
+class DeclinedError(CodeCommitError):
+    """The LLM says that no change of the project can do the task; the message is its reason, in its own words."""
+
+    exit_code = 4
+    status = "declined"
+
+    @property
+    def complaint(self) -> str:
+        """Its first lines, with what to do: the log has all of it."""
+        first, more = str(self).split("\n")[:_REASON_SHOWN], str(self).count("\n") >= _REASON_SHOWN
+        rest = ["... (code-commit log latest shows all of it)"] if more else []
+        way = "Put that right, or change the task, then run again."
+        return "\n".join(["the LLM says that it cannot: " + first[0], *first[1:], *rest, way])
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

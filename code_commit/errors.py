@@ -4,6 +4,7 @@
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
       LLMError                3  llm_error      the LLM could not be asked
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
+      DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
       BuildError              5  build_error    build.sh could not be run, or broke a protected file
       ApplyError              5  build_error    the files could not be written; the tree is as it was before
       LogError                5  build_error    the run's log could not be written

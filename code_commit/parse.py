@@ -16,6 +16,10 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ...                the lines that stand there instead, none to remove them; then the next ^^^find, or
     ^^^end
 
+    ^^^cannot          as the only block: the task is declined
+    ...                the reason
+    ^^^end
+
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
 content, so that every file can be sent. Text outside blocks and a leading `<think>...</think>` are ignored.
 
@@ -28,6 +32,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from code_commit.changes import (
+    DeclinedError,
     Edit,
     EditBlock,
     FileRemoval,
@@ -45,9 +50,14 @@ _REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
 _INNER = ("end", "delete", "find", "replace")
 """What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
 
+_DECLINE = "cannot"
+"""What opens the block of a reason; a file of this name is sent as `./cannot`."""
+
+_MIXED = "^^^cannot stands beside blocks of files: send it alone, or the files without it"
+
 _NO_BLOCK = (
-    "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when nothing can be changed,"
-    " send one short file of [codebase] again as it is, and say why outside"
+    "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when no change of the project"
+    " can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
 _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
@@ -80,6 +90,9 @@ class _Findings:
     unused_carets: int = 0
     outside: int = 0
     """Where the text between the blocks begins that is read now."""
+    declined_in: int = 0
+    reason: str = ""
+    """What the block of a `^^^cannot` says, and its line."""
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -97,7 +110,10 @@ class _Findings:
 
 
 def parse_response(text: str) -> tuple[RequestedChange, ...]:
-    """Return the changes in the order of the response. Raises RejectedResponseError with the first fifty reasons."""
+    """Return the changes in the order of the response.
+
+    Raises DeclinedError, and RejectedResponseError with the first fifty reasons.
+    """
     changes, reasons = read_response(text)
     reasons.reject()
     return changes
@@ -106,7 +122,7 @@ def parse_response(text: str) -> tuple[RequestedChange, ...]:
 def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
     """Return the changes of the blocks that can be read, and what is wrong with the others.
 
-    What follows fifty reasons is not read, its fences are counted.
+    Raises DeclinedError. What follows fifty reasons is not read, its fences are counted.
     """
     found = _Findings(text)
     thinking = _THINKING.match(text)
@@ -126,7 +142,11 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
             blocks += 1
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)
+    elif found.declined_in and found.changes:
+        found.reject(found.declined_in, "mixed", _MIXED)
     elif not found.changes and not found.reasons.kept:
+        if found.declined_in:
+            raise DeclinedError(found.reason)
         found.reject(0, "no-block", _NO_BLOCK)
     return tuple(found.changes.values()), found.reasons
 
@@ -171,6 +191,8 @@ def _read_block(found: _Findings, opening: int) -> int:
     if not name or name in _INNER or named:
         _reject_opening(found, opening, name)
         return _skip_end(text, body, carets) if named else body
+    if re.match(rf"{_DECLINE}(?![^ \t:])", name):
+        return _read_reason(found, name, line, carets, body)
     commented = _COMMENTED.fullmatch(name)
     path = _canonical(commented[1] if commented else name)
     if commented:
@@ -190,6 +212,21 @@ def _read_block(found: _Findings, opening: int) -> int:
     if word == "find" and closing == body:
         return _read_edits(found, path, line, closing)
     return _reject_inner_fence(found, path, line, carets, closing)
+
+
+def _read_reason(found: _Findings, name: str, line: int, carets: int, body: int) -> int:
+    """Read the block, opened in that line, by which the task is declined; return where to go on."""
+    closing = _closing_fence(found.text, body, carets)
+    _, word, after = _split_fence(found.text, closing)
+    found.closed = None
+    if word != "end":
+        return _reject_inner_fence(found, _DECLINE, line, carets, closing)
+    reason = found.text[body:closing].strip()
+    if name != _DECLINE or not reason:
+        message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
+        found.reject(line, "no-reason", message)
+    found.declined_in, found.reason = line, f"{found.reason}\n{reason}".strip()
+    return after
 
 
 def _add_file(found: _Findings, block: FileReplacement, carets: int) -> None:

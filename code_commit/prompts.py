@@ -174,7 +174,7 @@ def add_to_history(history: list[str], told: str) -> None:
 _COUNTED = ("added", "removed")
 _LONGEST_NOTES = 600
 _NOTES = "\n  Its notes: "
-_IDLE = ": if the cause lies in the project, change it now; if outside, send the same again"
+_IDLE = ": if the cause lies in the project, change it now; if outside, send ^^^cannot"
 
 
 def comparable(output: str) -> str:

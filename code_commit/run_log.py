@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from code_commit.changes import RejectedResponseError, VerifiedChanges
 from code_commit.diff import FileEdit, diff_files, edits_of
@@ -29,6 +29,7 @@ from code_commit.run_record import (
     RunListener,
     RunRecord,
     Status,
+    Verdict,
     sum_attempts,
     utc_timestamp,
 )
@@ -245,6 +246,11 @@ class AttemptLog:
         self.record.more_rejections = rejection.more
         self._log.save("rejected")
 
+    def declined(self) -> None:
+        """Note that the LLM says it cannot; its reason becomes the message of the run."""
+        self._give_verdict("declined")
+        self._log.save("declined")
+
     def applying(self, changes: VerifiedChanges) -> None:
         """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
         self._changed(edits_of(changes))
@@ -271,7 +277,7 @@ class AttemptLog:
         self._log.save("building")
         return BuildLog(self._log, self.record, self.build_file)
 
-    def _give_verdict(self, verdict: Literal["applied", "rejected"]) -> None:
+    def _give_verdict(self, verdict: Verdict) -> None:
         self.record.verdict = verdict
         self.record.change_seconds = time.monotonic() - self._responded
 

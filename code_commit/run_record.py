@@ -28,10 +28,14 @@ Status = Literal[
     "not_set_up",
     "llm_error",
     "rejected",
+    "declined",
     "build_error",
     "internal_error",
     "interrupted",
 ]
+
+Verdict = Literal["applied", "rejected", "declined"]
+"""What became of a response. One that is declined says by `^^^cannot` that no change of the project can do the task."""
 
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 """How a run ends that has a next step; the others came to their end."""
@@ -104,7 +108,7 @@ class Attempt:
     usage: Usage | None = None
     cost_usd: float | None = None
     notes: str = ""
-    verdict: Literal["applied", "rejected"] | None = None
+    verdict: Verdict | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)
     more_rejections: int = 0
@@ -181,6 +185,7 @@ Event = Literal[
     "retrying",
     "responded",
     "rejected",
+    "declined",
     "applying",
     "applied",
     "building",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from code_commit.additions import find_additions, show_unseen
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
-from code_commit.changes import NotApprovedError, RejectedResponseError, VerifiedChanges
+from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
@@ -52,8 +52,8 @@ class Job(NamedTuple):
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Run attempts until the build passes or none is left, and return the finished record.
 
-    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, and the errors
-    of the steps.
+    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, DeclinedError
+    as soon as the LLM says that it cannot, and the errors of the steps.
     """
     prompt = initial_prompt(task)
     changed: set[str] = set()
@@ -104,7 +104,7 @@ def _read_failed_build(job: Job, task: Task, log: RunLog, attempt: AttemptLog, c
 
 
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
-    """Ask once, verify, and log the diff that would be applied; change nothing. Raises RejectedResponseError."""
+    """Ask once, verify, and log the diff that would be applied; change nothing. Raises as `verify_response`."""
     attempt = log.attempt(1)
     changes = verify_response(job, _ask(complete, initial_prompt(task), attempt), attempt)
     return end_dry(changes, attempt, log)
@@ -118,20 +118,23 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 
 
 def verify_response(job: Job, response: Response, attempt: AttemptLog) -> VerifiedChanges:
-    """Parse and verify a response. Raises RejectedResponseError, when it is in the log."""
+    """Parse and verify a response. Raises RejectedResponseError and DeclinedError, when they are in the log."""
     try:
         changes, reasons = read_response(response.complete_text())
         return verify_changes(changes, job.project, job.rules, reasons)
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)
         raise
+    except DeclinedError:
+        attempt.declined()
+        raise
 
 
 def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> set[str]:
     """Verify a response, apply all of it and return its paths.
 
-    Raises RejectedResponseError, when it is in the log, and ApplyError. What a resumed run had done already is not done
-    again.
+    Raises RejectedResponseError and DeclinedError, when they are in the log, and ApplyError. What a resumed run had
+    done already is not done again.
     """
     if attempt.record.verdict == "rejected":
         raise RejectedResponseError(attempt.record.rejections, attempt.record.more_rejections)

@@ -343,6 +343,37 @@ def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]
 
 
+@pytest.mark.parametrize("rollback", [False, True])
+def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback, project_folder, run_code_commit: Run):
+    give_key(project_folder, "openai-key.txt")
+    reason = f"gcc is missing, and {KEY}.\n" + "".join(f"Line {number}.\n" for number in range(2, 21))
+    options = ["--quiet", "--json", *(["--rollback"] if rollback else [])]
+    answers = recorded(project_folder, WRONG, f"^^^cannot\n{reason}^^^end\n")
+    done = run_code_commit(project_folder, *answers, *options)
+    assert done.returncode == 4
+    assert done.stderr.startswith("code-commit: the LLM says that it cannot: gcc is missing, and ***")
+    assert "\n  Line 12.\n  ... (code-commit log latest shows all of it)\n  Put that right" in done.stderr
+    record = load_run_record(done.stdout)
+    assert (record.status, record.attempts[1].verdict, record.attempts[1].changes) == ("declined", "declined", [])
+    assert record.message.startswith("gcc is missing, and ***")
+    assert record.message.endswith("\nLine 20.")
+    assert (record.rolled_back, record.totals.files_changed) == (rollback, 0 if rollback else 1)
+    assert ((project_folder / "ok.txt").read_text() == "not yet\n") == rollback
+    assert ("1 file changed so far" in done.stderr) != rollback
+
+    log = run_code_commit(project_folder, "log", "latest").stdout
+    assert log.split("\n")[1:3] == ["status    declined (exit code 4)", f"          {record.message.split(chr(10))[0]}"]
+    assert log.count("Line 20.") == 1
+    markdown = run_code_commit(project_folder, "log", "--markdown").stdout
+    assert markdown.index("## ✗ code-commit: The LLM says that it cannot") < markdown.index("gcc is missing")
+    assert markdown.index("Line 20.") < markdown.index("Run: ")
+    page = run_code_commit(project_folder, "log", "--html", "-").stdout
+    assert page.index("The LLM says that it cannot") < page.index("gcc is missing") < page.index("The task")
+    assert run_code_commit(project_folder, "diff").returncode == 0
+    assert "nothing to resume" in run_code_commit(project_folder, "resume", record.run).stderr
+    without_key(project_folder / "agent-config/logs", done.stderr, done.stdout, log, markdown, page)
+
+
 def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: Path, run_code_commit: Run):
     give_key(project_folder, "openai-key.txt")
     leaky = f"I read {KEY}.\n^^^ok.txt\n{KEY}\n^^^end\n^^^x/{KEY}/y\n^^^end\n"

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.changes import (
+    DeclinedError,
     Edit,
     EditBlock,
     FileRemoval,
@@ -71,6 +72,10 @@ ACCEPTED = {
         "^^^./delete it\n^^^end\n^^^end user guide\n^^^end\n",
         {"delete it": "", "end user guide": ""},
     ),
+    "files named cannot": (
+        "^^^./cannot\nx\n^^^end\n^^^cannot.md\n^^^end\n^^^a/cannot b\n^^^end\n",
+        {"cannot": "x\n", "cannot.md": "", "a/cannot b": ""},
+    ),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -112,6 +117,7 @@ NOTES = {
     "stray fences": ("A\n^^^end\nB\n^^^\nC\n^^^delete\nD", "A\nB\nC\nD"),
     "edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\nx\n^^^replace\n^^^end\nB", "A\nB"),
     "unclosed edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n", "A"),
+    "a reason": ("A\n^^^cannot\nx\n^^^end\nB", "A\nB"),
     "a block in a block": ("A\n^^^a\nx\n^^^b\ny\n^^^end\nB", "A\nB"),
 }
 
@@ -188,11 +194,31 @@ REJECTED = {
     ),
     "a removal in shorter fences": ("^^^^a\n^^^delete\r\n^^^^end\n", ["unclear-edit"]),
     "a removal in two carets": ("^^^a\n^^delete\n^^^end\n", ["unclear-edit"]),
+    "declined beside a file": ("^^^a\n^^^end\n^^^cannot\nx\n^^^end\n", ["mixed"]),
+    "declined beside a fault": ("^^^end\n^^^cannot\nx\n^^^end\n", ["stray-fence"]),
+    "declined without a reason": ("^^^cannot\n \n^^^end\n", ["no-reason"]),
+    "a reason beside the fence": ("^^^cannot: no gcc\n^^^end\n^^^cannot do it\nx\n^^^end\n", ["no-reason"] * 2),
+    "declined and unclosed": ("^^^cannot\nno gcc\n", ["unclosed"]),
+    "declined and unclosed before a file": ("^^^cannot\nno gcc\n^^^a\nx\n^^^end\n", ["fence-in-block"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
         ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("So:\n^^^cannot\n\n  no gcc\nnor cc\n^^^end\nSorry.\n", "no gcc\nnor cc"),
+        ("^^^^ cannot \r\nthe file\n^^^a\n^^^end\n^^^^end", "the file\n^^^a\n^^^end"),
+        ("^^^cannot\none\n^^^end\n^^^cannot\ntwo\n^^^end\n", "one\ntwo"),
+    ],
+)
+def test_a_reason_alone_declines_the_task(text, reason):
+    with pytest.raises(DeclinedError) as caught:
+        parse_response(text)
+    assert str(caught.value) == reason
 
 
 @pytest.mark.parametrize(("text", "rules"), REJECTED.values(), ids=REJECTED)

@@ -23,7 +23,8 @@ from code_commit.workflow import Job, build_project, change_files, end_dry, veri
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
 LLM is asked. Exits with 0 when it was applied (with --build: when the build
-passed, else with 1), with 4 when the response was rejected."""
+passed, else with 1), with 4 when the response was rejected, or says that the
+LLM cannot do the task."""
 
 EXAMPLES = """\
 code-commit apply answer.txt

@@ -78,6 +78,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     status, totals = status_of(record), record.totals
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
+    if status == "declined":
+        yield from (f"          {line}" for line in (record.message or "").split("\n"))
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
     if status != "running" and record.has_next_step:
@@ -97,7 +99,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     for attempt in record.attempts:
         yield ""
         yield from _change_lines(attempt) if record.command == "undo" else _attempt_lines(folder, attempt)
-    if record.message:
+    if record.message and status != "declined":
         yield ""
         yield from record.message.split("\n")
 
@@ -112,6 +114,8 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
     if attempt.verdict == "rejected":
         yield "  rejected, nothing written:"
         yield from (f"    {reason}" for reason in attempt.reasons)
+    if attempt.verdict == "declined":
+        yield "  declined, nothing written"
     if attempt.verdict == "applied" and not attempt.changes:
         yield "  the answer changes nothing"
     yield from _change_lines(attempt)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from code_commit.apply.journal import FileState
 from code_commit.apply.snapshot import ORIGINALS, first_states, last_states, left_states, load_layers, read_original
-from code_commit.changes import EditBlock, FileReplacement, RejectedResponseError, RequestedChange
+from code_commit.changes import DeclinedError, EditBlock, FileReplacement, RejectedResponseError, RequestedChange
 from code_commit.diff import FileEdit, diff_files, header_of
 from code_commit.files import open_regular
 from code_commit.parse import parse_response
@@ -74,7 +74,7 @@ def _changes_of_responses(folder: Path) -> dict[str, list[RequestedChange]]:
     """Return what the responses, one after the other, ask for each file."""
     by_path: dict[str, list[RequestedChange]] = {}
     for path in sorted(folder.glob("*-response.txt"), key=lambda path: (len(path.name), path.name)):
-        with suppress(RejectedResponseError):
+        with suppress(RejectedResponseError, DeclinedError):
             for change in parse_response(_read(path).decode("utf-8", "replace")):
                 by_path.setdefault(change.path, []).append(change)
     return by_path

@@ -114,6 +114,15 @@ def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_c
     assert said in done.stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--build"]])
+def test_apply_of_a_text_that_declines_says_so_and_ends_with_4(options, root: Path, run_code_commit: Run):
+    before = tree(root)
+    done = run_code_commit(root, "apply", *options, "-", stdin="^^^cannot\nno gcc\n^^^end\n")
+    assert (done.returncode, tree(root)) == (4, before)
+    assert "the LLM says that it cannot: no gcc\n" in done.stderr
+    assert (latest(root)["status"], latest(root)["message"]) == ("declined", "no gcc")
+
+
 def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
     before = tree(root)
     assert run_code_commit(root, *recorded(root, WRONG, RESPONSE)).returncode == 0

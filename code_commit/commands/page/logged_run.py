@@ -36,6 +36,7 @@ _HEADLINES = {
     "not_set_up": Headline("Not set up", "bad"),
     "llm_error": Headline("The LLM could not be asked", "bad"),
     "rejected": Headline("The response was rejected", "bad"),
+    "declined": Headline("The LLM says that it cannot", "bad"),
     "build_error": Headline("The build could not be run, or files not be written", "bad"),
     "internal_error": Headline("A bug in code-commit", "bad"),
 }

@@ -28,8 +28,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     attempts = record.attempts[:MOST_ITEMS] if record.command != "undo" else []
     yield f"## {headline.sign} code-commit: {headline.text}"
     yield from ("", run.numbers(changes.in_words), "")
-    yield from _items([f"Run: {code(record.run)}", *([f"Model: {code(record.model)}"] if record.model else [])])
     yield from _items([code(line) for line in run.message])
+    yield from _items([f"Run: {code(record.run)}", *([f"Model: {code(record.model)}"] if record.model else [])])
     yield from _block("The task", run.task)
     for attempt in attempts:
         yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))
