@@ -10,12 +10,11 @@ from typing import Any
 
 from code_commit.apply import changed_since, recover
 from code_commit.commands.approve import approval_of
+from code_commit.commands.asking import asking
 from code_commit.commands.output import recording
 from code_commit.commands.run import IGNORE_FILES, QUERY_OF_RUN, begun, job_of, prepare_end
-from code_commit.errors import LLMError, NotSetUpError
-from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
+from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm import LLM, open_llm
 from code_commit.preflight import check_project
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
@@ -55,14 +54,14 @@ def run(options: dict[str, Any]) -> int:
         ready = check_project(project, settings, query=_query_of(folder))
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
-            open_llm(ready.choice, ready.key, ready.settings, project, _earlier_costs(record)) as llm,
+            asking(ready.choice, ready.key, ready.settings, project, log) as complete,
             job_of(
                 project, ready, ready.task.codebase + _answers(log), approve=approval_of(ready, log, progress)
             ) as job,
         ):
             prepare_end(job, log)
             _take_ignore_files(job, log)
-            return run_workflow(job, ready.task, _fetching_first(llm, log), log).exit_code or 0
+            return run_workflow(job, ready.task, complete, log).exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
@@ -135,25 +134,3 @@ def _answers(log: RunLog) -> str:
     """Return the LLM's own earlier responses: it knows what they hold."""
     applied = [attempt.number for attempt in log.record.attempts if attempt.verdict == "applied"]
     return "".join((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)
-
-
-def _earlier_costs(record: RunRecord) -> list[float]:
-    return [attempt.cost_usd or 0.0 for attempt in record.attempts if attempt.finish_reason is not None]
-
-
-def _fetching_first(llm: LLM, log: RunLog) -> Complete:
-    """Return what asks the LLM, but fetches the answer of a background job that an interrupted call had created."""
-    attempts = log.record.attempts
-    pending = attempts[-1].job_id if attempts and attempts[-1].finish_reason is None else None
-
-    def complete(prompt: Prompt, listener: ExchangeListener) -> Response:
-        nonlocal pending
-        job, pending = pending, None
-        if job is not None:
-            try:
-                return llm.fetch(job, listener)
-            except LLMError as error:
-                log.add_warning(f"the answer that was on its way cannot be fetched, asking again: {error}")
-        return llm.complete(prompt, listener)
-
-    return complete

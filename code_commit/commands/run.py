@@ -11,11 +11,11 @@ from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
+from code_commit.commands.asking import asking
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
-from code_commit.llm import open_llm
 from code_commit.preflight import Ready, ReadyTree, check_project, find_stale_files
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_text
@@ -124,13 +124,13 @@ def run_main_job(
         log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
         with (
             job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
-            open_llm(ready.choice, ready.key, job.settings, project) as llm,
+            asking(ready.choice, ready.key, job.settings, project, log) as complete,
         ):
             log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
             if job.settings.dry_run:
-                return run_dry(job, ready.task, llm.complete, log)
+                return run_dry(job, ready.task, complete, log)
             prepare_end(job, log)
-            return run_workflow(job, ready.task, llm.complete, log)
+            return run_workflow(job, ready.task, complete, log)
 
 
 QUERY_OF_RUN = "query.txt"
