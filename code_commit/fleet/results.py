@@ -17,14 +17,16 @@ import json
 import os
 import shutil
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_all
+from code_commit.summary import count
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -60,6 +62,54 @@ class Result:
     @property
     def is_green(self) -> bool:
         return self.exit_code == 0
+
+    @property
+    def word(self) -> str:
+        """What came of it in a word or two: `green`, `build failed`."""
+        return "green" if self.is_green else _words(self.status)
+
+    @property
+    def reason(self) -> str:
+        """The first line of why it is not green; "" where it is."""
+        return "" if self.is_green else self.message.split("\n")[0] or f"exit code {self.exit_code}"
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")
+
+
+@dataclass(slots=True)
+class Totals:
+    """Sums over the results of so many tasks. `cost_usd` leaves out what `unknown_costs` tasks cost."""
+
+    tasks: int
+    done: int = 0
+    green: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    attempts: int = 0
+    cost_usd: float = 0.0
+    unknown_costs: int = 0
+
+    def add(self, result: Result) -> None:
+        self.done += 1
+        self.green += result.is_green
+        self.statuses[result.status] += 1
+        self.attempts += result.attempts
+        self.cost_usd += result.cost_usd or 0.0
+        self.unknown_costs += result.cost_usd is None and result.attempts > 0
+
+    @property
+    def in_words(self) -> str:
+        """Return `7 of 10 tasks green, 2 build failed, 1 not done`."""
+        others = [(_words(status), number) for status, number in self.statuses.most_common() if status != "success"]
+        parts = [f"{number} {status}" for status, number in [*others, ("not done", self.tasks - self.done)] if number]
+        return ", ".join([f"{self.green} of {count(self.tasks, 'task')} green", *parts])
+
+    @property
+    def cost(self) -> str:
+        """Return `$0.31`, or `$0.31 and 2 tasks of unknown cost`."""
+        unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
+        return f"${self.cost_usd:.2f}{unknown}"
 
 
 @contextmanager

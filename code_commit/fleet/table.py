@@ -2,14 +2,12 @@
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
-from code_commit.fleet.results import PAGE, Result
+from code_commit.fleet.results import PAGE, Result, Totals
 from code_commit.summary import count, duration
 from code_commit.terminal import coloured, is_live_terminal, shown, terminal_width, wrapped
 
@@ -17,40 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _REDRAWS_PER_SECOND = 2
-
-
-@dataclass(slots=True)
-class Totals:
-    """Sums over the results of so many tasks. `cost_usd` leaves out what `unknown_costs` tasks cost."""
-
-    tasks: int
-    done: int = 0
-    green: int = 0
-    statuses: Counter[str] = field(default_factory=Counter)
-    attempts: int = 0
-    cost_usd: float = 0.0
-    unknown_costs: int = 0
-
-    def add(self, result: Result) -> None:
-        self.done += 1
-        self.green += result.is_green
-        self.statuses[result.status] += 1
-        self.attempts += result.attempts
-        self.cost_usd += result.cost_usd or 0.0
-        self.unknown_costs += result.cost_usd is None and result.attempts > 0
-
-    @property
-    def in_words(self) -> str:
-        """Return `7 of 10 tasks green, 2 build failed, 1 not done`."""
-        others = [(_words(status), number) for status, number in self.statuses.most_common() if status != "success"]
-        parts = [f"{number} {status}" for status, number in [*others, ("not done", self.tasks - self.done)] if number]
-        return ", ".join([f"{self.green} of {count(self.tasks, 'task')} green", *parts])
-
-    @property
-    def cost(self) -> str:
-        """Return `$0.31`, or `$0.31 and 2 tasks of unknown cost`."""
-        unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
-        return f"${self.cost_usd:.2f}{unknown}"
 
 
 class FleetTable:
@@ -100,8 +64,8 @@ class FleetTable:
         self.totals.add(result)
         attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""
         price = "" if result.cost_usd is None else f", ${result.cost_usd:.2f}"
-        ending = f"{word_of(result)}{attempts} in {duration(result.seconds)}{price}"
-        why = "" if result.is_green else f": {reason_of(result)}"
+        ending = f"{result.word}{attempts} in {duration(result.seconds)}{price}"
+        why = "" if result.is_green else f": {result.reason}"
         self.say(
             f"{self.totals.done} of {self.totals.tasks}: {result.id}: {ending}{why}",
             "green" if result.is_green else "red",
@@ -140,17 +104,3 @@ class FleetTable:
         """Return how long it takes if it goes on as it did so far."""
         done, left = self.totals.done - self._earlier, self.totals.tasks - self.totals.done
         return duration((time.monotonic() - self._started) / done * left) if done else "-"
-
-
-def word_of(result: Result) -> str:
-    """Return what came of a task in a word or two: `green`, `build failed`."""
-    return "green" if result.is_green else _words(result.status)
-
-
-def _words(status: str) -> str:
-    return status.replace("_", " ")
-
-
-def reason_of(result: Result) -> str:
-    """Return the first line of why a task is not green."""
-    return result.message.split("\n")[0] or f"exit code {result.exit_code}"

@@ -9,10 +9,11 @@ import os
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
@@ -23,6 +24,10 @@ from code_commit.runs import status_of
 from code_commit.summary import done_by_build, duration
 from code_commit.terminal import shown
 from code_commit.trust import outside_environment
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
 
 PAGE = "page.html"  # in the run's log folder, where no other file was asked for
 BEGINNING = b"""<!doctype html>
@@ -78,10 +83,24 @@ def _write(target: Path, page: bytes) -> None:
 
 def render_page(logged: LoggedRun, start: Path) -> bytes:
     """Return the page of a run; its links begin at the folder `start`."""
+    from code_commit.commands.page.view import page_values
+
+    return logged.redactor.redact(render_template(__name__, page_values(logged, start)))
+
+
+def render_template(package: str, values: Mapping[str, Any]) -> bytes:
+    """Return a package's page.html.j2 with the values, its page.js, and its page.css after the one that is here."""
+    template, style, script = _template(package)
+    return template.render(values, style=style, script=script).encode("utf-8", "replace")
+
+
+@cache
+def _template(package: str) -> tuple["Template", "Markup", "Markup"]:
+    """Return a package's page, compiled, with the two that it holds."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    from code_commit.commands.page.view import page_values, shortened
+    from code_commit.commands.page.view import shortened
 
     def one_line(value: object) -> object:
         """Characters that cannot be seen come out as their escape; markup of our own as it is."""
@@ -92,17 +111,15 @@ def render_page(logged: LoggedRun, start: Path) -> bytes:
     )
     environment.filters |= {"count": "{:,}".format, "duration": duration}
     environment.filters |= {"shortened": shortened, "done_by_build": done_by_build}
-    template, style, script = (
-        (resources.files(__name__) / f"page.{kind}").read_text("utf-8") for kind in ("html.j2", "css", "js")
-    )
-    page = environment.from_string(template).render(
-        page_values(logged, start),
-        style=Markup(style),  # noqa: S704 - our own, and no foreign text in it
-        script=Markup(script),  # noqa: S704 - the same
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-    )
-    return logged.redactor.redact(page.encode("utf-8", "replace"))
+    style = "".join(_text(each, "page.css") for each in dict.fromkeys((__name__, package)))
+    script = _text(package, "page.js")
+    environment.globals |= {"style_hash": _hash(style), "script_hash": _hash(script)}
+    template = environment.from_string(_text(package, "page.html.j2"))
+    return template, Markup(style), Markup(script)  # noqa: S704 - our own, and no foreign text in it
+
+
+def _text(package: str, name: str) -> str:
+    return (resources.files(package) / name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

@@ -46,6 +46,7 @@ class LoggedRun(NamedTuple):
     """A run's record and its log folder; `status` is the record's, `killed` where its process is gone.
 
     The record is censored. What is read from the folder goes through the redactor.
+    `patch` is what it changed, where its tree is no longer there.
     """
 
     folder: Path
@@ -53,6 +54,7 @@ class LoggedRun(NamedTuple):
     record: RunRecord
     status: str
     redactor: Redactor
+    patch: bytes | None = None
 
     @property
     def applied(self) -> list[int]:
@@ -82,7 +84,7 @@ class LoggedRun(NamedTuple):
     @property
     def message(self) -> list[str]:
         """What the run said at its end, and how to go on."""
-        has_next_step = self.record.has_next_step and self.status != "running"
+        has_next_step = self.record.has_next_step and self.status != "running" and self.patch is None
         goes_on = ways_on(self.record, argument_of(self.folder)) if has_next_step else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 

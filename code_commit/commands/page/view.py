@@ -25,7 +25,7 @@ MOST_CHARACTERS = 2_000  # of each
 def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Read a run's log for the template; the page's links begin at the folder `start`."""
     record, changes = run.record, run_changes(run)
-    is_standing = bool(run.applied) and not (record.rolled_back or record.undone)
+    is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
     usages = [attempt.usage for attempt in attempts if attempt.usage]
@@ -37,7 +37,11 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
-        "files_of_log": [*_links(run.folder, start, "run.json"), *_links(run.folder, start, "traceback.txt")],
+        "files_of_log": [
+            *_links(run.folder, start, "run.json"),
+            *_links(run.folder, start, "traceback.txt"),
+            *(_links(run.root, start, "changes.patch") if run.patch else ()),
+        ],
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command import Run
+from fleet_out import write_fleet
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, long_run, write_page
 
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -281,3 +282,22 @@ def test_it_can_be_read_without_its_script(browser: Browser, page: Path):
     assert browser.run("document.querySelectorAll('#changes details.file[open]').length") == 3
     hidden = "[...document.querySelectorAll('button, .viewed')].map(one => one.checkVisibility())"
     assert set(browser.run(hidden)) == {False}
+
+
+def test_the_page_of_a_fleet_sorts_and_filters_and_fits_every_width(browser: Browser, tmp_path: Path):
+    page = write_fleet(tmp_path / "out") / "index.html"
+    shown = "[...document.querySelectorAll('.tasks tbody tr:not([hidden])')].map(row => row.cells[1].innerText.split('\\n')[0].trim())"
+    browser.open(page)
+    assert browser.run(shown) == ["b", "c", "d", "a", "e"]
+    for click, order in (("Cost", "cdaeb"), ("Cost", "beacd"), ("Time", "cdeba"), ("Task", "abcde")):
+        browser.driver.find_element("xpath", f"//th/button[text()='{click}']").click()
+        assert "".join(browser.run(shown)) == order
+    for word, tasks in (("build failed", "b"), ("not set up", "cd"), ("green", "ae"), ("", "abcde")):
+        browser.driver.find_element("css selector", f"#results button[data-word='{word}']").click()
+        assert "".join(browser.run(shown)) == tasks
+    for width in (400, 1280, 2560):
+        browser.look(width)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run("typeof window.hacked") == "undefined"
+    assert [entry["message"] for entry in browser.driver.get_log("browser")] == []
+    assert [url for url in browser.requests() if not url.startswith("data:")] == [page.as_uri()]

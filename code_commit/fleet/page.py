@@ -1,0 +1,56 @@
+"""OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from code_commit.commands.page import render_page, render_template
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.errors import LogError
+from code_commit.files import read_regular_file, replacing
+from code_commit.fleet.results import PAGE, Totals, load_results
+from code_commit.redaction import Redactor
+from code_commit.run_record import load_run_record
+from code_commit.version import __version__
+
+
+def write_pages(out: Path, tasks: int) -> None:
+    """Write the page of a fleet of so many tasks, and those of the tasks that have none yet. Raises LogError."""
+    results = load_results(out)
+    totals = Totals(tasks)
+    for result in results.values():
+        totals.add(result)
+    try:
+        pages = {task for task in results if write_own_page(out / task)}
+        values = {
+            "totals": totals,
+            "words": dict(Counter(result.word for result in results.values()).most_common()),
+            "results": sorted(results.values(), key=lambda result: (result.is_green, result.id)),
+            "pages": pages,
+            "page": PAGE,
+            "version": __version__,
+        }
+        with replacing(out / PAGE) as file:
+            file.write(render_template(__package__, values))
+    except OSError as error:
+        raise LogError(out / PAGE, error) from error
+
+
+def write_own_page(folder: Path) -> bool:
+    """Write the page of a task's run, unless it is there. Return whether it is: a run that never began has none.
+
+    The worker has censored what the log holds. A run that has no end was ended with its worker. Raises OSError.
+    """
+    page = folder / PAGE
+    if page.exists():
+        return True
+    with suppress(FileNotFoundError, ValueError):
+        record = load_run_record(read_regular_file(folder / "run.json"))
+        status = "killed" if record.status == "running" else record.status
+        patch = folder / "changes.patch"
+        changes = read_regular_file(patch) if patch.exists() else b""
+        run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
+        with replacing(page) as file:
+            file.write(render_page(run, folder))
+        return True
+    return False
