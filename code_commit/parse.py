@@ -132,6 +132,7 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
     while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
         found.outside = position
+        _reject_short_block(found, position, opening)
         position = _reject_indented_fences(found, position, opening)
         if position == opening < len(text):
             if blocks == _MOST_BLOCKS:
@@ -400,6 +401,14 @@ def _canonical(name: str) -> str:
     if "//" in name or "/./" in name:
         name = _REDUNDANT_SLASHES.sub("/", name)
     return name.removeprefix("./")
+
+
+def _reject_short_block(found: _Findings, start: int, end: int) -> None:
+    """Reject a file between fences of two carets, which else would count as words."""
+    short = _SHORT_FENCE.search(found.text, start, end)
+    if short and _SHORT_END.search(found.text, short.end(), end):
+        line = found.text.count("\n", 0, short.start()) + 1  # at most fifty times
+        found.reject(line, "short-fence", f"'{quoted(short[0].rstrip())}' has 2 carets: a fence has 3 or more")
 
 
 def _reject_indented_fences(found: _Findings, start: int, end: int) -> int:

@@ -53,6 +53,7 @@ ACCEPTED = {
     ),
     "indented carets in content": ("^^^a\n    ^^^^ here\n ^^^end\n^^^end\n", {"a": "    ^^^^ here\n ^^^end\n"}),
     "carets of a compiler in prose": ("    let x\n        ^^^ expected\n^^^a\n^^^end\n", {"a": ""}),
+    "two carets in prose": ("^^ and\n^^up there\n ^^end\n^^^a\n^^b\n^^end\n^^^end\n", {"a": "^^b\n^^end\n"}),
     "two spellings of one path": ("^^^./a//b/./c\nx\n^^^end\n^^^a/b/c\nx\n^^^end\n", {"a/b/c": "x\n"}),
     "a file named end": ("^^^./end\nx\n^^^end\n", {"end": "x\n"}),
     "files named find and replace": (
@@ -269,6 +270,11 @@ TOLD = {
         ("line 6: ^^^end stands outside a block: it belongs after a ^^^PATH line; when b (line 1) ends here, open and close "
         "the block with 4 carets: ^^^^b and ^^^^end; line 4, '^^shop/cli.py', has 2 carets: a fence has 3 or more"),
     ),
+    "a whole block of two carets": (
+        "^^^b\n^^^end\n ^^a\n^^shop/cli.py\nx\n^^end \r\n^^^c\n^^^end\n",
+        "line 4: '^^shop/cli.py' has 2 carets: a fence has 3 or more",
+    ),
+    "two carets alone": ("^^a\nx\n^^end", "line 1: '^^a' has 2 carets: a fence has 3 or more"),
     "a short end": (
         "^^^a\nx\n^^end\n^^^b\nx\n^^^end\n",
         "line 3: a: '^^end' has 2 carets, the block was opened with 3: write ^^^end",
