@@ -183,7 +183,7 @@ def _attempt_lead(record: RunRecord) -> str:
 def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return attempt.retries[-1:] if attempt.retries[-1] not in attempt.retries[:-1] else []
+        return attempt.retries[-1:]
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
         answered = f"{record.model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"

@@ -207,6 +207,18 @@ def test_an_llm_that_cannot_be_asked_ends_with_3_and_its_own_words(
     without_key(project_folder, done.stdout, done.stderr)
 
 
+def test_each_retry_is_told_also_where_it_is_the_same(project_folder: Path, run_code_commit: Run):
+    from fake_server import Fault
+
+    give_key(project_folder, "openai-key.txt")
+    busy = Fault("status", status=429, headers={"retry-after": "1"}, times=3)
+    with FakeServer(answers=[RIGHT], faults=[busy]) as server:
+        limit = ["--llm-timeout", "1e12"]  # no line says until when: all are the same
+        done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"), *limit)
+    assert done.returncode == 0
+    assert done.stderr.count("answered 429") == done.stderr.count("; again in 1.0 s\n") == 3
+
+
 def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_code_commit: Run):
     from fake_apis import Answer
 
