@@ -7,6 +7,7 @@
       DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
       BuildError              5  build_error    build.sh could not be run, or broke a protected file
       ApplyError              5  build_error    the files could not be written; the tree is as it was before
+        ChangedSinceError     1  refused        an undo would lose what changed since (in `apply`)
       LogError                5  build_error    the run's log could not be written
       OutputError             5  build_error    the record of a run that is over could not be printed
       ShortageError           5  build_error    the machine has no memory, file or process left for us

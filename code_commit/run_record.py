@@ -30,6 +30,7 @@ Status = Literal[
     "rejected",
     "declined",
     "build_error",
+    "refused",
     "internal_error",
     "interrupted",
 ]

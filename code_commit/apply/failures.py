@@ -35,6 +35,7 @@ class ChangedSinceError(ApplyError):
     """Files changed since the run that is to be undone wrote them; nothing was restored. `paths` names them all."""
 
     exit_code = 1
+    status = "refused"
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)

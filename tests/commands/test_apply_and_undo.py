@@ -213,6 +213,8 @@ def test_undo_refuses_what_changed_since_unless_forced(root: Path, run_code_comm
     assert done.returncode == 1
     assert "ok.txt" in done.stderr
     assert "--force" in done.stderr
+    end = json.loads(run_code_commit(root, "undo", "--json").stdout)
+    assert (end["status"], end["exit_code"]) == ("refused", 1)
     assert tree(root) == edited
     assert latest(root)["command"] == "apply", "an undo that is refused is no run"
     assert run_code_commit(root, "undo", "--force").returncode == 0
