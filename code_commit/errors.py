@@ -69,13 +69,13 @@ class ApplyError(CodeCommitError):
 
 
 class LogError(CodeCommitError):
-    """A file of the run's log could not be written or read."""
+    """A file or folder of the log could not be written, read or removed."""
 
     exit_code = 5
     status = "build_error"
 
-    def __init__(self, path: Path, error: OSError) -> None:
-        super().__init__(f"the log file {path} cannot be used: {error.strerror}; mend that, then run again")
+    def __init__(self, path: Path, error: OSError, verb: str = "used") -> None:
+        super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}; mend that, then run again")
 
 
 class OutputError(CodeCommitError):

@@ -2,12 +2,14 @@
 
 import os
 import re
+import time
 from argparse import ArgumentParser
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import SCHEMA_VERSION, RunRecord, load_run_record
@@ -70,10 +72,13 @@ def next_run_name(project: Project, started: datetime) -> str:
     It is the time in UTC. A run that starts no later than the latest one is named, in the same second or because the
     clock went back, has that one's time and the next number.
     """
-    time, number = started.strftime("%Y-%m-%d-%H-%M-%S"), 1
-    if (runs := _ordered(project.logs)) and runs[-1][0] >= (time, number):
-        time, number = runs[-1][0][0], runs[-1][0][1] + 1
-    return f"{time}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+    moment, number = started.strftime(_MOMENT), 1
+    if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
+        moment, number = runs[-1][0][0], runs[-1][0][1] + 1
+    return f"{moment}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+
+
+_MOMENT = "%Y-%m-%d-%H-%M-%S"
 
 
 def argument_of(folder: Path) -> str:
@@ -129,3 +134,86 @@ def _is_alive(pid: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     return True
+
+
+def is_standing(folder: Path) -> bool:
+    """Tell whether it is a run, no undo, that was not undone or rolled back."""
+    run = read_run(folder)
+    if isinstance(run, UnreadableRun):
+        return changed_files(folder)
+    return run.command != "undo" and not run.rolled_back and not run.undone
+
+
+def changed_files(folder: Path) -> bool:
+    """Tell whether the run of this log folder changed a file."""
+    return (folder / "snapshot" / "changes-1.json").exists()
+
+
+class Removal(NamedTuple):
+    """What was removed of the log: the names of the runs, and how many bytes their files held.
+
+    `kept` are the names of old runs that stay, by what is said of them; `failures` name the folders that do not go.
+    """
+
+    runs: list[str]
+    size: int
+    kept: dict[str, list[str]]
+    failures: list[LogError]
+
+
+def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal:
+    """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none); the latest stays.
+
+    Whoever calls holds the tree's lock. A folder is renamed first: no half of one is taken for a run, and what an
+    interrupted removal left is removed too.
+    """
+    folders = find_run_folders(project)
+    too_many = len(folders) - keep_runs if keep_runs else 0
+    oldest = datetime.fromtimestamp(max(0, time.time() - keep_days * _DAY), UTC).strftime(_MOMENT)
+    too_old = sum(folder.name < oldest for folder in folders) if keep_days else 0
+    first = max(0, min(max(too_many, too_old), len(folders) - 1))
+    going, staying, kept = [*project.logs.glob(f"{_ASIDE}*")], folders[first:], dict[str, list[str]]()
+    undoable = (folder for folder in reversed(folders) if changed_files(folder) and is_standing(folder))
+    next_undone = next(undoable, None) if first else None
+    for folder in reversed(folders[:first]):
+        if why := "undo takes back next" if folder == next_undone else _why_it_stays(folder, staying):
+            staying.insert(0, folder)
+            kept.setdefault(why, []).append(folder.name)
+        else:
+            going.append(folder)
+    removed, size, failures = [], 0, []
+    for folder in reversed(going):
+        aside = folder.with_name(_ASIDE + folder.name.removeprefix(_ASIDE))
+        try:
+            folder.rename(aside)
+            size += _remove(aside)
+            removed.append(folder.name.removeprefix(_ASIDE))
+        except OSError as error:
+            failures.append(LogError(aside if os.path.lexists(aside) else folder, error, "removed"))
+    return Removal(removed, size, kept, failures)
+
+
+_DAY, _ASIDE = 24 * 3600, ".removed-"
+
+
+def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
+    """Return why an old run is kept, "" for one that can go."""
+    run = read_run(folder)
+    if isinstance(run, UnreadableRun):
+        return "cannot be read"
+    if run.finished is None or (run.has_next_step and not run.undone and not run.rolled_back):
+        return "did not come to an end"
+    undos = (read_run(other) for other in later) if run.undone else ()
+    return "an undo put back" if any(getattr(undo, "undoes", "") == folder.name for undo in undos) else ""
+
+
+def _remove(folder: Path) -> int:
+    """Remove a folder, or the link that stands for one, and return how many bytes its files held. Raises OSError."""
+    import shutil  # few runs remove one
+
+    if folder.is_symlink():
+        folder.unlink()
+        return 0
+    size = sum(Path(at, name).lstat().st_size for at, _, names in os.walk(folder) for name in names)
+    shutil.rmtree(folder)
+    return size

@@ -129,6 +129,8 @@ class Settings(NamedTuple):
     build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
     rollup: Literal["file", "fresh", "fit"] = "file"
     rollup_exclude: tuple[str, ...] = ()
+    keep_runs: Annotated[int, NOT_NEGATIVE] = 0
+    keep_days: Annotated[int, NOT_NEGATIVE] = 0
     codebase_additions: bool = False
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()

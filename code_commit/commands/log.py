@@ -11,8 +11,17 @@ from code_commit.commands.output import answering, print_bytes, print_text, reda
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
 from code_commit.run_record import Attempt, RunRecord, run_record_schema
-from code_commit.runs import UnreadableRun, add_run_argument, find_run, find_run_folders, read_run, status_of
-from code_commit.summary import done_by_build, duration, spent, spent_in_all, ways_on
+from code_commit.runs import (
+    UnreadableRun,
+    add_run_argument,
+    find_run,
+    find_run_folders,
+    read_run,
+    remove_old_runs,
+    status_of,
+)
+from code_commit.settings import load_settings
+from code_commit.summary import count, done_by_build, duration, listed, spent, spent_in_all, ways_on
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -37,6 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
     forms.add_argument("--markdown", action="store_true", help="print a CI summary of the run, the latest by default")
     forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
+    forms.add_argument("--prune", action="store_true", help="remove what keep_runs and keep_days no longer keep")
     parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
 
 
@@ -47,6 +57,8 @@ def run(options: dict[str, Any]) -> int:
             print_bytes(export_log(project, options))
         elif "schema" in options:
             print_text(json.dumps(run_record_schema(), indent=2))
+        elif "prune" in options:
+            _prune(project)
         elif options.get("run"):
             folder, record = find_run(project, options["run"])
             width = terminal_width()
@@ -71,6 +83,26 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     from code_commit.commands.page import export_run
 
     return export_run(folder, project.root, record, redactor, options)
+
+
+def _prune(project: Project) -> None:
+    """Remove what is no longer kept, and print what was and what was not. Raises NotSetUpError, LogError."""
+    from code_commit.apply import lock_tree  # its import takes 20 ms
+
+    settings = load_settings(project, {})
+    if not settings.keep_runs and not settings.keep_days:
+        raise NotSetUpError("keep_runs and keep_days are not set in agent-config/config.toml: all runs are kept")
+    with lock_tree(project):
+        removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
+    print_text(f"removed {count(len(removal.runs), 'run')}, {removal.size:,} bytes{_names(removal.runs)}")
+    for why, kept in removal.kept.items():
+        print_text(f"kept {count(len(kept), 'older run')} that {why}{_names(kept)}")
+    if removal.failures:
+        raise removal.failures[0]
+
+
+def _names(runs: Sequence[str]) -> str:
+    return f": {listed([run.removesuffix(LOG_FOLDER_SUFFIX) for run in runs])}" if runs else ""
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:

@@ -23,6 +23,7 @@ from code_commit.redaction import Redactor
 from code_commit.review import review_changes
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord, Status
+from code_commit.runs import remove_old_runs
 from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files
@@ -153,6 +154,9 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
         stack.enter_context(lock_tree(project))
         log = stack.enter_context(open_log())
         stack.enter_context(progress)
+        if ready.settings.keep_runs or ready.settings.keep_days:
+            removal = remove_old_runs(project, ready.settings.keep_runs, ready.settings.keep_days)
+            log.add_warnings(map(str, removal.failures))
         yield log
 
 

@@ -15,7 +15,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run
+from code_commit.runs import add_run_argument, changed_files, find_run_folders, is_standing, read_run
 from code_commit.settings import add_settings, load_settings
 from code_commit.summary import done_by_build, listed
 from code_commit.terminal import shown
@@ -52,7 +52,7 @@ def run(options: dict[str, Any]) -> int:
         progress.quiet = settings.quiet
         with lock_tree(project):
             target = find_run_folders(project, name)[-1] if name else _find_latest(project)
-            if not _changed_files(target):
+            if not changed_files(target):
                 raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
             only = _matching(patterns, target) if patterns else None
             if not force:
@@ -80,8 +80,8 @@ def _matching(patterns: Sequence[str], target: Path) -> set[str]:
 
 def _find_latest(project: Project) -> Path:
     """Return the latest run that is not undone. One that changed no file is not passed over: NotSetUpError."""
-    standing = [folder for folder in find_run_folders(project) if _is_standing(folder)]
-    changed = [folder for folder in standing if _changed_files(folder)]
+    standing = [folder for folder in find_run_folders(project) if is_standing(folder)]
+    changed = [folder for folder in standing if changed_files(folder)]
     if not changed:
         raise NotSetUpError("there is no run that changed a file and is not undone: code-commit log lists the runs")
     if changed[-1] != standing[-1]:
@@ -95,17 +95,6 @@ def _find_latest(project: Project) -> Path:
             way = f"the one before, {before}, cannot be undone without --force, changed since: {listed(error.paths)}"
         raise NotSetUpError(f"{which} changed no file: {way}")
     return changed[-1]
-
-
-def _is_standing(folder: Path) -> bool:
-    run = read_run(folder)
-    if isinstance(run, UnreadableRun):
-        return _changed_files(folder)
-    return run.command != "undo" and not run.rolled_back and not run.undone
-
-
-def _changed_files(folder: Path) -> bool:
-    return (folder / "snapshot" / "changes-1.json").exists()
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
