@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import accumulate
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase import Rollup, fit_names, list_files, sections
@@ -51,17 +52,20 @@ def find_additions(
 
 
 def show_unseen(
-    project: Project, rejection: RejectedResponseError, redactor: Redactor
+    project: Project, rejection: RejectedResponseError, room: int, redactor: Redactor
 ) -> tuple[list[FileReplacement], list[str]]:
     """Return the files, as they are now, that a rejected answer would have changed unseen, and its reasons.
 
-    These say of each of the files that the next prompt holds it whole, or why it cannot. One that may not be changed
-    for another reason, as that git ignores it, is not shown.
+    These say of each of the files that the next prompt holds it whole, or why it cannot: `room` is how many characters
+    of them it can. One that may not be changed for another reason, as that git ignores it, is not shown.
     """
     others = [reason for reason in rejection.violations if reason.rule != "unseen"]
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
     rollup = Rollup(named=[reason.path for reason in unseen])
     texts = _read(project, rollup.named, redactor, rollup)
+    for path, length in list(zip(texts, accumulate(map(len, texts.values())), strict=True)):
+        if length > room:
+            rollup.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
     told = dict.fromkeys(texts, _SHOWN)
     told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in rollup.left_out.items() for path in left_out}
     reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]

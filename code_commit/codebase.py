@@ -215,13 +215,23 @@ def write_rollup(
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            files = sections(project.root, names, redactor, rollup)
-            for piece in _fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup):
+            for piece in make_codebase(project.root, names, redactor, rollup, room):
                 rollup.characters += len(piece)
                 rollup.bytes += output.write(piece.encode())
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
+
+
+def make_codebase(
+    root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup, room: Room | None = None
+) -> Iterator[str]:
+    """Yield the text of a rollup, piece by piece, and write into `rollup` what came of each file.
+
+    Raises NotSetUpError where no file is left.
+    """
+    files = sections(root, names, redactor, rollup)
+    return _fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup)
 
 
 def _whole(files: Iterable[Section], redactor: Redactor, rollup: Rollup) -> Iterator[str]:
@@ -242,7 +252,7 @@ def _fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: 
         end = f"{LEFT_OUT_LINE}\n{rollup.left_out_line()}\n\n"
     longest = room.characters // _SHARE_OF_CONTEXT
     context = {file.name for file in found if _CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
-    fitted = fit_sections(found, room.query, context, room.characters - len(end))
+    fitted = fit_sections(found, room.query, context, room.characters - len(end), room.mentions)
     if not fitted.whole and not fitted.outlines:
         raise NotSetUpError(f"{room.tokens:,} tokens have no room for a file: allow more of them")
     rollup.sizes = {file.name: file.bytes for file in fitted.whole}

@@ -40,11 +40,12 @@ class Section(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How long a codebase may be, and the query that says what is worth most in it."""
+    """How long a codebase may be, the query that says what is worth most in it, and a text that names files too."""
 
     tokens: int
     characters: int
     query: str
+    mentions: str = ""
 
 
 class Fitted(NamedTuple):
@@ -70,12 +71,17 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
 
 
-def fit_sections(sections: Sequence[Section], query: str, context: Collection[str], characters: int) -> Fitted:
-    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
+def fit_sections(
+    sections: Sequence[Section], query: str, context: Collection[str], characters: int, mentions: str = ""
+) -> Fitted:
+    """Return what of the files goes into so many characters.
+
+    `context` are the names of files that all tasks need; `mentions` names some that go first, as the query may.
+    """
     if sum(len(section.text) for section in sections) <= characters:
         return Fitted(list(sections), {}, [], [])
     room = characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
-    ranked = rank(sections, query, context)
+    ranked = rank(sections, query, context, mentions)
     known, names = _first(ranked, room // _SHARE_OF_NAMES)
     room -= names
     kept = room // _SHARE_OF_OUTLINES
@@ -132,11 +138,11 @@ def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
     return outlines
 
 
-def rank(sections: Iterable[Section], query: str, context: Collection[str]) -> list[Section]:
+def rank(sections: Iterable[Section], query: str, context: Collection[str], mentions: str = "") -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
     files = list(sections)
     scores = _bm25(files, _words(query))
-    mentioned = set(re.findall(r"[\w./+-]*\w", query))
+    mentioned = set(re.findall(r"[\w./+-]*\w", f"{query}\n{mentions}"))
 
     def place(number: int) -> tuple[int, float, str]:
         name = files[number].name

@@ -91,7 +91,7 @@ def check_project(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     query: str | None = None,
-    roll_up: Callable[[], object] | None = None,
+    roll_up: Callable[[], str] | None = None,
 ) -> Ready:
     """Return all that a run needs. Raises NotSetUpError with every problem."""
     findings, ready = inspect_project(project, options, environment, query, roll_up)
@@ -103,11 +103,11 @@ def inspect_project(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     task: str | None = None,
-    roll_up: Callable[[], object] | None = None,
+    roll_up: Callable[[], str] | None = None,
 ) -> tuple[Findings, Ready | None]:
     """Make every check of the preflight; None stands where one of them found a problem.
 
-    `roll_up` writes codeRollup.txt anew, where that is wanted: when nothing else keeps the run from starting.
+    `roll_up` makes the codebase anew, where that is wanted: when nothing else keeps the run from starting.
     """
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
@@ -175,12 +175,12 @@ def hint_at_init(project: Project) -> list[str]:
     return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
 
 
-def _find_codebase(findings: Findings, project: Project, roll_up: Callable[[], object] | None) -> str | None:
-    if roll_up and findings.problems:
+def _find_codebase(findings: Findings, project: Project, roll_up: Callable[[], str] | None) -> str | None:
+    if roll_up is None:
+        return findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
+    if findings.problems:
         return None
-    if roll_up:
-        roll_up()
-    return findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
+    return findings.ask("codeRollup.txt", roll_up, lambda text: f"{_size(text)}, made anew by each run")
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:
@@ -371,7 +371,7 @@ def _check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) 
     """Raise NotSetUpError when the model cannot read so long a prompt."""
     misfit = explain_misfit(choice, settings, prompt)
     if misfit:
-        raise NotSetUpError(f"{misfit}; code-commit rollup --fit makes it fit")
+        raise NotSetUpError(misfit)
 
 
 def _check_lock(project: Project) -> None:

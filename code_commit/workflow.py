@@ -1,14 +1,16 @@
 """The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from code_commit.additions import find_additions, show_unseen
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, VerifiedChanges
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
 from code_commit.parse import notes_of, parse_response, read_response
@@ -25,11 +27,30 @@ from code_commit.prompts import (
     repair_prompt,
     tell_attempt,
 )
+from code_commit.redaction import Redactor
 from code_commit.review import TreeState
 from code_commit.run_log import AttemptLog, RunLog
 from code_commit.run_record import BuildResult, RunRecord
 from code_commit.settings import Settings
 from code_commit.verify import Rules, verify_changes
+
+Draft = Callable[[Task], Prompt]
+"""Makes the next prompt of a task, whatever its codebase is by then."""
+
+
+class Window(NamedTuple):
+    """How many characters a prompt may have, None where nobody knows, and what makes the codebase fit, if it may.
+
+    `fit` writes a codebase of so many characters at most, in which the files that a text names go first. It raises
+    NotSetUpError.
+    """
+
+    longest: int | None = None
+    fit: Callable[[int, str], str] | None = None
+
+    def room(self, prompt: Prompt) -> int:
+        """Return how many characters more a prompt may have, below 0 for one that is too long."""
+        return sys.maxsize if self.longest is None else self.longest - len(prompt.text)
 
 
 class Job(NamedTuple):
@@ -47,6 +68,7 @@ class Job(NamedTuple):
     builder: Builder
     before: TreeState | None
     approve: Callable[[bytes], None] | None = None
+    window: Window = Window()
 
 
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
@@ -55,7 +77,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, DeclinedError
     as soon as the LLM says that it cannot, and the errors of the steps.
     """
-    prompt = initial_prompt(task)
+    draft: Draft = initial_prompt
     changed: set[str] = set()
     failed: FailedBuild | None = None
     history: list[str] = []
@@ -63,7 +85,10 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     redact = log.redactor.redact_text
     for number in range(1, task.attempts + 1):
         attempt = log.attempt(number)
-        response = _ask(complete, prompt, attempt)
+        response = attempt.recorded_response()
+        if response is None:
+            task = _make_room(job, task, draft, failed)
+            response = _ask(complete, draft(task), attempt)
 
         try:
             changed |= change_files(job, response, log, attempt)
@@ -74,10 +99,9 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             add_to_history(history, redact(tell_attempt(attempt.record)))
             text, limit = redact(response.text), job.settings.build_output_limit
             shown_text = text if not limit or len(text) <= limit else ""
-            unseen, reasons = show_unseen(job.project, rejection, log.redactor)
-            job.rules.note_seen(unseen)
-            task = task._replace(additions=(*task.additions, *unseen))
-            prompt = rejected_prompt(task, failed, history, map(redact, reasons), shown_text)
+            room = job.window.room(draft(task)) - len(shown_text)
+            task, reasons = _add_unseen(job, task, rejection, room, log.redactor)
+            draft = partial(rejected_prompt, failed=failed, history=history, reasons=reasons, response=shown_text)
             continue
 
         build = build_project(job, log, attempt)
@@ -87,8 +111,38 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             failed = _read_failed_build(job, task, log, attempt, changed)
             same_as = outputs.setdefault(comparable(failed.output), number)
             add_to_history(history, tell_attempt(attempt.record, same_as))
-            prompt = repair_prompt(task, failed, history)
+            draft = partial(repair_prompt, failed=failed, history=history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
+
+
+def _make_room(job: Job, task: Task, draft: Draft, failed: FailedBuild | None) -> Task:
+    """Return the task with a smaller codebase if its prompt is too long; files that the build named go first in it."""
+    longest, fit = job.window
+    if longest is None or fit is None:
+        return task
+    size = max(len(task.codebase) + job.window.room(draft(task)), longest // _LEAST_SHARE)
+    if size < len(task.codebase):
+        with suppress(NotSetUpError):  # it has no room for a single file: the call says that the prompt does not fit
+            task = task._replace(codebase=fit(size, failed.output if failed else ""))
+            job.rules.codebase = task.codebase
+    return task
+
+
+_LEAST_SHARE = 10
+"""One part in so many is for the codebase in any case: what is kept for the answer gives way then."""
+
+
+def _add_unseen(
+    job: Job, task: Task, rejection: RejectedResponseError, room: int, redactor: Redactor
+) -> tuple[Task, list[str]]:
+    """Return the task with the files that an answer would have changed unseen, and the reasons of its rejection.
+
+    They take the room that there is, and half of that of a codebase which is made to fit.
+    """
+    room += len(task.codebase) // 2 if job.window.fit else 0
+    unseen, reasons = show_unseen(job.project, rejection, room, redactor)
+    job.rules.note_seen(unseen)
+    return task._replace(additions=(*task.additions, *unseen)), [redactor.redact_text(reason) for reason in reasons]
 
 
 def _read_failed_build(job: Job, task: Task, log: RunLog, attempt: AttemptLog, changed: set[str]) -> FailedBuild:
@@ -198,9 +252,6 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
 
 
 def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
-    recorded = attempt.recorded_response()
-    if recorded is not None:
-        return recorded
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     attempt.responded(response, notes_of(response.text))

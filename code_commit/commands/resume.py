@@ -12,7 +12,15 @@ from code_commit.apply import changed_since, recover
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
 from code_commit.commands.output import recording
-from code_commit.commands.run import IGNORE_FILES, QUERY_OF_RUN, begun, job_of, prepare_end
+from code_commit.commands.run import (
+    CODEBASE_OF_RUN,
+    IGNORE_FILES,
+    QUERY_OF_RUN,
+    begun,
+    job_of,
+    prepare_end,
+    window_of,
+)
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.preflight import check_project
@@ -51,7 +59,9 @@ def run(options: dict[str, Any]) -> int:
         _check_tree(folder, record, project)
         progress.say(f"resuming {record.run}")
         settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
-        ready = check_project(project, settings, query=_query_of(folder))
+        query, codebase = (_text_of(folder, name) for name in (QUERY_OF_RUN, CODEBASE_OF_RUN))
+        roll_up = None if codebase is None else lambda: codebase
+        ready = check_project(project, settings, query=query, roll_up=roll_up)
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
             asking(ready.choice, ready.key, ready.settings, project, log) as complete,
@@ -61,7 +71,8 @@ def run(options: dict[str, Any]) -> int:
         ):
             prepare_end(job, log)
             _take_ignore_files(job, log)
-            return run_workflow(job, ready.task, complete, log).exit_code or 0
+            window = window_of(project, ready, log)
+            return run_workflow(job._replace(window=window), ready.task, complete, log).exit_code or 0
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
@@ -112,10 +123,10 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
 
 
-def _query_of(folder: Path) -> str | None:
-    """Return the task that the run was given, None for that of agent-config/query.txt."""
+def _text_of(folder: Path, name: str) -> str | None:
+    """Return a text that the run was given, or made, for itself; None where it took that of agent-config."""
     try:
-        return read_regular_file(folder / QUERY_OF_RUN).decode("utf-8")
+        return read_regular_file(folder / name).decode("utf-8")
     except FileNotFoundError:
         return None
 

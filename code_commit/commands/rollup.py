@@ -23,13 +23,14 @@ from code_commit.codebase import (
     fit_names,
     in_order,
     list_files,
+    make_codebase,
     write_rollup,
 )
 from code_commit.commands.output import answering, print_bytes, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.fit import Room
 from code_commit.keys import find_secrets, load_keys
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens, max_output
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_query
 from code_commit.redaction import Redactor
@@ -105,7 +106,8 @@ def run(options: dict[str, Any]) -> int:
 class FileSelection(NamedTuple):
     """Which files are rolled up: all where nothing is named.
 
-    `fit` says into how many tokens (0: all that are left), `query` for which task (None: that of query.txt).
+    `fit` says into how many tokens (0: all that are left), `query` for which task (None: that of query.txt);
+    `mentions` is a text whose files are worth as much as those that the task names.
     """
 
     pathspecs: Sequence[str] = ()
@@ -113,6 +115,7 @@ class FileSelection(NamedTuple):
     include: Sequence[str] = ()
     fit: int | None = None
     query: str | None = None
+    mentions: str = ""
 
 
 def roll_up(
@@ -129,6 +132,13 @@ def roll_up(
     return rollup
 
 
+def codebase_of(project: Project, settings: Settings, redactor: Redactor, files: FileSelection) -> str:
+    """Return what `roll_up` would write, and write nothing. Raises NotSetUpError."""
+    rollup = Rollup()
+    names, _ = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
+    return "".join(make_codebase(project.root, names, redactor, rollup, _room(project, settings, files)))
+
+
 def _room(project: Project, settings: Settings, files: FileSelection) -> Room | None:
     """Return how much room the codebase has, None where it need not fit.
 
@@ -137,24 +147,23 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
     """
     if files.fit is None:
         return None
-    from code_commit.llm.models import choose_model, context_window, find_model
+    from code_commit.llm.models import choose_model, longest_prompt
     from code_commit.prompts import initial_prompt, load_system_prompts, make_task
 
     query, tokens = read_query(project) if files.query is None else files.query, files.fit
     if tokens == ALL_THAT_IS_LEFT:
         keys = load_keys(project)
         choice = choose_model(settings.model, keys, keys.unfit)
-        window = context_window(choice, settings)
-        if not window:
+        longest = longest_prompt(choice, settings)
+        if not longest:
             raise NotSetUpError(
                 f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
             )
         prompts = load_system_prompts(project.system_prompts)
-        longest = make_task(project.root, settings._replace(answer_format="edits"), prompts, query, "")
-        answer = min(max_output(find_model(choice), settings), window // 2)
-        repair = window // 4 if settings.max_repairs else 0
-        tokens = max(window - answer - repair - estimate_tokens(initial_prompt(longest).text), 1)
-    return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query)
+        task = make_task(project.root, settings._replace(answer_format="edits"), prompts, query, "")
+        repair = longest // 4 if settings.max_repairs else 0
+        tokens = max(longest - repair - estimate_tokens(initial_prompt(task).text), 1)
+    return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query, files.mentions)
 
 
 def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:

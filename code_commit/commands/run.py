@@ -16,9 +16,11 @@ from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
+from code_commit.llm.models import longest_prompt
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.preflight import Ready, ReadyTree, check_project, find_stale_files
 from code_commit.progress import Progress
-from code_commit.project import AGENT_CONFIG, Project, read_text
+from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
 from code_commit.redaction import Redactor
 from code_commit.review import review_changes
 from code_commit.run_log import RunLog, open_run_log
@@ -27,7 +29,7 @@ from code_commit.runs import remove_old_runs
 from code_commit.settings import load_settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files
-from code_commit.workflow import Job, run_dry, run_workflow
+from code_commit.workflow import Job, Window, run_dry, run_workflow
 
 IGNORE_FILES = "ignore-files.json"
 """The file of a run's log with the ignore rules of before the run, for `resume`."""
@@ -71,16 +73,17 @@ class GivenTask(NamedTuple):
 TASK_OF_FILES = GivenTask()
 
 
-def _rollup_before(
+def rollup_before(
     project: Project,
     options: Mapping[str, Any],
-    progress: Progress,
-    environment: Mapping[str, str],
-    task: GivenTask,
-) -> Callable[[], object] | None:
-    """Return what writes codeRollup.txt for the task of the run, None where it is taken as it stands.
+    environment: Mapping[str, str] = os.environ,
+    task: GivenTask = TASK_OF_FILES,
+    progress: Progress | None = None,
+) -> Callable[[], str] | None:
+    """Return what makes the codebase of a run anew and returns it, None where codeRollup.txt is taken as it stands.
 
-    It makes agent-config where it is missing. It raises NotSetUpError.
+    It makes agent-config where it is missing, and writes codeRollup.txt; without `progress` it writes nothing. It
+    raises NotSetUpError.
     """
     try:
         settings = load_settings(project, options, environment)
@@ -88,18 +91,21 @@ def _rollup_before(
         return None  # the preflight tells it, with all else that is wrong
     if not task.fresh and settings.rollup == "file":
         return None
-    from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, roll_up
+    from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, codebase_of, roll_up
 
-    progress.quiet, progress.verbose = settings.quiet, settings.verbose
+    files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=task.query)
 
-    def write() -> None:
+    def make() -> str:
+        redactor = Redactor(find_secrets(project, environment, settings.base_url))
+        if progress is None:
+            return codebase_of(project, settings, redactor, files)
+        progress.quiet, progress.verbose = settings.quiet, settings.verbose
         if not project.agent_config.exists():
             progress.say(f"making {AGENT_CONFIG}/, which is missing")
-        redactor = Redactor(find_secrets(project, environment, settings.base_url))
-        files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=task.query)
         roll_up(project, settings, redactor, files, progress)
+        return read_codebase(project)
 
-    return write
+    return make
 
 
 def run_main_job(
@@ -115,7 +121,7 @@ def run_main_job(
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
-    roll_up = _rollup_before(project, options, progress, environment, task)
+    roll_up = rollup_before(project, options, environment, task, progress)
     if message := recover(project):
         progress.say(message)
     ready = check_project(project, options, environment, task.query, roll_up)
@@ -131,11 +137,14 @@ def run_main_job(
             if job.settings.dry_run:
                 return run_dry(job, ready.task, complete, log)
             prepare_end(job, log)
-            return run_workflow(job, ready.task, complete, log)
+            window = window_of(project, ready, log)
+            return run_workflow(job._replace(window=window), ready.task, complete, log)
 
 
 QUERY_OF_RUN = "query.txt"
 """The file of a run's log that holds its task, where that is not agent-config/query.txt."""
+CODEBASE_OF_RUN = "codebase.txt"
+"""The file of a run's log that holds its codebase, where a repair did not fit with that of codeRollup.txt."""
 
 
 def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
@@ -177,6 +186,26 @@ def job_of(
     with Builder(project, ready.sandbox) as builder:
         keys = tuple(ready.keys.values())
         yield Job(project, ready.settings, rules, keys, dict(environment), builder, ready.tree, approve)
+
+
+def window_of(project: Project, ready: Ready, log: RunLog) -> Window:
+    """Return how long a prompt may be, and what makes a shorter codebase of a repair, if the settings want it."""
+    tokens = longest_prompt(ready.choice, ready.settings)
+    longest = int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
+    if ready.settings.rollup != "fit":
+        return Window(longest)
+    from code_commit.commands.rollup import FileSelection, codebase_of
+
+    def fit(characters: int, mentions: str) -> str:
+        tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
+        mentions = mentions.replace(f"{project.root}/", " ")
+        files = FileSelection(fit=tokens, query=ready.task.query, mentions=mentions)
+        codebase = codebase_of(project, ready.settings, ready.redactor, files)
+        log.write_text(CODEBASE_OF_RUN, codebase)
+        log.add_warning(f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
+        return codebase
+
+    return Window(longest, fit)
 
 
 def prepare_end(job: Job, log: RunLog) -> None:

@@ -131,8 +131,14 @@ def context_window(choice: ModelChoice, settings: Settings) -> int | None:
     return settings.context_window or (model.context_window if model else None)
 
 
+def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
+    """Return the most tokens of a prompt that leaves room for the answer, None where the window is not known."""
+    window = context_window(choice, settings)
+    return window - min(max_output(find_model(choice), settings), window // 2) if window else None
+
+
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Say that a prompt is longer than the model reads, with the sizes of its parts; None where it fits.
+    """Say that a prompt is longer than the model reads, and what to do; None where it fits.
 
     Tokens are estimated; where the model's window is not known, everything fits.
     """
@@ -141,7 +147,9 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
     if not window or tokens <= window:
         return None
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
-    return f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes})"
+    is_fitted = settings.rollup not in ("file", "fresh")
+    advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
+    return f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes}); {advice}"
 
 
 def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:
@@ -196,7 +204,7 @@ class Budget:
         """
         misfit = explain_misfit(self._choice, self._settings, prompt)
         if misfit:
-            raise LLMError(f"{misfit}; lower build_output_limit, or roll up less (code-commit rollup --fit)")
+            raise LLMError(misfit)
         limit = self._settings.max_cost
         if limit is None:
             return

@@ -76,10 +76,11 @@ _UNSEEN = (
 _STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rules:
     """What holds for a whole run: options, the codebase, the keys, and the ignore rules of before the run.
 
+    The codebase is that of the last prompt.
     `seen` remembers what else the LLM knows of files: what a response put into them, or what a prompt has shown since.
     """
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from command import Run, git, recorded, the_log
+from fake_server import FakeServer
 
 ROLLUP = "agent-config/codeRollup.txt"
 
@@ -176,3 +177,95 @@ def test_a_run_rolls_up_first_where_the_settings_say_so(rollup, root: Path, run_
     (root / ROLLUP).write_text("old")
     run_code_commit(root, "-m", "Make ok.txt say ok.", *recorded(root, "^^^ok.txt\nok\n^^^end\n"))
     assert ("(outline) ---\n" in (root / ROLLUP).read_text()) == (rollup == "fit")
+
+
+FAILING = """#!/bin/sh
+grep -q '^ok$' ok.txt && exit 0
+for number in $(seq 300); do echo "line $number: a word of what the build has to say"; done
+echo "$PWD/src/part_40.py:7: AssertionError"
+exit 1
+"""
+
+
+@pytest.fixture
+def talkative(root: Path) -> Path:
+    """The project with a build that says 14,000 characters before it fails, and a model that reads 51,200."""
+    (root / "build.sh").write_text(FAILING)
+    (root / "agent-config/config.toml").write_text('rollup = "fit"\ncontext_window = 16_000\nsandbox = "off"\n')
+    git(root, "add", "-A")
+    return root
+
+
+def codebase_of(prompt: str) -> str:
+    return prompt.partition("\n[codebase]\n")[2].partition("\n[")[0]
+
+
+def test_a_repair_that_does_not_fit_gets_a_smaller_codebase(talkative: Path, run_code_commit: Run):
+    root, sizes = talkative, []
+    attempts = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nno\n\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, *attempts))
+    assert done.returncode == 0, done.stderr
+    assert "a prompt did not fit: its codebase was made to fit into " in done.stderr
+    for number in (1, 2, 3):
+        prompt = (the_log(root) / f"{number}-query.txt").read_text()
+        assert len(prompt) <= 16_000 * 3.2 / 2, "half of it is for the answer"
+        assert ("line 300: a word of what the build has to say\n" in prompt) == (number > 1)
+        assert ("--- src/part_40.py ---\n" in codebase_of(prompt)) == (number > 1), "the build named it"
+        assert "--- src/part_07.py ---\n" in codebase_of(prompt)
+        sizes.append(len(codebase_of(prompt)))
+    assert sizes[0] > 2 * sizes[1]
+    assert abs(sizes[1] - sizes[2]) < sizes[2] // 10
+
+
+def test_a_resumed_run_goes_on_with_the_smaller_codebase(talkative: Path, run_code_commit: Run):
+    root = talkative
+    answers = "^^^ok.txt\nno\n^^^end\n", "^^^src/slugs.py\npass\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, *answers))
+    assert (done.returncode, "there is no recorded response" in done.stderr) == (3, True), done.stderr
+    asked = [(the_log(root) / f"{number}-query.txt").read_text() for number in (1, 2, 3)]
+    assert "--- src/slugs.py ---\n" in codebase_of(asked[0])
+    assert "--- src/slugs.py ---\n" not in codebase_of(asked[1])
+    assert f"[codebase additions]\n--- src/slugs.py ---\n{module('make_slug', 90)}" in asked[2]
+    recorded(root, *answers, answers[1])
+    done = run_code_commit(root, "resume")
+    assert done.returncode == 0, done.stderr
+    assert (the_log(root) / "3-query.txt").read_text() == asked[2]
+    assert all(len(prompt) <= 16_000 * 3.2 / 2 for prompt in asked)
+
+
+def test_a_file_that_has_no_room_beside_the_codebase_is_not_shown(talkative: Path, run_code_commit: Run):
+    root = talkative
+    (root / "long.py").write_text(module("long", 1800))
+    git(root, "add", "-A")
+    done = run_code_commit(root, *recorded(root, "^^^long.py\npass\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"))
+    assert done.returncode == 0, done.stderr
+    told = "long.py: it cannot be shown whole (too large with 3"
+    assert told in (the_log(root) / "2-query.txt").read_text()
+
+
+def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run_code_commit: Run):
+    root = talkative
+    (root / "agent-config/config.toml").write_text('context_window = 5_000\nsandbox = "off"\n')
+    with FakeServer(answers=["^^^ok.txt\nno\n^^^end\n"]) as server:
+        done = run_code_commit(root, "--model", "chat:mine", "--base-url", server.base_url("chat"))
+        assert len(server.requests) == 1
+    assert (done.returncode, 'rollup = "fit" in config.toml makes it fit' in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize("rollup", ["fresh", "fit"])
+def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Path, run_code_commit: Run):
+    config, options = root / "agent-config/config.toml", recorded(root, "^^^ok.txt\nok\n^^^end\n")
+    config.write_text(f'rollup = "{rollup}"\ncontext_window = 40_000\nsandbox = "off"\n')
+    (root / "ok.txt").write_text("newer than the rollup\n")
+    for old in ("", "--- ok.txt ---\nolder\n"):
+        (root / ROLLUP).write_text(old) if old else (root / ROLLUP).unlink()
+        done = run_code_commit(root, "check", *options)
+        assert (done.returncode, "bytes, made anew by each run\n" in done.stdout) == (0, True), done.stdout
+        assert "changed since" not in done.stdout
+        assert ((root / ROLLUP).read_text() if old else not (root / ROLLUP).exists()) == (old or True)
+    config.write_text(f'{config.read_text()}rollup_exclude = ["*"]\n')
+    done = run_code_commit(root, "check", *options)
+    assert (done.returncode, "PROBLEM  codeRollup.txt  there is no file to roll up" in done.stdout) == (2, True)
+    config.write_text(f'rollup = "{rollup}"\ncontext_window = 8_000\nsandbox = "off"\n')
+    done = run_code_commit(root, "check", *options)
+    assert ("the prompt does not fit" in done.stdout) == (done.returncode == 2) == (rollup == "fresh"), done.stdout
