@@ -145,34 +145,30 @@ def _processes_by_ps() -> Iterator[Process]:
             yield Process(int(pid), int(parent), int(group), os.path.basename("".join(program)))  # noqa: PTH119
 
 
-def send(number: int, pids: Iterable[int]) -> None:
-    """Send a signal to each of the processes; those that are gone, or not ours, are passed over."""
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, number)
-
-
 def ask_to_end(tree: Callable[[], Iterable[Process]]) -> None:
-    """Send SIGTERM once to each process of the tree, and wake up those that are stopped.
+    """Send SIGTERM once to each process of the tree, parents first, and wake up those that are stopped.
 
     They are held first, until no new one appears: what forks without end would always be ahead of the signal. What
     they start afterwards, to clean up, is not meant.
     """
-    held: list[int] = []
+    held: dict[int, Process] = {}
     for _ in range(HOLDING_ROUNDS):
-        new = [process.pid for process in tree() if process.pid not in held]
+        new = {process.pid: process for process in tree() if process.pid not in held}
         if not new:
             break
-        send(signal.SIGSTOP, new)
-        held += new
-    send(signal.SIGTERM, held)
-    send(signal.SIGCONT, held)
+        send(signal.SIGSTOP, new.values())
+        held |= new
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        for pid in held:
+            with contextlib.suppress(OSError):
+                os.kill(pid, number)
 
 
-def kill(tree: Iterable[Process]) -> None:
-    """Send SIGKILL, to whole process groups first: what forks faster than we look is hit at one stroke."""
-    processes = list(tree)
+def send(number: int, processes: Iterable[Process]) -> None:
+    """Send a signal to all of the processes' groups: what forks faster than we look is hit at one stroke.
+
+    Groups that are gone, or not ours, are passed over.
+    """
     for group in {process.group for process in processes} - {os.getpgrp()}:
         with contextlib.suppress(OSError):
-            os.killpg(group, signal.SIGKILL)
-    send(signal.SIGKILL, (process.pid for process in processes))
+            os.killpg(group, number)

@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
-from code_commit.build.descendants import ORPHANS, Process, ask_to_end, kill
+from code_commit.build.descendants import ORPHANS, Process, ask_to_end, send
 from code_commit.files import ending_signals_held
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
@@ -214,7 +214,7 @@ class Supervision:
         tree = self._tree()
         now = time.monotonic()
         if now >= self._kill_at:
-            kill(tree)
+            send(signal.SIGKILL, tree)
         return not tree or now >= self._kill_at + UNKILLABLE_AFTER
 
     def _tree(self) -> list[Process]:
