@@ -10,6 +10,7 @@
         ChangedSinceError     1  refused        an undo would lose what changed since (in `apply`)
       LogError                5  build_error    the run's log could not be written
       OutputError             5  build_error    the record of a run that is over could not be printed
+      ClusterError            5  build_error    a fleet lost its cluster
       ShortageError           5  build_error    the machine has no memory, file or process left for us
     Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
@@ -80,6 +81,13 @@ class LogError(CodeCommitError):
 
 class OutputError(CodeCommitError):
     """The record of a run that is over could not be printed; what the run did is done."""
+
+    exit_code = 5
+    status = "build_error"
+
+
+class ClusterError(CodeCommitError):
+    """A fleet's cluster is gone; what had ended is kept."""
 
     exit_code = 5
     status = "build_error"

@@ -27,10 +27,11 @@ COMMANDS = {
     "diff": "print what the latest, or the named, run changed in all",
     "resume": "go on with an interrupted run; nothing is paid for twice",
     "log": "list the runs, or show one attempt by attempt",
+    "fleet": "do many tasks over many trees, on this machine or a cluster",
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the shell's completion script, for its start-up file",
 }
-"""What each command does. Its name is that of its module."""
+"""What each command does. Its name is that of its module here, or, above the commands, of its package."""
 
 
 class Command(Protocol):
@@ -45,7 +46,8 @@ class Command(Protocol):
 
 
 def load_command(name: str) -> Command:
-    return cast(Command, importlib.import_module(f"{__name__}.{name}"))
+    package = "code_commit" if name == "fleet" else __name__
+    return cast(Command, importlib.import_module(f"{package}.{name}"))
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

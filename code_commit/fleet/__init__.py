@@ -1,1 +1,167 @@
-"""Many tasks over many trees: `code-commit fleet`."""
+"""`code-commit fleet`: many tasks over many trees."""
+
+import json
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from code_commit.commands.output import print_failure, print_text
+from code_commit.errors import (
+    EXIT_BUILD_FAILED,
+    EXIT_SUCCESS,
+    CodeCommitError,
+    Interrupted,
+    LLMError,
+    NotSetUpError,
+)
+from code_commit.progress import Progress
+from code_commit.redaction import Redactor
+from code_commit.summary import count
+from code_commit.terminal import shown
+
+if TYPE_CHECKING:
+    from code_commit.fleet.results import Result
+    from code_commit.fleet.tasks import FleetTask
+    from code_commit.fleet.worker import Outcome
+
+DESCRIPTION = """\
+Does many tasks over many trees: TASKS has a JSON object per line (id,
+repository, commit, query, and if need be rollup, settings, timeout; --schema
+prints the schema). Each gets a fresh clone, code-commit rollup, run and diff.
+What comes of it goes to OUT/ID/, a line to OUT/results.jsonl. Asked again, it
+goes on: a task that has a result runs again only when its line has changed.
+It runs on this machine, or on any Dask cluster. API keys are the workers' own.
+Exits with 0 if every task is green, 1 if some are not, 3 if the money that
+--max-cost names did not suffice for all, 5 if the cluster was lost."""
+
+EXAMPLES = """\
+code-commit fleet tasks.jsonl --check
+code-commit fleet tasks.jsonl --out results --max-cost 20
+code-commit fleet tasks.jsonl --out results --failed
+code-commit fleet tasks.jsonl --out results --scheduler tcp://10.0.0.5:8786"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    whole, dollars = _number(int, "a whole number"), _number(float, "a number")
+    parser.add_argument("tasks", nargs="?", type=Path, metavar="TASKS", help="the list of tasks, JSON Lines")
+    parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
+    parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
+    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="for all tasks together: begin none beyond it")
+    parser.add_argument(
+        "--max-failures", type=whole, metavar="N", help="begin no more after N (default: when the first 20 all fail)"
+    )
+    parser.add_argument("--only", action="append", metavar="ID", help="do this task, again if need be (repeatable)")
+    parser.add_argument("--failed", action="store_true", help="do those again that did not end green")
+    parser.add_argument("--check", action="store_true", help="look for mistakes in TASKS, and do nothing")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a task")
+    parser.add_argument("--json", action="store_true", help="print the totals on stdout at the end")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            if 0 < (number := kind(text)) < math.inf:
+                return number
+        except ValueError:
+            pass
+        raise ArgumentTypeError(f"must be {name}, more than 0")
+
+    return parse
+
+
+class Order(NamedTuple):
+    """What is asked for: the options, by their names."""
+
+    tasks: Path | None = None
+    out: Path | None = None
+    at_once: int | None = None
+    scheduler: str | None = None
+    max_cost: float | None = None
+    max_failures: int | None = None
+    only: Sequence[str] = ()
+    failed: bool = False
+    check: bool = False
+    schema: bool = False
+    json: bool = False
+    quiet: bool = False
+
+    def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
+        """Tell whether the task is to be done; `earlier` is its result of before."""
+        if earlier is None or earlier.digest != task.digest or self.only:
+            return True
+        return self.failed and not earlier.is_green
+
+
+def run(options: dict[str, Any]) -> int:
+    order = Order(**options)
+    try:
+        if order.schema:
+            from code_commit.fleet.tasks import FleetTask
+
+            print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
+            return EXIT_SUCCESS
+        return _carry_out(order)
+    except (CodeCommitError, Interrupted) as error:
+        if order.json:
+            print_failure(error)
+        raise
+
+
+def _carry_out(order: Order) -> int:
+    from code_commit.fleet.results import load_results, results_folder
+    from code_commit.fleet.tasks import read_tasks
+
+    if order.tasks is None:
+        raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT")
+    tasks = read_tasks(order.tasks)
+    if unknown := set(order.only) - {task.id for task in tasks}:
+        raise NotSetUpError(f"{order.tasks} has no task {', '.join(map(shown, sorted(unknown)))}")
+    if order.check:
+        print_text(f"{count(len(tasks), 'task')}: no mistake")
+        return EXIT_SUCCESS
+    if order.out is None:
+        raise NotSetUpError("name the folder for what comes of the tasks: --out OUT")
+    out = order.out.absolute()
+    with results_folder(out):
+        return _do(order, [task for task in tasks if task.id in (order.only or {task.id})], load_results(out), out)
+
+
+def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", out: Path) -> int:
+    """Do what is to be done of the tasks, tell what came of all of them, and return the exit code."""
+    try:
+        from code_commit.fleet.cluster import Dispatcher, connect
+    except ImportError as error:
+        raise NotSetUpError(f"fleet needs Dask ({error}): pip install 'code-commit[fleet]'") from error
+    from code_commit.fleet.limits import Budget, Failures
+    from code_commit.fleet.page import write_pages
+    from code_commit.fleet.results import land
+    from code_commit.fleet.table import FleetTable
+
+    left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
+    done = {task.id for task in tasks} - {task.id for task in left}
+    budget, failures = Budget(out, order.max_cost), Failures(order.max_failures)
+    with FleetTable(len(tasks), (earlier[name] for name in done), quiet=order.quiet) as table:
+
+        def take(outcome: "Outcome") -> bool:
+            land(out, *outcome)
+            table.landed(outcome.result)
+            return failures.allow_more_after(outcome.result)
+
+        try:
+            if left:
+                with connect(order.scheduler, order.at_once) as cluster:
+                    Dispatcher(cluster, budget, table, take).run(left)
+        finally:
+            write_pages(out, len(tasks))
+            table.close(out)
+    for why in filter(None, (budget.complaint, failures.complaint)):
+        Progress(Redactor([]), quiet=order.quiet).error(why)
+    if order.json:
+        print_text(json.dumps({name: getattr(table.totals, name) for name in table.totals.__slots__}))
+    if budget.complaint:
+        return LLMError.exit_code
+    return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED

@@ -1,6 +1,7 @@
 """The folder of a fleet's results: a line per task in results.jsonl, and a folder per task with all that came of it.
 
     OUT/results.jsonl       a line per result; the latest of a task counts
+    OUT/spending.jsonl      what tasks may cost, or cost, for --max-cost
     OUT/index.html          the page of all tasks
     OUT/ID/run.json         the record of the run, where one began
     OUT/ID/changes.patch    what it changed, for `git apply` on the task's commit
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
-RESERVED = frozenset({RESULTS, PAGE})
+SPENDING = "spending.jsonl"
+RESERVED = frozenset({RESULTS, PAGE, SPENDING})
 """Names in OUT that no task may have, in lower case."""
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot

@@ -1,0 +1,282 @@
+"""One task, as a worker of the cluster does it: a clone of its own, and the real commands as processes of their own.
+
+Below the worker's folder each repository has one bare copy, whose objects its clones share. Every process leads a
+session of its own, and is ended with the thread that started it (by `setpriv --pdeathsig`, on Linux), so with the
+worker.
+"""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from code_commit.errors import NotSetUpError
+from code_commit.fleet.results import Result, packed
+from code_commit.fleet.tasks import FleetTask
+from code_commit.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, find_project, require_git
+from code_commit.run_record import RunRecord, load_run_record
+from code_commit.settings import ENVIRONMENT_PREFIX
+from code_commit.summary import duration
+from code_commit.terminal import shown
+from code_commit.trust import find_program, outside_environment
+
+KEYS_VARIABLE = f"{ENVIRONMENT_PREFIX}KEYS"
+"""Names the folder of a worker's `gemini-key.txt`, `openai-key.txt` ..."""
+
+TICK = 0.2  # seconds between two looks at what no process tells
+GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
+
+_CODE_COMMIT = (sys.executable, "-P", "-m", "code_commit")
+_ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
+_TOO_MANY_REQUESTS = re.compile(r" answered (429|529)\b")
+
+
+class Source(NamedTuple):
+    """Where a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle."""
+
+    url: str
+    bundle: bytes | None = None
+
+
+class Outcome(NamedTuple):
+    """What comes back of a task; what its run did not get to is empty."""
+
+    result: Result
+    record: bytes = b""
+    patch: bytes = b""
+    log: bytes = b""
+
+
+class Supervision(NamedTuple):
+    """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests."""
+
+    is_wanted: Callable[[], bool] = lambda: True
+    limited: Callable[[], object] = lambda: None
+
+
+class UnwantedError(Exception):
+    """Nobody waits for the task any more; all that it started has ended."""
+
+
+class TimedOutError(Exception):
+    """The task's own time is over; all that it started has ended."""
+
+
+def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: Supervision) -> Outcome:
+    """Do the task in a clone below `place`, which is removed then, for so many US dollars at most.
+
+    Raises UnwantedError.
+    """
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
+        work = _Work(task, Path(os.path.realpath(folder), "clone"), supervision)
+        try:
+            work.clone(*_bare_copy(work, source, place))
+            work.roll_up()
+            return work.outcome(work.run(max_cost))
+        except NotSetUpError as error:
+            return Outcome(work.ended("not_set_up", error.exit_code, str(error)))
+        except TimedOutError:
+            return work.outcome(b"")
+
+
+def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
+    """Return the result of a task without a run."""
+    return Result(
+        task.id, task.digest, status, exit_code, message=message, repository=task.repository, query=task.title
+    )
+
+
+def machine_failed(task: FleetTask, message: str) -> Result:
+    """Return the result of a task that failed by the machine, not by the LLM."""
+    return ended(task, "machine_failed", 5, message)
+
+
+_copying: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+
+
+def _bare_copy(work: "_Work", source: Source, place: Path) -> tuple[Path, str]:
+    """Return the worker's bare copy of the repository, made by the first task that needs it, and the task's commit."""
+    bare, commit = place / f"{hashlib.sha256(source.url.encode()).hexdigest()[:24]}.git", work.task.commit
+    while not _copying[bare].acquire(timeout=TICK):
+        work.check()
+    try:
+        if not bare.exists():
+            _copy(work, source, bare)
+        question = ("rev-parse", "-q", "--verify", "--end-of-options")
+        try:
+            return bare, work.git(bare, *question, f"{commit}^{{commit}}")
+        except NotSetUpError:
+            work.git(bare, "fetch", "-q", "origin", commit)
+            return bare, work.git(bare, *question, "FETCH_HEAD^{commit}")
+    finally:
+        _copying[bare].release()
+
+
+def _copy(work: "_Work", source: Source, bare: Path) -> None:
+    refs = "--mirror" if work.task.path else "--bare"  # a host has refs of every pull request as well
+    with TemporaryDirectory(dir=bare.parent, prefix="copy-", ignore_cleanup_errors=True) as folder:
+        url, copy = source.url, Path(folder, "copy")
+        if source.bundle is not None:
+            url = f"{folder}/bundle"
+            Path(url).write_bytes(source.bundle)
+        work.git(bare.parent, "clone", "-q", refs, "--", url, str(copy))
+        copy.rename(bare)
+
+
+class _Work:
+    """A task at work: its clone, its processes, its time."""
+
+    def __init__(self, task: FleetTask, root: Path, supervision: Supervision) -> None:
+        self.task = task
+        self._root = root
+        self._supervision = supervision
+        self._begun = time.monotonic()
+        self._is_late = False
+        self._record_seen = 0
+        self._limits_met = 0
+
+    def clone(self, bare: Path, commit: str) -> None:
+        """Make the clone, and what a run needs in it. Raises NotSetUpError."""
+        self.git(bare, "clone", "-q", "--shared", "--no-checkout", "--", str(bare), str(self._root))
+        self.git(self._root, "checkout", "-q", "--detach", commit)
+        config = self._root / AGENT_CONFIG
+        try:
+            config.mkdir(mode=0o700)
+        except FileExistsError as error:
+            raise NotSetUpError(f"the commit holds {AGENT_CONFIG}, where keys may be: take it out of git") from error
+        (config / "query.txt").write_text(self.task.query, encoding="utf-8")
+        lines = (f"{name} = {_toml(value)}\n" for name, value in self.task.settings.items() if value is not None)
+        (config / "config.toml").write_text("".join(lines), encoding="utf-8")
+        if keys := os.environ.get(KEYS_VARIABLE):
+            for provider in KEY_VARIABLES:
+                (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
+
+    def roll_up(self) -> None:
+        """Write codeRollup.txt. Raises NotSetUpError."""
+        done = self._code_commit("rollup", "--json", "--", *self.task.rollup)
+        if done.returncode != 0:
+            raise NotSetUpError(json.loads(done.stdout)["message"])
+
+    def run(self, max_cost: float | None) -> bytes:
+        """Run the main job and return the record that it prints."""
+        cap = [] if max_cost is None else ["--max-cost", repr(max_cost)]
+        return self._code_commit("run", "--json", "--quiet", *cap).stdout
+
+    def outcome(self, printed: bytes) -> Outcome:
+        """Return what came of the run: by its log folder where it began, else by what it printed."""
+        folder = self._log_folder()
+        content = (folder / "run.json").read_bytes() if folder else printed
+        record = load_run_record(content) if content else None
+        result = replace(self._result_of(record), seconds=time.monotonic() - self._begun)
+        patch = self._code_commit("diff").stdout if result.files_changed else b""
+        return Outcome(result, content if folder else b"", patch, packed(folder) if folder else b"")
+
+    def ended(self, status: str, exit_code: int, message: str) -> Result:
+        return replace(ended(self.task, status, exit_code, message), seconds=time.monotonic() - self._begun)
+
+    def _result_of(self, record: RunRecord | None) -> Result:
+        if self._is_late:
+            limit = duration(self.task.timeout or 0)
+            result = ended(self.task, "timed_out", 128 + signal.SIGTERM, f"timed out after {limit}")
+        elif record is None or record.exit_code is None:
+            result = machine_failed(self.task, "the run was killed")
+        else:
+            build = record.attempts[-1].build if record.attempts else None
+            message = record.message or (f"build: {build.ending}" if build and not build.passed else "")
+            result = ended(self.task, record.status, record.exit_code, message)
+        if record is None:
+            return result
+        totals, model = record.totals, record.model
+        result = replace(result, attempts=totals.attempts, cost_usd=totals.cost_usd, model=model)
+        return replace(result, files_changed=totals.files_changed)
+
+    def check(self) -> None:
+        """Raise UnwantedError or, once, TimedOutError when it is time to end; pass on that the provider said 429."""
+        if not self._supervision.is_wanted():
+            raise UnwantedError
+        if self.task.timeout and not self._is_late and time.monotonic() > self._begun + self.task.timeout:
+            self._is_late = True
+            raise TimedOutError
+        with suppress(OSError, ValueError):
+            folder = self._log_folder()
+            if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
+                self._record_seen = written
+                record = load_run_record((folder / "run.json").read_bytes())
+                retries = [text for attempt in record.attempts for text in attempt.retries]
+                met = sum(_TOO_MANY_REQUESTS.search(text) is not None for text in retries)
+                if met > self._limits_met:
+                    self._supervision.limited()
+                self._limits_met = met
+
+    def git(self, folder: Path, *arguments: str) -> str:
+        """Run git and return what it prints. Raises NotSetUpError with its complaint."""
+        outside = outside_environment(folder).items()
+        environment = {name: value for name, value in outside if name not in _ANOTHER_REPOSITORY}
+        environment["GIT_TERMINAL_PROMPT"] = "0"
+        done = self._process([require_git(folder), *arguments], folder, environment)
+        if done.returncode != 0:
+            complaint = shown(" ".join(done.stderr.decode("utf-8", "replace").split())[:1000])
+            raise NotSetUpError(f"git {arguments[0]} of {self.task.repository}: {complaint}")
+        return done.stdout.decode("utf-8", "replace").strip()
+
+    def _code_commit(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of ours in the clone; anywhere else it would be somebody's own tree."""
+        project = find_project(self._root)
+        if project.git is None or (project.root, project.git.git_dir) != (self._root, self._root / ".git"):
+            raise NotSetUpError(f"{self._root} is not the clone that was made for the task")
+        named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
+        environment = {name: value for name, value in os.environ.items() if name not in named}
+        return self._process([*_CODE_COMMIT, *arguments], self._root, environment)
+
+    def _process(
+        self, words: list[str], folder: Path, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a program to its end. Raises what `check` raises; then it has ended, with its session."""
+        guard = find_program("setpriv", folder)
+        words = [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        with subprocess.Popen(
+            words, cwd=folder, env=environment, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True
+        ) as process:
+            while True:
+                try:
+                    self.check()
+                    output, complaint = process.communicate(timeout=TICK)
+                    return subprocess.CompletedProcess(words, process.returncode, output, complaint)
+                except subprocess.TimeoutExpired:
+                    continue
+                except BaseException:
+                    _end(process)
+                    raise
+
+    def _log_folder(self) -> Path | None:
+        return max(self._root.glob(f"{AGENT_CONFIG}/logs/*{LOG_FOLDER_SUFFIX}"), default=None)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and its session, with force when it takes too long."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.communicate(timeout=GRACE)
+
+
+def _toml(value: Any) -> str:
+    """Return a setting as config.toml has it."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{json.dumps(name)} = {_toml(part)}' for name, part in value.items())}}}"
+    return json.dumps(value, ensure_ascii=False)
