@@ -196,40 +196,28 @@ def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
     return last_lines(output)
 
 
-_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TASK", "SECONDS", "TOKENS", "MODEL")
-_LONGEST_TASK, _SHORTEST_TASK = 50, 12
-_NUMBERS = ("TRIES", "FILES", "TOKENS", "COST", "SECONDS")
-_DISPENSABLE = ("MODEL", "TOKENS", "TRIES", "SECONDS", "FILES", "COST", "TASK", "STATUS")
-"""What is left out where the terminal is too narrow, the first of them first."""
+_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
+_NUMBERS = ("TRIES", "FILES", "COST", "TIME")
+_LONGEST_TASK = 50
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:
-    """Return the runs as a table, oldest first, with the columns for which there is room (None: with all)."""
+    """Return the runs as a table, oldest first, each row cut where the terminal ends (None: with the whole task)."""
     if not runs:
         return "No run yet."
-    rows = [dict(zip(_HEAD, row, strict=True)) for row in (_HEAD, *map(_cells, runs))]
-    widths = _widths({head: max(len(row[head]) for row in rows) for head in _HEAD}, columns)
-    lines = ["  ".join(_aligned(head, row[head], width) for head, width in widths.items()).rstrip() for row in rows]
+    rows = [_HEAD, *map(_cells, runs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_cut("  ".join(map(_aligned, _HEAD, row, widths)).rstrip(), columns) for row in rows]
     notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
     return "\n".join([*lines, *notes])
 
 
-def _widths(widths: dict[str, int], columns: int | None) -> dict[str, int]:
-    """Return the width of each column that fits in: the task is shortened first, then columns are left out."""
-    dispensable = iter(_DISPENSABLE)
-    while columns is not None and (over := sum(widths.values()) + 2 * (len(widths) - 1) - columns) > 0:
-        if over <= widths.get("TASK", 0) - _SHORTEST_TASK:
-            widths["TASK"] -= over
-        elif head := next(dispensable, ""):
-            del widths[head]
-        else:
-            break
-    return widths
-
-
 def _aligned(head: str, cell: str, width: int) -> str:
-    cell = cell if len(cell) <= width else f"{cell[: width - 1]}…"
     return cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+
+
+def _cut(text: str, width: int | None) -> str:
+    return text if width is None or len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _name(run: RunRecord | UnreadableRun) -> str:
@@ -238,19 +226,15 @@ def _name(run: RunRecord | UnreadableRun) -> str:
 
 def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
-        return (_name(run), "unreadable", *["-"] * 7)
+        return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
-    tokens = totals.usage.input + totals.usage.output
     undoes = f"(undo of {shown(run.undoes.removesuffix(LOG_FOLDER_SUFFIX))})" if run.undoes else ""
-    task = undoes or shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (
         _name(run),
         "undone" if run.undone else status_of(run),
         str(totals.attempts) if run.command == "run" else "-",
         str(totals.files_changed),
         f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
-        task if len(task) <= _LONGEST_TASK else f"{task[: _LONGEST_TASK - 1]}…",
-        f"{totals.seconds:.1f}",
-        f"{tokens:,}" if tokens else "-",
-        shown(run.model) or "-",
+        f"{totals.seconds:.1f} s",
+        _cut(undoes or shown(run.query) or (f"({run.command})" if run.command != "run" else "-"), _LONGEST_TASK),
     )
