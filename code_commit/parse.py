@@ -153,18 +153,25 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
 
 
 def notes_of(text: str) -> str:
-    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one.
+    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
+    return split_response(text)[0]
+
+
+def split_response(text: str) -> tuple[str, str]:
+    """Return what a response says outside its blocks, and its blocks.
 
     As for the blocks themselves, what stands after 50,000 of them is not read.
     """
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
-    parts: list[str] = []
-    while position < len(text) and len(parts) <= _MOST_BLOCKS:
+    outside: list[str] = []
+    blocks: list[str] = []
+    while position < len(text) and len(outside) <= _MOST_BLOCKS:
         opening = _next_fence(text, position, SHORTEST_FENCE)
-        parts.append(text[position:opening])
+        outside.append(text[position:opening])
         position = _block_end(text, opening) if opening < len(text) else opening
-    return "".join(parts).strip()
+        blocks.append(text[opening:position])
+    return "".join(outside).strip(), "".join(blocks)
 
 
 def _block_end(text: str, opening: int) -> int:

@@ -18,7 +18,7 @@ from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
 from code_commit.runs import argument_of
-from code_commit.summary import count, done_by_build, duration, spent, spent_in_all, time_of_day
+from code_commit.summary import count, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,
@@ -192,9 +192,10 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return _rejected(attempt, earlier, verbose=verbose)
     if event == "applied":
         return _changed_files(attempt, verbose=verbose)
-    if event == "built" and attempt.build:
-        return [f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"]
-    return []
+    if event == "repeated":
+        return [f"{repeats_of(attempt)}: the next prompt says so"]
+    verdict = "passed" if attempt.build and attempt.build.passed else "failed"
+    return [f"build {verdict}: {attempt.build.ending}"] if event == "built" and attempt.build else []
 
 
 _SHOWN = 3

@@ -14,7 +14,7 @@ from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import Tree, decode_text
-from code_commit.run_record import Attempt
+from code_commit.run_record import Attempt, BuildResult
 from code_commit.settings import Settings
 from code_commit.summary import duration, listed
 from code_commit.terminal import settle, shown
@@ -129,7 +129,7 @@ def rejected_prompt(
 
     The last of `history` is that attempt; its line there only points to the section.
     """
-    history = [*history[:-1], f"Attempt {len(history)} was rejected: see [rejected response].\n"]
+    history = [*history[:-1], f"{history[-1].partition(_NOTHING_WRITTEN)[0]}: see [rejected response].\n"]
     prompt = repair_prompt(task, failed, history) if failed else initial_prompt(task, history)
     told = "\n".join(f"- {reason}" for reason in reasons)
     frame = task.prompts.rejected_response
@@ -139,25 +139,23 @@ def rejected_prompt(
     return prompt._replace(rest=prompt.rest + _section("rejected response", text))
 
 
-def tell_attempt(attempt: Attempt, same_as: int = 0) -> str:
-    """Return what an attempt changed, how it ended, and the LLM's own notes, in one or two lines.
-
-    `same_as` is the first attempt whose build printed what this one's did.
-    """
+def tell_attempt(attempt: Attempt) -> str:
+    """Return what an attempt changed, how it ended, and the LLM's own notes, in one or two lines."""
     idle = not attempt.changes
+    told = f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""
     if attempt.verdict == "rejected":
-        told = f"was rejected, nothing of it was written: {attempt.reasons[0]}"
+        told += f"was rejected{_NOTHING_WRITTEN}: {attempt.reasons[0]}"
         told += " (and more)" if len(attempt.reasons) > 1 else ""
     elif not idle:
         added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
-        told = f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
+        told += f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
     else:
-        told = "changed nothing, every file held that already"
+        told += "changed nothing, every file held that already"
     if attempt.build:
         told += f"; the build failed: {attempt.build.ending}"
-        if 0 < same_as < attempt.number:
-            told += f", just as after attempt {same_as}{'' if idle else ': take another way now'}"
-        told += _IDLE if idle else ""
+        told += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
+        is_repeated = attempt.same_change_as or attempt.same_failure_as
+        told += _IDLE if idle else ": take another way now" if is_repeated else ""
     notes = " ".join(attempt.notes.split())
     short = notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ..."
     return f"Attempt {attempt.number} {told}" + (f"{_NOTES}{short}\n" if notes else "\n")
@@ -174,18 +172,41 @@ def add_to_history(history: list[str], told: str) -> None:
 _COUNTED = ("added", "removed")
 _LONGEST_NOTES = 600
 _NOTES = "\n  Its notes: "
+_NOTHING_WRITTEN = ", nothing of it was written"
 _IDLE = ": if the cause lies in the project, change it now; if outside, send ^^^cannot"
 
 
-def comparable(output: str) -> str:
-    """Return a build's output without times and addresses, which differ from one build to the next."""
-    return re.sub(r"\d+([.,]\d+)?\s?([mnu\u00b5]?s|min|seconds?)\b|\d+:\d\d:\d\d[.,\d]*|\b0x[\da-fA-F]+", "", output)
+def comparable(build: BuildResult, output: str) -> tuple[object, ...]:
+    """Return what two builds that failed in the same way have in common: how they ended, and their last lines.
+
+    Numbers and times are left out, which differ from one build to the next.
+    """
+    lines = [line for line in re.sub(_NUMBER, "", output[-_COMPARED_CHARACTERS:]).split("\n") if line.strip()]
+    return build.exit_code, build.signal, build.timed_out, *lines[-_COMPARED_LINES:]
+
+
+_NUMBER = r"\b0x[\da-fA-F]++|(?<!\w)\d++([.,:]\d++)*+(\s?([mnu\u00b5]?s|min|seconds?|h)\b)?+(?!\w)"
+_COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
+
+
+def _told(history: Sequence[str]) -> str:
+    """Return the history, at most 2,000 characters: the older attempts lose their notes first, then their lines."""
+    lines = list(history)
+    for number, told in enumerate(history):
+        if sum(map(len, lines)) > _LONGEST_HISTORY:
+            lines[number] = told.partition(_NOTES)[0].removesuffix("\n") + "\n"
+    text = "".join(lines)
+    return text if len(text) <= _LONGEST_HISTORY else f"...{text[3 - _LONGEST_HISTORY :]}"
+
+
+_LONGEST_HISTORY = 1_950
+"""With the words before it, 2,000."""
 
 
 def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild | None = None) -> Prompt:
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     if history:
-        phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{''.join(history)}\n"
+        phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{_told(history)}\n"
     query, codebase = _section("query", task.query), _section("codebase", task.codebase)
     output = additions = replacements = ""
     added = {file.path: file for file in [*task.additions, *(failed.additions if failed else ())]}

@@ -272,6 +272,13 @@ class AttemptLog:
         self.record.changes, diff = diff_files(edits)
         self._log.write_bytes(self._name("changes.diff"), diff)
 
+    def compared(self, change: int, failure: int) -> None:
+        """Note the first attempts that changed the same and whose build failed alike, this one's own where none did."""
+        same = tuple(None if number == self.number else number for number in (change, failure))
+        if same != (self.record.same_change_as, self.record.same_failure_as):
+            self.record.same_change_as, self.record.same_failure_as = same
+            self._log.save("repeated")
+
     def build_log(self) -> "BuildLog":
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")

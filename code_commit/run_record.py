@@ -97,6 +97,8 @@ class Attempt:
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
     `more_rejections` counts the reasons that `rejections` does not list.
     `notes` are the LLM's words outside the blocks.
+    `same_change_as` is the first attempt whose response had the same blocks, `same_failure_as` the first one after
+    which the build failed in the same way; a repair is told so.
     """
 
     number: int
@@ -116,6 +118,8 @@ class Attempt:
     retries: list[str] = field(default_factory=list)
     changes: list[AppliedChange] = field(default_factory=list)
     build: BuildResult | None = None
+    same_change_as: int | None = None
+    same_failure_as: int | None = None
 
     @property
     def reasons(self) -> list[str]:
@@ -191,6 +195,7 @@ Event = Literal[
     "applied",
     "building",
     "built",
+    "repeated",
     "warned",
     "finished",
 ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from code_commit.exchange import Usage
-    from code_commit.run_record import RunRecord
+    from code_commit.run_record import Attempt, RunRecord
 
 
 def duration(seconds: float) -> str:
@@ -50,6 +50,13 @@ def done_by_build(record: RunRecord) -> str:
     more = f": {names}{f' and {unnamed:,} more' if unnamed else ''}" if names else ""
     left = [f"left {count(record.new_files, 'new file')}{more}"] if record.new_files else []
     return " and ".join(changed + left)
+
+
+def repeats_of(attempt: Attempt) -> str:
+    """Return `the change of attempt 1 again, failed just as after attempt 1`; "" where an attempt repeats none."""
+    change, failure = attempt.same_change_as, attempt.same_failure_as
+    parts = [f"the change of attempt {change} again" if change else "", f"failed just as after attempt {failure}"]
+    return ", ".join(filter(None, parts if failure else parts[:1]))
 
 
 def dollars(cost: float | None) -> str:

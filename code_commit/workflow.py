@@ -13,7 +13,7 @@ from code_commit.changes import DeclinedError, NotApprovedError, RejectedRespons
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
-from code_commit.parse import notes_of, parse_response, read_response
+from code_commit.parse import notes_of, parse_response, read_response, split_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     FailedBuild,
@@ -81,7 +81,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     changed: set[str] = set()
     failed: FailedBuild | None = None
     history: list[str] = []
-    outputs: dict[str, int] = {}
+    first_seen: dict[object, int] = {}
     redact = log.redactor.redact_text
     for number in range(1, task.attempts + 1):
         attempt = log.attempt(number)
@@ -96,6 +96,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             is_last = job.settings.on_rejected == "stop" or number == task.attempts
             if is_last or isinstance(rejection, NotApprovedError):
                 raise
+            _compare(attempt, response, first_seen)
             add_to_history(history, redact(tell_attempt(attempt.record)))
             text, limit = redact(response.text), job.settings.build_output_limit
             shown_text = text if not limit or len(text) <= limit else ""
@@ -109,10 +110,17 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
             failed = _read_failed_build(job, task, log, attempt, changed)
-            same_as = outputs.setdefault(comparable(failed.output), number)
-            add_to_history(history, tell_attempt(attempt.record, same_as))
+            _compare(attempt, response, first_seen, comparable(build, failed.output))
+            add_to_history(history, tell_attempt(attempt.record))
             draft = partial(repair_prompt, failed=failed, history=history)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
+
+
+def _compare(attempt: AttemptLog, response: Response, first_seen: dict[object, int], failure: object = None) -> None:
+    """Note which attempt was the first with the same blocks, and which one with the same failure."""
+    blocks = split_response(response.text)[1]
+    keys = ((attempt.record.verdict, blocks) if blocks else None, failure)
+    attempt.compared(*(first_seen.setdefault(key, attempt.number) if key else attempt.number for key in keys))
 
 
 def _make_room(job: Job, task: Task, draft: Draft, failed: FailedBuild | None) -> Task:

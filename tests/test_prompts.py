@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,13 +123,14 @@ def test_additions_follow_the_codebase():
 @pytest.mark.parametrize("failed", [None, FAILED])
 def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(failed):
     history = ["Attempt 1 was rejected: see [rejected response].\n"]
+    told_before = ["Attempt 1 was rejected, nothing of it was written: no block\n  Its notes: x\n"]
     prompt = repair_prompt(TASK, failed, history) if failed else initial_prompt(TASK, history)
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
     told = RejectedResponseError(violations, 12_345).reasons
     section = "[rejected response]\nRejected:\n- no block\n- line 3: a: is protected\n- and 12,345 more\n"
-    assert rejected_prompt(TASK, failed, HISTORY, told).text == f"{prompt.text}{section}\n"
+    assert rejected_prompt(TASK, failed, told_before, told).text == f"{prompt.text}{section}\n"
     shown = "\nThe rejected answer, from its line 1 on:\n^^^a\n\n"
-    assert rejected_prompt(TASK, failed, HISTORY, told, "^^^a").text == f"{prompt.text}{section}{shown}"
+    assert rejected_prompt(TASK, failed, told_before, told, "^^^a").text == f"{prompt.text}{section}{shown}"
 
 
 def test_the_prompts_say_what_holds_for_the_run():
@@ -150,19 +152,21 @@ def attempt_of(**fields: object) -> Attempt:
 FAILURE = BuildResult(exit_code=2, signal=None, timed_out=False, seconds=1.25, output_bytes=9)
 CHANGED = [AppliedChange(f"{name}.c", "replace", 9, 2, 1) for name in "ihgfedcba"]
 TOLD = {
-    "applied": (attempt_of(changes=CHANGED[-2:], build=FAILURE), 3, "changed a.c, b.c (+4 -2); the build failed: exit code 2 after 1.2 s\n"),
-    "many files": (attempt_of(changes=CHANGED), 0, "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
-    "as before": (attempt_of(build=FAILURE), 1, "changed nothing, every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, change it now; if outside, send ^^^cannot\n"),
-    "another change": (attempt_of(changes=CHANGED[-1:], build=FAILURE), 1, "changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s, just as after attempt 1: take another way now\n"),
-    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), 0, "was rejected, nothing of it was written: line 2: a: is a link (and more)\n"),
-    "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), 0, "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
-    "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), 0, f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
+    "applied": (attempt_of(changes=CHANGED[-2:], build=FAILURE), "changed a.c, b.c (+4 -2); the build failed: exit code 2 after 1.2 s\n"),
+    "many files": (attempt_of(changes=CHANGED), "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
+    "as before": (attempt_of(build=FAILURE, same_failure_as=1), "changed nothing, every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, change it now; if outside, send ^^^cannot\n"),
+    "another change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_failure_as=1), "changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s, just as after attempt 1: take another way now\n"),
+    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), "was rejected, nothing of it was written: line 2: a: is a link (and more)\n"),
+    "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
+    "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
+    "the same change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_change_as=1), "sent the change of attempt 1 again and changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s: take another way now\n"),
+    "rejected again": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("", 0, "x", "odd")], same_change_as=2), "sent the change of attempt 2 again and was rejected, nothing of it was written: odd\n"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("attempt", "same_as", "told"), TOLD.values(), ids=TOLD)
-def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, same_as, told):
-    assert tell_attempt(attempt, same_as) == f"Attempt 3 {told}"
+@pytest.mark.parametrize(("attempt", "told"), TOLD.values(), ids=TOLD)
+def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, told):
+    assert tell_attempt(attempt) == f"Attempt 3 {told}"
 
 
 def test_the_same_notes_of_two_attempts_are_told_once():
@@ -181,14 +185,36 @@ def test_the_same_notes_of_two_attempts_are_told_once():
     ("one", "other", "same"),
     [
         ("1 failed in 0.31s\n", "1 failed in 12.02s\n", True),
-        ("[build.sh: exit code 1 after 7.3 s]", "[build.sh: exit code 1 after 1.1 s]", True),
+        ("built in 900 ms", "built in 1.2 s", True),
         ("at 12:31:07.201 <T at 0x7fca>", "at 12:32:09.999 <T at 0x7f09>", True),
-        ("expected 3, got 4", "expected 3, got 5", False),
-        ("src/a.rs:10:31: error", "src/a.rs:12:31: error", False),
+        ("expected 3, got 4", "expected 3, got 5", True),
+        ("src/a.rs:10:31: error", "src/a.rs:12:31: error", True),
+        ("src/a.rs:10: error", "src/b.rs:10: error", False),
+        ("FAILED test_case_1", "FAILED test_case_2", False),
+        ("".join(f"compiled {name}\n" for name in "abc") + "error\n" * 20, "error\n" * 20, True),
+        ("error: x\n\n", "error: x\n", True),
     ],
 )
-def test_outputs_are_compared_without_their_times(one, other, same):
-    assert (comparable(one) == comparable(other)) == same
+def test_failures_are_compared_by_their_last_lines_without_numbers_and_times(one, other, same):
+    assert (comparable(FAILURE, one) == comparable(FAILURE, other)) == same
+
+
+@pytest.mark.parametrize("ending", [{"exit_code": 1}, {"exit_code": None, "signal": 9}, {"timed_out": True}])
+def test_builds_that_end_in_other_ways_did_not_fail_alike(ending):
+    assert comparable(FAILURE, "error\n") != comparable(replace(FAILURE, **ending), "error\n")
+    assert comparable(FAILURE, "error\n") == comparable(replace(FAILURE, seconds=9), "error\n")
+
+
+def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_the_oldest_notes_first():
+    history = [f"Attempt {number} changed a.c\n  Its notes: {str(number) * 600} ...\n" for number in range(1, 6)]
+    prompt = repair_prompt(TASK, FAILED, history).system
+    told = prompt[prompt.index("This is attempt 6 of 4.") :]
+    assert 1_300 < len(told) <= 2_000
+    assert [f"Attempt {number} changed a.c\n" in told for number in range(1, 6)] == [True] * 5
+    assert [str(number) * 600 in told for number in range(1, 6)] == [False, False, False, True, True]
+    prompt = repair_prompt(TASK, FAILED, [f"Attempt 1 changed {'x' * 9_000}\n", "Attempt 2 changed a.c\n"]).system
+    told = prompt[prompt.index("This is attempt 3 of 4.") :]
+    assert (len(told) <= 2_000, told.endswith("x\nAttempt 2 changed a.c\n\n")) == (True, True)
 
 
 def test_the_project_s_own_system_prompt_replaces_the_packaged_one(tmp_path):

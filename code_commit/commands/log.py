@@ -21,7 +21,7 @@ from code_commit.runs import (
     status_of,
 )
 from code_commit.settings import load_settings
-from code_commit.summary import count, done_by_build, duration, listed, spent, spent_in_all, ways_on
+from code_commit.summary import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -174,6 +174,8 @@ def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
     if attempt.verdict == "applied" and not attempt.changes:
         yield "  the answer changes nothing"
     yield from _change_lines(attempt)
+    if repeats := repeats_of(attempt):
+        yield f"  {repeats}"
     if attempt.build:
         yield f"  build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
         if not attempt.build.passed:

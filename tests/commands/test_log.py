@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run
+from command import CODE_COMMIT, Run, recorded
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
@@ -184,6 +184,18 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     assert "build passed" in parts[3]
     assert "|" not in parts[3]
     assert "\x1b" not in shown
+
+
+def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_commit: Run):
+    (project_folder / "build.sh").write_text("#!/bin/sh\ncat missing\n")
+    wrong = [f"^^^ok.txt\n{word}\n^^^end\n" for word in ("one", "two", "one")]
+    assert run_code_commit(project_folder, *recorded(project_folder, *wrong)).returncode == 3
+    said = "the change of attempt 1 again, failed just as after attempt 1"
+    shown = run_code_commit(project_folder, "log", "latest").stdout
+    assert f"\n  {said}\n" in shown.split("\nattempt ")[3]
+    assert f"; {said}</span>" in run_code_commit(project_folder, "log", "--html", "-").stdout
+    attempts = json.loads(run_code_commit(project_folder, "log", "latest", "--json").stdout)["attempts"]
+    assert [attempt["same_change_as"] for attempt in attempts] == [None, None, 1, None]
 
 
 def test_a_build_log_that_is_gone(paid: Path, run_code_commit: Run):

@@ -11,7 +11,7 @@ from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, RunRecord
 from code_commit.runs import argument_of
-from code_commit.summary import count, duration, ways_on
+from code_commit.summary import count, duration, repeats_of, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
@@ -144,7 +144,8 @@ def outcome_of(attempt: Attempt) -> str:
 def summary_of(attempt: Attempt) -> str:
     """Return what came of an attempt, in a few words."""
     if attempt.build:
-        return f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
+        ending = f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
+        return "; ".join(filter(None, [ending, repeats_of(attempt)]))
     outcome = outcome_of(attempt)
     if outcome == "rejected":
         return f"rejected, nothing written: {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
