@@ -28,6 +28,7 @@ COMMANDS = {
     "resume": "go on with an interrupted run; nothing is paid for twice",
     "log": "list the runs, or show one attempt by attempt",
     "fleet": "do many tasks over many trees, on this machine or a cluster",
+    "mcp": "serve the commands as tools for an agent, over stdio",
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the shell's completion script, for its start-up file",
 }

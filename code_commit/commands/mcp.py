@@ -1,0 +1,31 @@
+"""`code-commit mcp`: the commands as tools for an agent, over standard input and output."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from code_commit.commands.output import answering
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+
+DESCRIPTION = """\
+Serves the commands check, rollup, run, diff, log, undo and apply as tools for
+an agent: the Model Context Protocol over standard input and output. It works in
+the folder that it was started in, and nowhere else, until its client goes. An
+agent starts it by itself: docs/mcp.md sets that up. Its extra has to be
+installed: pip install 'code-commit[mcp]'."""
+
+EXAMPLES = "code-commit mcp"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """There are none: its client says the rest."""
+
+
+def run(_: dict[str, Any]) -> int:
+    with answering(as_json=False):
+        try:
+            from code_commit.commands.mcp_server import serve
+        except ModuleNotFoundError as error:
+            message = f"there is no module {error.name} here: pip install 'code-commit[mcp]' installs what it takes"
+            raise NotSetUpError(message) from error
+        serve()
+    return EXIT_SUCCESS

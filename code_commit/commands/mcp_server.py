@@ -1,0 +1,285 @@
+"""The server of `code-commit mcp`: its tools, and the calls of them.
+
+Each call is a process of its own that runs the command: it can be interrupted as a person interrupts a run, and it
+takes its memory with it. Every value stands in one word with its option, or after `--`: none can be an option itself.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any, NamedTuple, cast
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+from pydantic import BaseModel, Field, ValidationError
+
+from code_commit.errors import Interrupted
+from code_commit.summary import duration
+from code_commit.terminal import shown
+from code_commit.version import __version__
+
+_INSTRUCTIONS = """\
+Another LLM makes a change in this project: it writes the files, build.sh judges them, it repairs what fails, three \
+times at most. Nothing is committed. Call check first, then run with the task as query, then look at diff; undo takes \
+a run back."""
+
+
+class _Arguments(BaseModel, extra="forbid"):
+    """What a tool takes."""
+
+    def words(self) -> list[str]:
+        """Return the words of the command line. Raises ValueError for what must not stand there."""
+        return []
+
+    def standard_input(self) -> bytes:
+        return b""
+
+
+class _RunArguments(_Arguments):
+    query: str = Field(
+        "", max_length=30_000, description="the task; the codebase is rolled up anew. Default: agent-config/query.txt"
+    )
+    allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
+    protect: list[str] = Field([], description="paths that match may not change either (.gitignore syntax)")
+    model: str = Field("", description="PROVIDER:NAME (gemini, openai, anthropic). Default: the project's")
+    max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could pass it")
+
+    def words(self) -> list[str]:
+        folder = self.model.removeprefix("replay:")
+        if folder != self.model and not Path(folder).resolve().is_relative_to(Path.cwd()):
+            raise ValueError("model: recorded responses must lie in the project")
+        words = [f"-m={self.query}"] if self.query else []
+        words += [f"--model={self.model}"] if self.model else []
+        words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
+        return [*words, *(f"--allow={glob}" for glob in self.allow), *(f"--protect={glob}" for glob in self.protect)]
+
+
+class _RunName(_Arguments):
+    run: str = Field("", description="the beginning of the run's name, latest, or -1, -2 from the end")
+
+    def words(self) -> list[str]:
+        return ["--", self.run] if self.run else []
+
+
+class _Answer(_Arguments):
+    text: str = Field(description="the LLM's response: a block for each file, from ^^^PATH to ^^^end")
+    dry_run: bool = Field(default=False, description="verify it only, change nothing")
+
+    def words(self) -> list[str]:
+        return ["--dry-run", "-"] if self.dry_run else ["-"]
+
+    def standard_input(self) -> bytes:
+        return self.text.encode()
+
+
+def _changes(*, destroys: bool, again: bool = False, network: bool = False) -> ToolAnnotations:
+    """Say of a tool that it writes: over something, with no further effect when called again, out of the machine."""
+    return ToolAnnotations(
+        read_only_hint=False, destructive_hint=destroys, idempotent_hint=again, open_world_hint=network
+    )
+
+
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+class _Tool(NamedTuple):
+    description: str
+    arguments: type[_Arguments]
+    hints: ToolAnnotations
+
+
+_TOOLS = {
+    "check": _Tool(
+        "Tell whether a run could start here, and what is missing for it. (Where run gets a query, it needs neither"
+        " query.txt nor codeRollup.txt.)",
+        _Arguments,
+        _READS,
+    ),
+    "rollup": _Tool(
+        "Write agent-config/codeRollup.txt anew, the codebase as the LLM sees it; tell what is in it and what is not.",
+        _Arguments,
+        _changes(destroys=False, again=True),
+    ),
+    "run": _Tool(
+        "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
+        " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change.",
+        _RunArguments,
+        _changes(destroys=True, network=True),
+    ),
+    "diff": _Tool(
+        "Return what the latest run, or the named one, changed in all, as one diff that git apply reads.",
+        _RunName,
+        _READS,
+    ),
+    "log": _Tool(
+        "Return the record of the named run (attempts, rejections, builds, costs), else those of the newest runs.",
+        _RunName,
+        _READS,
+    ),
+    "undo": _Tool(
+        "Put back what the latest run that is not undone, or the named one, changed. Can itself be undone.",
+        _RunName,
+        _changes(destroys=True),
+    ),
+    "apply": _Tool(
+        "Verify an LLM's response and apply it, all of it or nothing. No LLM is asked, nothing is built.",
+        _Answer,
+        _changes(destroys=True),
+    ),
+}
+"""The commands that are tools, by their names."""
+
+_NEWEST = 10
+"""So many runs `log` tells of where none is named."""
+_SAID_BYTES = 4000
+"""Of the end of what a command says on stderr."""
+_CHUNK = 1 << 16
+_SECONDS_BETWEEN_REPORTS = 2
+
+
+def serve() -> None:
+    """Serve the current folder to the client on standard input and output, until it goes. Raises Interrupted."""
+    signals: list[int] = []
+    try:
+        asyncio.run(_serve(signals))
+    except* BrokenPipeError:
+        pass  # the client has gone
+    if signals:
+        raise Interrupted(signals[0])
+
+
+async def _serve(signals: list[int]) -> None:
+    server = Server(
+        "code-commit",
+        version=__version__,
+        instructions=_INSTRUCTIONS,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+    )
+    requests = _requests(signals)
+    async with stdio_server(cast(Any, requests)) as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+def _requests(signals: list[int]) -> asyncio.StreamReader:
+    """Return the lines that come on standard input; they end with it, or at a signal, which is put into the list."""
+    loop, lines = asyncio.get_running_loop(), asyncio.StreamReader(limit=sys.maxsize)
+
+    def read() -> None:
+        while piece := os.read(0, _CHUNK):
+            loop.call_soon_threadsafe(lines.feed_data, piece)
+        loop.call_soon_threadsafe(lines.feed_eof)
+
+    def end(number: int) -> None:
+        signals.append(number)
+        lines.feed_eof()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, number)
+    Thread(target=read, daemon=True).start()
+    return lines
+
+
+async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+    return ListToolsResult(
+        tools=[
+            Tool(
+                name=name,
+                description=tool.description,
+                input_schema=tool.arguments.model_json_schema(),
+                annotations=tool.hints,
+            )
+            for name, tool in _TOOLS.items()
+        ]
+    )
+
+
+async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams) -> CallToolResult:
+    """Run the command, and return what it printed and how it ended."""
+    if call.name not in _TOOLS:
+        return _result(f"there is no tool {shown(call.name[:100])}: there are {', '.join(_TOOLS)}")
+    options = [] if call.name == "diff" else ["--json"]
+    with TemporaryFile() as given, TemporaryFile() as printed:
+        try:
+            arguments = _TOOLS[call.name].arguments.model_validate(call.arguments or {})
+            given.write(arguments.standard_input())
+            given.seek(0)
+            exit_code, said = await _run_command([call.name, *options, *arguments.words()], given, printed, context)
+        except ValidationError as error:
+            return _result("\n".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()))
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            return _result(f"{call.name} cannot be called with these arguments: {reason}")
+        printed.seek(0)
+        output = printed.read().decode("utf-8", "replace")
+    if exit_code:
+        said = f"exit code {exit_code}\n{said}"
+    if call.name == "diff" or not output:
+        return _result(said, output, is_error=exit_code != 0)
+    value = json.loads(output)
+    if isinstance(value, list):
+        value = {"runs": value[-_NEWEST:]}
+    text = json.dumps(value, ensure_ascii=False)
+    return _result(said if exit_code else "", text, structured=value, is_error=exit_code != 0)
+
+
+def _result(*texts: str, structured: Any = None, is_error: bool = True) -> CallToolResult:
+    content = [TextContent(text=text) for text in texts if text]
+    return CallToolResult(content=list(content), structured_content=structured, is_error=is_error)
+
+
+async def _run_command(
+    words: list[str], given: IO[bytes], printed: IO[bytes], context: ServerRequestContext
+) -> tuple[int, str]:
+    """Run a command of ours to its end; return its exit code and the end of what it said on stderr.
+
+    When the request is cancelled, or the client is gone, it is interrupted, and waited for: it leaves the tree whole.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-P", "-m", "code_commit"),  # not from the folder it runs in
+        *words,
+        stdin=given,
+        stdout=printed,
+        stderr=PIPE,
+        start_new_session=True,
+    )
+    try:
+        said = await _follow(cast(asyncio.StreamReader, process.stderr), context)
+        return await process.wait(), said
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGINT)
+            with anyio.CancelScope(shield=True):
+                await process.communicate()
+
+
+async def _follow(stream: asyncio.StreamReader, context: ServerRequestContext) -> str:
+    """Report the last line of what comes, again every few seconds; return the end of all of it."""
+    started, said, is_open = time.monotonic(), b"", True
+    while is_open:
+        with anyio.move_on_after(_SECONDS_BETWEEN_REPORTS):
+            piece = await stream.read(_CHUNK)
+            is_open, said = piece != b"", (said + piece)[-_SAID_BYTES:]
+        if is_open:
+            elapsed, line = time.monotonic() - started, said.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
+            await context.session.report_progress(elapsed, message=f"{duration(elapsed)}: {line}")
+    return said.decode("utf-8", "replace").rstrip()

@@ -1,0 +1,166 @@
+"""`code-commit mcp` as an agent uses it: the official SDK's client over standard input and output."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from command import CODE_COMMIT, Run, git, recorded, wait_for
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_types import CallToolResult
+
+RIGHT = "^^^ok.txt\nok\n^^^end\n"
+KEY = "test-key-0123456789"
+REPLAY = "replay:agent-config/recorded"
+HOLDING = "#!/bin/sh\ntouch started\nsleep 60\n"
+
+
+class Agent:
+    """Calls tools of a server that runs in a project."""
+
+    def __init__(self, start: Callable[..., Future], client: Client) -> None:
+        self._start, self.client = start, client
+
+    def start(self, tool: str, arguments: Mapping[str, object], on_progress=None) -> "Future[CallToolResult]":
+        return self._start(self.client.call_tool, tool, dict(arguments), None, on_progress)
+
+    def call(self, tool: str, on_progress=None, **arguments: object) -> CallToolResult:
+        return self.start(tool, arguments, on_progress).result(timeout=30)
+
+    def tools(self) -> dict:
+        return {tool.name: tool for tool in self._start(self.client.list_tools).result(timeout=30).tools}
+
+
+@contextmanager
+def agent(root: Path) -> Iterator[Agent]:
+    server = StdioServerParameters(
+        command=CODE_COMMIT[0], args=[*CODE_COMMIT[1:], "mcp"], cwd=root, env=dict(os.environ)
+    )
+    with start_blocking_portal() as portal:
+        with portal.wrap_async_context_manager(Client(stdio_client(server))) as client:
+            yield Agent(portal.start_task_soon, client)
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    recorded(project_folder, RIGHT)
+    (project_folder / "agent-config" / "openai-key.txt").write_text(KEY)
+    (project_folder / "agent-config" / "openai-key.txt").chmod(0o600)
+    return project_folder
+
+
+def lay_build(root: Path, script: str) -> None:
+    (root / "build.sh").write_text(script)
+    git(root, "commit", "-qam", "another build")
+
+
+def text_of(result: CallToolResult) -> str:
+    return "\n".join(part.text for part in result.content)
+
+
+def latest(root: Path) -> dict:
+    runs = (root / "agent-config" / "logs").iterdir()
+    newest = max(runs, key=lambda folder: folder.name.removesuffix("-committing-code"))  # of the same second: -2, -3
+    return json.loads((newest / "run.json").read_text())
+
+
+def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: Run):
+    lay_build(root, "#!/bin/sh\nsleep 2.5\ngrep -qx ok ok.txt\n")
+    told = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message.partition(": ")[2]))
+
+    with agent(root) as host:
+        hints = {name: tool.annotations for name, tool in host.tools().items()}
+        assert {name for name, hint in hints.items() if hint.read_only_hint} == {"check", "diff", "log"}
+        assert {name for name, hint in hints.items() if hint.destructive_hint} == {"run", "undo", "apply"}
+        assert {name for name, hint in hints.items() if hint.open_world_hint} == {"run"}
+        ready = host.call("check")
+        assert ready.structured_content == json.loads(run_code_commit(root, "check", "--json").stdout)
+        assert not ready.is_error
+        assert host.call("rollup").structured_content["files"] == 3
+        done = host.call("run", on_progress, query="- say -- ok", model=REPLAY, allow=["ok.txt"], max_cost=1)
+        assert (done.is_error, done.structured_content["exit_code"]) == (False, 0)
+        assert (done.structured_content["query"], done.structured_content["options"]["allow"]) == (
+            "- say -- ok",
+            ["ok.txt"],
+        )
+        assert done.structured_content == json.loads(text_of(done)) == latest(root)
+        assert [number for number, _ in told] == sorted({number for number, _ in told})
+        assert [line for _, line in told].count("attempt 1 of 4: 1 file changed, +1 -1: ok.txt") > 1, (
+            "while it builds too"
+        )
+        assert text_of(host.call("diff")) == run_code_commit(root, "diff").stdout != ""
+        assert host.call("log", run="latest").structured_content == latest(root)
+        assert host.call("undo", run="-1").structured_content["undoes"] == done.structured_content["run"]
+        assert (root / "ok.txt").read_text() == "not yet\n"
+        (root / "key.txt").write_text(f"{KEY}\n")
+        answer = f"{RIGHT}^^^key.txt\n^^^delete\n"
+        assert host.call("apply", text=answer, dry_run=True).structured_content["status"] == "success"
+        assert (root / "ok.txt").read_text() == "not yet\n"
+        assert not host.call("apply", text=answer).is_error
+        assert (root / "ok.txt").read_text() == "ok\n"
+        shown = [host.call("diff"), host.call("log")]
+        assert "key.txt" in text_of(shown[0])
+        assert KEY not in "".join(map(text_of, shown))
+        assert len(shown[1].structured_content["runs"]) == 4
+
+
+def test_what_is_asked_at_once_or_called_off(root: Path):
+    lay_build(root, HOLDING)
+    with agent(root) as host:
+        running = host.start("run", {"model": REPLAY})
+        wait_for((root / "started").exists)
+        refused = host.call("apply", text=RIGHT)
+        assert refused.is_error
+        assert "exit code 2\ncode-commit: another code-commit runs here (process " in text_of(refused)
+        running.cancel()
+        wait_for(lambda: latest(root)["status"] != "running")
+        assert (latest(root)["status"], latest(root)["exit_code"]) == ("interrupted", 130)
+        assert not host.call("undo").is_error, "the tree is whole, and free"
+        (root / "started").unlink()
+        host.start("run", {"model": REPLAY})
+        wait_for((root / "started").exists)
+        assert latest(root)["status"] == "running"
+    assert latest(root)["status"] == "interrupted", "its client has gone"
+
+
+HOSTILE = {
+    "a run elsewhere": ("diff", {"run": "../../../etc"}, "there is no run ../../../etc"),
+    "a run that is an option": ("undo", {"run": "--force"}, "there is no run --force"),
+    "a model that is an option": ("run", {"query": "x", "model": "--base-url=http://127.0.0.1:1"}, "unknown model"),
+    "a model elsewhere": ("run", {"query": "x", "model": "replay:../../etc"}, "must lie in the project"),
+    "a path elsewhere": ("apply", {"text": "^^^../out.txt\nx\n^^^end\n"}, "exit code 4"),
+    "a query of 10 MB": ("run", {"query": "x" * 10_000_000}, "query: String should have at most"),
+    "patterns of 10 MB": ("run", {"query": "x", "allow": ["x" * 10_000_000]}, "Argument list too long"),
+    "a query that no argument holds": ("run", {"query": "a\0b"}, "null byte"),
+    "an argument that there is not": ("run", {"max_costs": 1}, "max_costs: Extra inputs are not permitted"),
+    "no budget": ("run", {"query": "x", "max_cost": 0}, "max_cost: Input should be greater than 0"),
+    "no text": ("apply", {}, "text: Field required"),
+    "an unknown tool": ("init", {}, "there is no tool init"),
+}
+
+
+def test_hostile_arguments_are_told_and_change_nothing(root: Path):
+    with agent(root) as host:
+        told = {name: host.call(tool, **arguments) for name, (tool, arguments, _) in HOSTILE.items()}
+    assert [
+        name for name, result in told.items() if not result.is_error or HOSTILE[name][2] not in text_of(result)
+    ] == []
+    assert git(root, "status", "--porcelain") == ""
+    assert not (root.parent / "out.txt").exists()
+
+
+def test_without_its_extra_it_says_what_to_install(root: Path):
+    script = "import sys; sys.modules['mcp'] = None; from code_commit.cli import main; sys.exit(main(['mcp']))"
+    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'code-commit[mcp]'" in done.stderr
