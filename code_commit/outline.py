@@ -8,6 +8,7 @@ import ast
 import functools
 import importlib
 import re
+import time
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -90,7 +91,7 @@ def outline(path: str, text: str) -> str:
             lines = _UNDERLINED.findall(text)
         elif language and (parser := _parser(language)):
             source = text.encode()
-            root = parser.parse(source).root_node
+            root = _parsed(parser, source)
             lines = [line for node in root.named_children for line in _lines(source, node, node.start_byte, 0)]
         elif language == "python":
             lines = list(_python_lines(_python_tree(text), 0))
@@ -115,6 +116,19 @@ def _parser(language: str) -> "Parser | None":
         return None
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Swift's is a number, not a capsule
         return Parser(Language(getattr(module, function)()))
+
+
+def _parsed(parser: "Parser", source: bytes) -> "Node":
+    """Return the root of the syntax tree. Raises ValueError where it takes too long: some sources take minutes."""
+    if max(map(len, source.split(b"\n"))) > _LONGEST_LINE:  # data; a nested one can also take gigabytes
+        raise ValueError
+    end = time.thread_time() + _PARSING_TIME
+    parser.reset()  # of a source before that took too long
+    tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
+    return tree.root_node
+
+
+_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # bytes, bytes, seconds
 
 
 @functools.cache

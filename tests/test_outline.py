@@ -94,3 +94,12 @@ def test_no_head_is_longer_than_its_limit_and_no_parameter_is_lost_below_it():
     parameters = ", ".join(f"argument_{number}: int = 1" for number in range(60))
     assert outline("a.py", f"def f({parameters}) -> int:\n    pass\n") == f"def f({parameters}) -> int:\n"
     assert len(outline("a.py", f"def f({parameters * 9}) -> int:\n    pass\n")) < 2100
+
+
+@pytest.mark.parametrize("text", ["=" * 90_000, "=\n" * 60_000])
+def test_a_file_that_a_grammar_takes_minutes_for_has_no_outline_and_the_next_one_has(text: str):
+    began = time.process_time()
+    for name in ("a.kt", "a.java"):
+        outline(name, text)
+    assert time.process_time() - began < 5
+    assert outline("a.kt", "fun f(): Int { return 1 }\n") == "fun f(): Int\n"
