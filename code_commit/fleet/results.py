@@ -12,7 +12,6 @@ A task's folder is made complete beside its place and renamed, then its line is 
 
 import dataclasses
 import fcntl
-import functools
 import io
 import json
 import os
@@ -23,14 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_all
 from code_commit.summary import count
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
@@ -155,24 +150,19 @@ def load_results(out: Path) -> dict[str, Result]:
 
     Raises NotSetUpError where there is no results.jsonl.
     """
+    from pydantic import TypeAdapter
+
     try:
         with open_regular(out / RESULTS) as file:
             lines = file.readall().split(b"\n")
     except OSError as error:
         raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
-    results: dict[str, Result] = {}
+    adapter, results = TypeAdapter(Result), dict[str, Result]()
     for line in lines:
         with suppress(ValueError):
-            result = _adapter().validate_json(line)
+            result = adapter.validate_json(line)
             results[result.id] = result
     return results
-
-
-@functools.cache
-def _adapter() -> "TypeAdapter[Result]":
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Result)
 
 
 def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> None:
