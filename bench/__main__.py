@@ -18,6 +18,7 @@ from bench import (
     capture,
     edits,
     fitting,
+    fleet,
     parse,
     redaction,
     rollup,
@@ -42,6 +43,8 @@ BENCHES: dict[str, Bench] = {
     "fitting": fitting.measure,
     "cached_layout": cached_layout.measure,
     "sandbox": sandbox.measure,
+    "fleet": fleet.measure,
+    "fleet_size": fleet.measure_size,
 }
 
 
@@ -55,6 +58,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where to work; a real disk")
     parser.add_argument("--repository", type=Path, default=SOURCE, metavar="FOLDER", help="whose commits are replayed")
     parser.add_argument("--commits", type=int, default=300, metavar="N", help="so many of them, default 300")
+    parser.add_argument("--tasks", type=int, default=200, metavar="N", help="so many of a fleet, default 200")
     options = parser.parse_args()
     if unknown := set(options.names) - BENCHES.keys():
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
@@ -76,7 +80,7 @@ def main() -> int:
     began, load = time.monotonic(), os.getloadavg()[0]
     rows: list[Row | Skipped] = []
     with tempfile.TemporaryDirectory(dir=options.folder, prefix="bench-", ignore_cleanup_errors=True) as folder:
-        plan = Plan(Path(folder), options.peers, options.quick, options.repository, options.commits)
+        plan = Plan(Path(folder), options.peers, options.quick, options.repository, options.commits, options.tasks)
         for name in options.names or BENCHES:
             say(f"{time.monotonic() - began:5.0f} s: {name}")
             for row in measure(name, plan):

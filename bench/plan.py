@@ -26,7 +26,8 @@ class UnavailableError(Exception):
 class Plan:
     """`quick` takes the smallest sizes, two rounds and no peers to install. `folder` is there for one run alone.
 
-    `repository` is the one whose latest commits are replayed as answers, so many of them.
+    `repository` is the one whose latest commits are replayed as answers, so many of them; `tasks` is how many a
+    fleet has.
     """
 
     folder: Path
@@ -34,6 +35,7 @@ class Plan:
     quick: bool = False
     repository: Path = SOURCE
     commits: int = 300
+    tasks: int = 200
 
     @cached_property
     def environment(self) -> Path:

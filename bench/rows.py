@@ -26,7 +26,7 @@ class Row:
     against: str
     ours: Sequence[float]
     theirs: Sequence[float]
-    unit: Literal["s", "bytes", "dollars", "answers", "commits"] = "s"
+    unit: Literal["s", "bytes", "dollars", "answers", "clones", "commits"] = "s"
     target: Target | None = None
     cpu_ratio: float | None = None
     """Of the CPU seconds: steadier than the time where others use the machine too."""
