@@ -137,7 +137,7 @@ def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", ou
     except ImportError as error:
         raise NotSetUpError(f"fleet needs Dask ({error}): pip install 'code-commit[fleet]'") from error
     from code_commit.fleet.limits import Budget, Failures
-    from code_commit.fleet.page import write_pages
+    from code_commit.fleet.page import write_own_page, write_pages
     from code_commit.fleet.results import land
     from code_commit.fleet.table import FleetTable
 
@@ -148,6 +148,7 @@ def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", ou
 
         def take(outcome: "Outcome") -> bool:
             land(out, *outcome)
+            write_own_page(out / outcome.result.id)
             table.landed(outcome.result)
             return failures.allow_more_after(outcome.result)
 

@@ -1,7 +1,6 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 
 from code_commit.commands.page import render_page, render_template
@@ -20,37 +19,39 @@ def write_pages(out: Path, tasks: int) -> None:
     totals = Totals(tasks)
     for result in results.values():
         totals.add(result)
-    try:
-        pages = {task for task in results if write_own_page(out / task)}
-        values = {
-            "totals": totals,
-            "words": dict(Counter(result.word for result in results.values()).most_common()),
-            "results": sorted(results.values(), key=lambda result: (result.is_green, result.id)),
-            "pages": pages,
-            "page": PAGE,
-            "version": __version__,
-        }
-        with replacing(out / PAGE) as file:
-            file.write(render_template(__package__, values))
-    except OSError as error:
-        raise LogError(out / PAGE, error) from error
+    values = {
+        "totals": totals,
+        "words": dict(Counter(result.word for result in results.values()).most_common()),
+        "results": sorted(results.values(), key=lambda result: (result.is_green, result.id)),
+        "pages": {task for task in results if write_own_page(out / task)},
+        "page": PAGE,
+        "version": __version__,
+    }
+    _write(out / PAGE, render_template(__package__, values))
 
 
 def write_own_page(folder: Path) -> bool:
     """Write the page of a task's run, unless it is there. Return whether it is: a run that never began has none.
 
-    The worker has censored what the log holds. A run that has no end was ended with its worker. Raises OSError.
+    The worker has censored what the log holds. A run that has no end was ended with its worker. Raises LogError.
     """
-    page = folder / PAGE
+    page, patch = folder / PAGE, folder / "changes.patch"
     if page.exists():
         return True
-    with suppress(FileNotFoundError, ValueError):
+    try:
         record = load_run_record(read_regular_file(folder / "run.json"))
-        status = "killed" if record.status == "running" else record.status
-        patch = folder / "changes.patch"
-        changes = read_regular_file(patch) if patch.exists() else b""
-        run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
+    except (FileNotFoundError, ValueError):
+        return False
+    status = "killed" if record.status == "running" else record.status
+    changes = read_regular_file(patch) if patch.exists() else b""
+    run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
+    _write(page, render_page(run, folder))
+    return True
+
+
+def _write(page: Path, content: bytes) -> None:
+    try:
         with replacing(page) as file:
-            file.write(render_page(run, folder))
-        return True
-    return False
+            file.write(content)
+    except OSError as error:
+        raise LogError(page, error) from error
