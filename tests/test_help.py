@@ -1,7 +1,10 @@
 """The help texts: every command has one, it fits a terminal, and its examples are commands that there are."""
 
 import re
+import runpy
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from command import Run
 
 from code_commit.commands import COMMANDS, load_command, make_parser
 
+ROOT = Path(__file__).parents[1]
 EXAMPLES = [(name, line) for name in COMMANDS for line in load_command(name).EXAMPLES.split("\n")]
 
 
@@ -35,3 +39,20 @@ def test_help_shows_what_it_does_its_arguments_and_examples(name, run_code_commi
     assert places == sorted(places)
     assert all(f"  {example}\n" in done.stdout for example in examples.split("\n"))
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_manual_page_says_what_the_help_says():
+    writer = runpy.run_path(str(ROOT / "docs/man_page.py"))
+    assert writer["man_page"]() == writer["PAGE"].read_text(), "python docs/man_page.py writes it anew"
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="there is no groff here")
+def test_the_manual_page_is_shown_without_a_warning_and_whole():
+    command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", str(ROOT / "docs/code-commit.1")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    shown = " ".join(done.stdout.split())
+    for name in COMMANDS:
+        module = load_command(name)
+        assert " ".join(module.DESCRIPTION.split()) in shown
+        assert " ".join(module.EXAMPLES.split()) in shown

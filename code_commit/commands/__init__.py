@@ -78,7 +78,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             argument_default=argparse.SUPPRESS,
         )
         command.set_defaults(command=name)
-        command.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first")
+        command.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
         if name in arguments:
             module = load_command(name)
             examples = module.EXAMPLES.replace("\n", "\n  ")

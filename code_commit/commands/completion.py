@@ -20,7 +20,7 @@ code-commit completion fish >~/.config/fish/completions/code-commit.fish"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for this shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), metavar="SHELL", help="bash, zsh or fish")
 
 
 def run(options: dict[str, Any]) -> int:

@@ -34,6 +34,7 @@ EXAMPLES = """\
 code-commit log
 code-commit log 2026-11-21-19-51
 code-commit log --open
+code-commit log --stats
 code-commit log --markdown >>summary.md"""
 
 _EXPORTS = {"json", "markdown", "html", "open"}
