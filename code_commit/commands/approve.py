@@ -63,8 +63,8 @@ def _ask(diff: bytes, question: str) -> str:
         write_all(terminal.fileno(), coloured(start))
         if left := len(diff) - len(start):
             write_all(terminal.fileno(), f"... {left:,} bytes more: answer all to see the whole diff\n".encode())
-        termios.tcflush(terminal, termios.TCIFLUSH)
         while True:
+            termios.tcflush(terminal, termios.TCIFLUSH)
             write_all(terminal.fileno(), question.encode())
             line = terminal.readline()
             answer = line.decode("utf-8", "replace").strip()
