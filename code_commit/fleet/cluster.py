@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
+from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import ClusterError, NotSetUpError
@@ -57,7 +58,7 @@ def connect(scheduler: str | None, at_once: int | None) -> Iterator[Cluster]:
 
     Raises NotSetUpError.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    logging.disable()  # what it means for the fleet is told here
     if scheduler is None:
         most = at_once or 2 * (os.cpu_count() or 1)
         with _local_cluster(most) as local, Client(local) as client:
@@ -111,7 +112,7 @@ def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: st
 
     def is_wanted() -> bool:
         state = worker.state.tasks.get(key)
-        return state is not None and state.state in ("executing", "long-running")
+        return state is not None and state.state == "executing" and worker.status in _WORKING
 
     def tell(what: str) -> None:
         worker.log_event(fleet, [what, number])
@@ -124,7 +125,11 @@ def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: st
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
         return Outcome(machine_failed(task, f"{type(error).__name__}: {error}"))
     finally:
-        tell("ended")
+        with suppress(Exception):  # the scheduler may be lost
+            tell("ended")
+
+
+_WORKING = {Status.running, Status.paused, Status.closing_gracefully}
 
 
 def _event(fleet: str, number: int) -> str:

@@ -1,9 +1,16 @@
 """What the tests of a fleet share: a repository that is ready, recorded answers, and a list of tasks."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from command import CODE_COMMIT, git
@@ -59,9 +66,9 @@ def run_fleet(tasks: Path, *arguments: str, seconds: float = 60, **more) -> subp
     return subprocess.CompletedProcess(process.args, process.returncode, output, complaint)
 
 
-def results(tasks: Path) -> dict[str, dict]:
-    """Return the latest result of each task."""
-    lines = (tasks.parent / "out" / "results.jsonl").read_text().splitlines()
+def results(folder: Path) -> dict[str, dict]:
+    """Return the latest result of each task of the list in the folder."""
+    lines = (folder / "out" / "results.jsonl").read_text().splitlines()
     return {line["id"]: line for line in map(json.loads, lines)}
 
 
@@ -77,3 +84,94 @@ def processes_with(text: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+class Server:
+    """An LLM on this machine, `chat:` at `url`: each call is answered as `answer` says, `hold` holds the answers back."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[int], tuple[int, str]] = lambda _: (200, RIGHT)
+        """What the call of this number, from 1 on, is answered with: status and text."""
+        self.calls: list[float] = []
+        self.keys: set[str] = set()
+        self.go = threading.Event()
+        self.go.set()
+        fleet = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["content-length"]))
+                fleet.keys.add(self.headers.get("authorization", ""))
+                fleet.calls.append(time.monotonic())
+                status, text = fleet.answer(len(fleet.calls))
+                fleet.go.wait(30)
+                message = {"role": "assistant", "content": text}
+                usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+                body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+                content = json.dumps(body if status == 200 else {"error": {"message": "slower"}}).encode()
+                with contextlib.suppress(OSError):
+                    self.send_response(status)
+                    self.send_header("content-type", "application/json")
+                    self.send_header("content-length", str(len(content)))
+                    self.send_header("retry-after", "1")
+                    self.end_headers()
+                    self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Silent."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self.settings = {"model": "chat:fake", "base_url": self.url, "max_output_tokens": 1000}
+        threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
+
+    def close(self) -> None:
+        self.go.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Cluster:
+    """A scheduler and two workers, processes of their own, each with a root of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._environment = {**os.environ, "CODE_COMMIT_CHAT_API_KEY": KEY}
+        self.start()
+
+    def start(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        self.address = f"tcp://127.0.0.1:{port}"
+        self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        for name in ("a", "b"):
+            self.start_worker(name)
+
+    def start_worker(self, name: str) -> None:
+        folder = self.root / name
+        folder.mkdir(exist_ok=True)
+        options = ("--no-nanny", "--nthreads", "4", "--no-dashboard", "--local-directory", str(folder))
+        self.workers[name] = self._dask("worker", self.address, *options, "--name", name)
+
+    def kill_worker(self, name: str) -> None:
+        self.workers[name].kill()
+        self.workers[name].wait()
+
+    def _dask(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-P", "-m", "distributed.cli.dask_" + words[0], *words[1:]]
+        with (self.root / "log.txt").open("ab") as log:
+            return subprocess.Popen(command, cwd=self.root, env=self._environment, stdout=log, stderr=log)
+
+    def run(self, tasks: Path, *arguments: str, **more) -> subprocess.CompletedProcess[str]:
+        return run_fleet(tasks, "--scheduler", self.address, *arguments, **more)
+
+    def close(self) -> None:
+        for process in (self.scheduler, *self.workers.values()):
+            process.kill()
+            process.wait()
+
+
+KEY = "sk-fleet-test-0123456789abcdef"

@@ -20,7 +20,7 @@ def test_three_tasks_of_three_repositories(tmp_path):
 
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["statuses"] == {"success": 2, "build_failed": 1}
-    assert {name: result["exit_code"] for name, result in results(tasks).items()} == {"one": 0, "two": 0, "three": 1}
+    assert {name: result["exit_code"] for name, result in results(tmp_path).items()} == {"one": 0, "two": 0, "three": 1}
     assert [tree(root) for root in repositories] == before
     for root in repositories:
         folder = tmp_path / "out" / root.name

@@ -1,0 +1,115 @@
+"""What a fleet does when something dies: two workers with roots of their own, and a repository that only the client
+sees."""
+
+import signal
+
+import pytest
+from command import wait_for
+from fleet_tools import Cluster, Server, make_list, make_repository, processes_with, results, start_fleet, task
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def marks(tmp_path):
+    """Where each build leaves a file named by its process; it ends when there is a file `go`."""
+    (tmp_path / "marks").mkdir()
+    return tmp_path / "marks"
+
+
+@pytest.fixture
+def repository(tmp_path, marks):
+    build = f"touch {marks}/$$; while ! test -e {marks}/go; do sleep 0.1; done; grep -q '^ok$' ok.txt"
+    return make_repository(tmp_path / "repository", build)
+
+
+def start(cluster, tmp_path, *lines, more=()):
+    return start_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--scheduler", cluster.address, *more)
+
+
+def at_work(cluster):
+    """Return the name of the worker that has processes in its folder, and these."""
+    for name, worker in cluster.workers.items():
+        if children := [pid for pid in processes_with(f"{cluster.root}/{name}/") if pid != worker.pid]:
+            return name, children
+    return None
+
+
+def test_a_task_runs_again_twice_when_its_worker_is_killed_with_all_its_processes(
+    cluster, server, tmp_path, marks, repository
+):
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+        for number in (1, 2, 3):
+            if in_the_call := number != 2:
+                server.go.clear()
+            wait_for(lambda number=number: len(server.calls) == number)
+            if not in_the_call:
+                server.go.set()
+                wait_for(lambda: list(marks.iterdir()))
+            name, children = at_work(cluster)
+            cluster.kill_worker(name)
+            wait_for(lambda name=name: not processes_with(f"{cluster.root}/{name}/"))
+            assert children
+            cluster.start_worker(name)
+        _, complaint = fleet.communicate(timeout=60)
+    assert fleet.returncode == 1, complaint
+    assert results(tmp_path)["a"]["status"] == "machine_failed"
+
+    server.go.set()
+    (marks / "go").touch()
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings), more=["--failed"]) as fleet:
+        fleet.communicate(timeout=60)
+    assert fleet.returncode == 0
+    assert len(server.calls) == 4
+
+
+def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
+    cluster, server, tmp_path, marks, repository
+):
+    other = make_repository(tmp_path / "other")
+    lines = [task("done", other, settings=server.settings), task("begun", repository, settings=server.settings)]
+    for ending, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
+        with start(cluster, tmp_path, *lines) as fleet:
+            wait_for(lambda: list(marks.iterdir()) and "done" in results(tmp_path))
+            fleet.send_signal(ending)
+            _, complaint = fleet.communicate(timeout=30)
+            wait_for(lambda: at_work(cluster) is None)
+        assert fleet.returncode == code, complaint
+        assert list(results(tmp_path)) == ["done"]
+        for mark in marks.iterdir():
+            mark.unlink()
+
+    (marks / "go").touch()
+    with start(cluster, tmp_path, *lines) as fleet:
+        fleet.communicate(timeout=60)
+    assert fleet.returncode == 0
+    assert len(server.calls) == 4
+
+
+def test_a_lost_scheduler_ends_the_fleet_with_a_message(tmp_path, server, marks, repository):
+    (tmp_path / "cluster").mkdir()
+    cluster = Cluster(tmp_path / "cluster")
+    try:
+        with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+            wait_for(lambda: list(marks.iterdir()))
+            cluster.scheduler.kill()
+            _, complaint = fleet.communicate(timeout=60)
+            wait_for(lambda: not processes_with(f"{cluster.root}/a/") + processes_with(f"{cluster.root}/b/"))
+    finally:
+        cluster.close()
+
+    assert fleet.returncode == 5
+    assert "the scheduler is lost: what had ended is kept; the same command goes on" in complaint
+    assert "Traceback" not in complaint
