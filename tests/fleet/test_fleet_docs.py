@@ -1,0 +1,52 @@
+"""What docs/fleet.md shows is done here, word for word: tried without a key, made into branches, on a small cluster."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import git
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
+_, TRY, BRANCHES, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+
+
+def shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    bin_folder = folder / "bin"
+    bin_folder.mkdir()
+    for name, module in (("code-commit", "code_commit"), ("dask", "dask")):
+        (bin_folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} -P -m {module} "$@"\n')
+        (bin_folder / name).chmod(0o755)
+    folders = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": folders, "TMPDIR": str(folder)}
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
+def test_three_tasks_without_a_key_become_branches(tmp_path):
+    done = shell(tmp_path, TRY + BRANCHES)
+    assert done.returncode == 0, done.stderr
+    assert "3 tasks: no mistake" in done.stdout
+    assert "3 of 3 tasks green" in done.stderr
+    branches = done.stdout.splitlines()[1:]
+    assert [branch.strip(" +") for branch in branches] == ["fleet/one", "fleet/three", "fleet/two"]
+    for name in ("one", "two", "three"):
+        assert git(tmp_path / "branches" / name, "show", "--format=%s").startswith("Slugs must drop punctuation.\n")
+        assert git(tmp_path / "branches" / name, "status", "--short") == ""
+
+
+@pytest.mark.slow
+def test_the_smallest_cluster(tmp_path, whole):
+    if not whole:
+        pytest.skip("it takes ten seconds; --whole runs it")
+    three_tasks = TRY.replace("code-commit fleet tasks.jsonl --out results\n", "")
+    done = shell(tmp_path, "trap 'kill $(jobs -p); wait' EXIT\n" + three_tasks + CLUSTER)
+    assert done.returncode == 0, done.stderr
+    assert "3 of 3 tasks green" in done.stderr
+    assert (tmp_path / "of-the-cluster" / "one" / "changes.patch").exists()
