@@ -66,7 +66,7 @@ def connect(scheduler: str | None, at_once: int | None) -> Iterator[Cluster]:
         return
     try:
         remote = Client(scheduler)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # the last for tls:// without certificates
         raise NotSetUpError(f"there is no scheduler at {scheduler}: {error}") from error
     with remote as client:
         try:

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from command import git
 
+from code_commit.errors import NotSetUpError
+from code_commit.fleet.cluster import connect
+from code_commit.fleet.tasks import FleetTask
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
 _, TRY, BRANCHES, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 
@@ -26,6 +30,11 @@ def shell(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
+
+
+def test_the_example_is_a_list_of_tasks():
+    lines = re.findall(r"^```json\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)[0].splitlines()
+    assert [FleetTask.model_validate_json(line).id for line in lines] == ["api-httpx", "web-httpx", "bug-1234"]
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
@@ -50,3 +59,8 @@ def test_the_smallest_cluster(tmp_path, whole):
     assert done.returncode == 0, done.stderr
     assert "3 of 3 tasks green" in done.stderr
     assert (tmp_path / "of-the-cluster" / "one" / "changes.patch").exists()
+
+
+def test_a_cluster_that_wants_a_certificate_and_gets_none_is_no_bug_of_ours():
+    with pytest.raises(NotSetUpError, match="check your TLS configuration"), connect("tls://127.0.0.1:1", None):
+        pass
