@@ -176,11 +176,10 @@ def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal
     undoable = (folder for folder in reversed(folders) if changed_files(folder) and is_standing(folder))
     next_undone = next(undoable, None) if first else None
     for folder in reversed(folders[:first]):
-        if why := "undo takes back next" if folder == next_undone else _why_it_stays(folder, staying):
-            staying.insert(0, folder)
+        why = "undo takes back next" if folder == next_undone else _why_it_stays(folder, staying)
+        (staying if why else going).append(folder)
+        if why:
             kept.setdefault(why, []).append(folder.name)
-        else:
-            going.append(folder)
     removed, size, failures = [], 0, []
     for folder in reversed(going):
         aside = folder.with_name(_ASIDE + folder.name.removeprefix(_ASIDE))

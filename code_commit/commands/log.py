@@ -49,20 +49,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
     forms.add_argument("--prune", action="store_true", help="remove what keep_runs and keep_days no longer keep")
     parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
-    parser.add_argument(
-        "--stats",
-        nargs="?",
-        const="",
-        metavar="OUT",
-        help="what all runs solved and cost, by model; or a fleet's in OUT",
-    )
+    of_all = "what all runs solved and cost, by model; or a fleet's in OUT"
+    parser.add_argument("--stats", nargs="?", const="", metavar="OUT", help=of_all)
 
 
 def run(options: dict[str, Any]) -> int:
     with answering(as_json="json" in options) as project:
         tell_if_half_changed(project)
+        for name in ("prune", "stats"):
+            if options.keys() - {"json"} > {name}:
+                raise NotSetUpError(f"--{name} is of all runs: give it alone")
         if "stats" in options:
-            _print_stats(project, options)
+            _print_stats(project, options["stats"], as_json="json" in options)
         elif _EXPORTS & options.keys():
             print_bytes(export_log(project, options))
         elif "schema" in options:
@@ -95,15 +93,12 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     return export_run(folder, project.root, record, redactor, options)
 
 
-def _print_stats(project: Project, options: Mapping[str, Any]) -> None:
-    """Print what all runs came to. Raises NotSetUpError."""
+def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
+    """Print what all runs came to, or those of a fleet. Raises NotSetUpError."""
     from code_commit.commands.stats import collect, runs_of_fleet, stats_table
 
-    if options.get("run") or options.keys() & {"schema", "markdown", "html", "prune", "open"}:
-        raise NotSetUpError("--stats is of all runs: give it alone, or with --json; a fleet's folder stands after it")
-    out = options["stats"]
     models = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))
-    if options.get("json"):
+    if as_json:
         print_bytes(redactor_of(project).redact_json([stats._asdict() for stats in models]))
     else:
         print_text(stats_table(models, terminal_width() or 80))

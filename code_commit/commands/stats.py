@@ -1,10 +1,10 @@
 """What the runs of a log, or those of a fleet, solved and cost, by model."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from code_commit.errors import NotSetUpError
 from code_commit.run_record import RunRecord
@@ -13,12 +13,19 @@ from code_commit.summary import dollars, duration
 from code_commit.terminal import shown
 
 
+class Sum(TypedDict):
+    """Of those runs that have such a number; None where there is none of them."""
+
+    total: float | None
+    median: float | None
+
+
 class ModelStats(NamedTuple):
-    """What the runs of a model came to; a median is that of those runs which have such a number.
+    """What the runs of a model came to. Times are seconds.
 
     `passed` counts the runs whose build passed, by their last attempt, `ended` the others by their status or as
     `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each.
-    `cost_usd` sums what is known, `unknown_costs` counts the other calls. Times are seconds.
+    `unknown_costs` counts the answers whose price is not known.
     """
 
     model: str
@@ -27,16 +34,11 @@ class ModelStats(NamedTuple):
     ended: dict[str, int]
     rejected_answers: int
     rejected: dict[str, int]
-    calls: int
-    tokens: int
-    median_tokens: float | None
-    cost_usd: float | None
-    median_cost_usd: float | None
+    tokens: Sum
+    cost_usd: Sum
     unknown_costs: int
-    llm_seconds: float
-    median_llm_seconds: float | None
-    build_seconds: float
-    median_build_seconds: float | None
+    llm_seconds: Sum
+    build_seconds: Sum
 
 
 def runs_of_fleet(out: Path) -> list[Path]:
@@ -60,10 +62,6 @@ def _add_up(model: str, runs: Sequence[RunRecord]) -> ModelStats:
     ends = [(run, "dry_run" if run.options.get("dry_run") else status_of(run)) for run in runs]
     attempts = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in attempts if attempt.verdict == "rejected"]
-    calls = [attempt for attempt in attempts if attempt.seconds is not None]
-    costs = [attempt.cost_usd for attempt in calls if attempt.cost_usd is not None]
-    totals = [run.totals for run in runs]
-    tokens = [total.usage.input + total.usage.output for total in totals]
     return ModelStats(
         model=model,
         runs=len(runs),
@@ -71,22 +69,17 @@ def _add_up(model: str, runs: Sequence[RunRecord]) -> ModelStats:
         ended=dict(sorted(Counter(end for _, end in ends if end != "success").items())),
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
-        calls=len(calls),
-        tokens=sum(tokens),
-        median_tokens=_median(count or None for count in tokens),
-        cost_usd=sum(costs) if costs else None,
-        median_cost_usd=_median(total.cost_usd for total in totals),
-        unknown_costs=len(calls) - len(costs),
-        llm_seconds=sum(total.llm_seconds for total in totals),
-        median_llm_seconds=_median(total.llm_seconds or None for total in totals),
-        build_seconds=sum(total.build_seconds for total in totals),
-        median_build_seconds=_median(total.build_seconds or None for total in totals),
+        tokens=_sum(run.totals.usage.input + run.totals.usage.output or None for run in runs),
+        cost_usd=_sum(_sum(attempt.cost_usd for attempt in run.attempts)["total"] for run in runs),
+        unknown_costs=sum(attempt.usage is not None and attempt.cost_usd is None for attempt in attempts),
+        llm_seconds=_sum(run.totals.llm_seconds or None for run in runs),
+        build_seconds=_sum(run.totals.build_seconds or None for run in runs),
     )
 
 
-def _median(numbers: Iterable[float | None]) -> float | None:
+def _sum(numbers: Iterable[float | None]) -> Sum:
     known = [number for number in numbers if number is not None]
-    return median(known) if known else None
+    return Sum(total=sum(known), median=median(known)) if known else Sum(total=None, median=None)
 
 
 def stats_table(models: Sequence[ModelStats], columns: int) -> str:
@@ -118,22 +111,25 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
     yield ["rejected answers", *(_number(stats.rejected_answers) for stats in models)]
     for rule in sorted({rule for stats in models for rule in stats.rejected}):
         yield [f"  {rule}", *(_number(stats.rejected.get(rule)) for stats in models)]
-    yield ["LLM calls", *(_number(stats.calls) for stats in models)]
-    yield ["tokens", *(_number(stats.tokens) for stats in models)]
-    yield [_MEDIAN, *(_number(stats.median_tokens) for stats in models)]
-    yield ["cost", *(dollars(stats.cost_usd) for stats in models)]
-    yield [_MEDIAN, *(dollars(stats.median_cost_usd) for stats in models)]
-    if any(stats.unknown_costs for stats in models):
-        yield ["  calls not in it", *(_number(stats.unknown_costs) for stats in models)]
-    yield ["time of the LLM", *(duration(stats.llm_seconds) for stats in models)]
-    yield [_MEDIAN, *(duration(stats.median_llm_seconds or 0) for stats in models)]
-    yield ["time of the build", *(duration(stats.build_seconds) for stats in models)]
-    yield [_MEDIAN, *(duration(stats.median_build_seconds or 0) for stats in models)]
-
-
-_USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
-_MEDIAN = "  median of a run"
+    for label, name, words in _SUMS:
+        sums = [getattr(stats, name) for stats in models]
+        yield [label, *(words(numbers["total"]) for numbers in sums)]
+        yield ["  median of a run", *(words(numbers["median"]) for numbers in sums)]
+    yield ["answers of unknown cost", *(_number(stats.unknown_costs) for stats in models)]
 
 
 def _number(number: float | None) -> str:
     return f"{number:,.0f}" if number else "-"
+
+
+def _time(seconds: float | None) -> str:
+    return duration(seconds) if seconds else "-"
+
+
+_SUMS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("tokens", "tokens", _number),
+    ("time of the LLM", "llm_seconds", _time),
+    ("time of the build", "build_seconds", _time),
+    ("cost", "cost_usd", dollars),
+)
+_USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
