@@ -96,10 +96,11 @@ def redact(data: bytes) -> None:
 
 def whole_files(files: Mapping[str, str], task: str, characters: int) -> set[str]:
     """Return which files are whole in a rollup of so many characters."""
-    from code_commit.fit import Section, fit_sections
+    from code_commit.fit import UNLIMITED, Room, Section, fit_sections
 
     sections = [Section(name, len(text), f"--- {name} ---\n{text}\n\n") for name, text in sorted(files.items())]
-    return {section.name for section in fit_sections(sections, task, {"README.md"}, characters).whole}
+    room = Room(UNLIMITED, characters, task)
+    return {section.name for section in fit_sections(sections, {"README.md"}, room).whole}
 
 
 def outlines(texts: Mapping[str, str]) -> list[str]:

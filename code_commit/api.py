@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import recover
 from code_commit.codebase import Rollup
-from code_commit.commands.rollup import FileSelection, roll_up
+from code_commit.commands.rollup import FileSelection, make_rollup
 from code_commit.commands.run import GivenTask, run_main_job
 from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.keys import find_secrets
@@ -15,7 +14,6 @@ from code_commit.progress import Progress
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.run_record import Event, RunRecord
-from code_commit.settings import load_settings
 
 __all__ = ["NotSetUpError", "rollup", "run"]
 
@@ -26,16 +24,16 @@ def rollup(
     *,
     exclude: Sequence[str] = (),
     include: Sequence[str] = (),
+    select: bool = False,
+    **settings: Any,
 ) -> Rollup:
     """Write codeRollup.txt as `code-commit rollup` does, and return what is in it and what was left out, and why.
 
-    Raises NotSetUpError. Nothing is printed.
+    Raises NotSetUpError; with `select` also LLMError and RejectedResponseError. Nothing is printed.
     """
     project = find_project(Path(directory))
-    redactor = Redactor(find_secrets(project))
-    recover(project)
-    files = FileSelection(pathspecs, exclude, include)
-    return roll_up(project, load_settings(project, {}), redactor, files, Progress(redactor, quiet=True))
+    files = FileSelection(pathspecs, exclude, include, select=select)
+    return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
 
 
 def run(

@@ -41,6 +41,7 @@ MINIFIED = "minified"
 MARKED = "vendored or generated"
 LARGE = "over 256 kB"
 NO_ROOM = "no room"
+NOT_CHOSEN = "not chosen"
 
 _LARGE = 256_000  # bytes
 _CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(README[^/]*)")
@@ -231,7 +232,7 @@ def make_codebase(
     Raises NotSetUpError where no file is left.
     """
     files = sections(root, names, redactor, rollup)
-    return _fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup)
+    return fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup)
 
 
 def _whole(files: Iterable[Section], redactor: Redactor, rollup: Rollup) -> Iterator[str]:
@@ -243,7 +244,7 @@ def _whole(files: Iterable[Section], redactor: Redactor, rollup: Rollup) -> Iter
     yield redactor.redact_text(_left_out_section(rollup))
 
 
-def _fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: Room) -> Iterator[str]:
+def fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: Room) -> Iterator[str]:
     """Yield the rollup of what there is room for. Raises NotSetUpError when there are no files, or not even for one."""
     found = list(files)
     _require_files(found, rollup)
@@ -252,14 +253,14 @@ def _fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: 
         end = f"{LEFT_OUT_LINE}\n{rollup.left_out_line()}\n\n"
     longest = room.characters // _SHARE_OF_CONTEXT
     context = {file.name for file in found if _CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
-    fitted = fit_sections(found, room.query, context, room.characters - len(end), room.mentions)
-    if not fitted.whole and not fitted.outlines:
+    made = fit_sections(found, context, room._replace(characters=room.characters - len(end)))
+    if room.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(f"{room.tokens:,} tokens have no room for a file: allow more of them")
-    rollup.sizes = {file.name: file.bytes for file in fitted.whole}
-    rollup.outlined = list(fitted.outlines)
-    for file in [*fitted.names, *fitted.unnamed]:
-        rollup.leave_out(NO_ROOM, file.name, f"{file.bytes:,} bytes")
-    yield fitted.text
+    rollup.sizes = {file.name: file.bytes for file in made.whole}
+    rollup.outlined = list(made.outlines)
+    for file in [*made.names, *made.unnamed]:
+        rollup.leave_out(NO_ROOM if room.chosen is None else NOT_CHOSEN, file.name, f"{file.bytes:,} bytes")
+    yield made.text
     yield end
 
 

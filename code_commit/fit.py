@@ -46,6 +46,12 @@ class Room(NamedTuple):
     characters: int
     query: str
     mentions: str = ""
+    chosen: Collection[str] | None = None
+    """The files that go in whole, beside those that all tasks need; None where the words of the query choose."""
+
+
+UNLIMITED = 10**12
+"""Tokens, or characters, of a room that nobody knows the end of."""
 
 
 class Fitted(NamedTuple):
@@ -66,30 +72,32 @@ class Fitted(NamedTuple):
         return "".join([*(section.text for section in self.whole), *self.outlines.values(), end])
 
 
+_TINY = 200
+"""Characters of a file that is whole though nobody chose it: its name and size take nearly as many."""
 _UNNAMED = "and {:,} more\n"
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
 
 
-def fit_sections(
-    sections: Sequence[Section], query: str, context: Collection[str], characters: int, mentions: str = ""
-) -> Fitted:
-    """Return what of the files goes into so many characters.
-
-    `context` are the names of files that all tasks need; `mentions` names some that go first, as the query may.
-    """
-    if sum(len(section.text) for section in sections) <= characters:
+def fit_sections(sections: Sequence[Section], context: Collection[str], room_given: Room) -> Fitted:
+    """Return what of the files goes into the room. `context` are the names of files that all tasks need."""
+    chosen = room_given.chosen
+    if chosen is None and sum(len(section.text) for section in sections) <= room_given.characters:
         return Fitted(list(sections), {}, [], [])
-    room = characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
-    ranked = rank(sections, query, context, mentions)
+    room = room_given.characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
+    ranked = rank(sections, room_given.query, context, room_given.mentions)
+    wanted = {file.name for file in sections if chosen is None or len(file.text) <= _TINY}
+    if chosen is not None:
+        wanted |= {*chosen, *context}
+        ranked.sort(key=lambda file: file.name not in chosen)
     known, names = _first(ranked, room // _SHARE_OF_NAMES)
     room -= names
     kept = room // _SHARE_OF_OUTLINES
-    whole, used = _whole(known, room - kept, {})
+    whole, used = _whole([file for file in known if file.name in wanted], room - kept, {})
     room -= used
     outlines = _outlines([section for section in known if section.name not in whole], room)
     room -= sum(len(outlines[file.name]) - len(file.as_name) for file in known if file.name in outlines)
-    more, used = _whole([section for section in known if section.name not in whole], room, outlines)
+    more, used = _whole([file for file in known if file.name in wanted - whole], room, outlines)
     whole |= more
     named = [*known, *_first(ranked[len(known) :], room - used)[0]]
     only_named = {section.name for section in named} - whole - outlines.keys()

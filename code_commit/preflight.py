@@ -122,13 +122,7 @@ def inspect_project(
         if found is not None:
             key = findings.ask("key", lambda: require_key(choice.provider, keys), _source)
         base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
-        if choice.provider == "replay" and not (project.root / choice.name).is_dir():
-            findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
-        if settings.max_cost is not None and choice.provider != "replay":
-            findings.ask("max cost", lambda: require_price(choice, settings))
-        findings.warnings.extend(doubt_model(choice))
-        if not settings.model:
-            findings.warnings.append(f"no model named: {choice}, the first that has a key")
+        _check_model(findings, settings, choice, keys, project)
     if settings:
         sandbox = _choose_sandbox(findings, settings, project)
         tree = _check_clean(findings, settings, project)
@@ -143,6 +137,34 @@ def inspect_project(
         redactor, warnings = findings.redactor, findings.warnings
         return findings, Ready(settings, keys, sandbox, redactor, warnings, tree, choice, key, base_url or "", whole)
     return findings, None
+
+
+def _check_model(findings: Findings, settings: Settings, choice: ModelChoice, keys: Keys, project: Project) -> None:
+    if choice.provider == "replay" and not (project.root / choice.name).is_dir():
+        findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
+    if settings.max_cost is not None and choice.provider != "replay":
+        findings.ask("max cost", lambda: require_price(choice, settings))
+    if settings.rollup == "select" and settings.select_model:
+        findings.ask("select model", lambda: choose_selector(settings, choice, keys), lambda found: str(found[0]))
+    findings.warnings.extend(doubt_model(choice))
+    if not settings.model:
+        findings.warnings.append(f"no model named: {choice}, the first that has a key")
+
+
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> tuple[ModelChoice, ApiKey | None, Settings]:
+    """Return the LLM that chooses files, its key, and the settings for it: some are those of the run's own model alone.
+
+    Raises NotSetUpError.
+    """
+    choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
+    if choice.provider != own.provider:
+        settings = settings._replace(base_url="")
+    if choice != own:
+        settings = settings._replace(context_window=None)
+    check_base_url(choice, settings)
+    if settings.max_cost is not None and choice.provider != "replay":
+        require_price(choice, settings)
+    return choice, require_key(choice.provider, keys), settings
 
 
 def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> ReadyTree:

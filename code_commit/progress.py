@@ -18,7 +18,7 @@ from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.run_record import Attempt, Event, RunRecord
 from code_commit.runs import argument_of
-from code_commit.summary import count, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
+from code_commit.summary import count, dollars, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,
@@ -74,6 +74,8 @@ class Progress:
 
     def step(self, record: RunRecord, event: Event) -> None:
         """Print what has just happened."""
+        if record is not self.record:
+            self._warned = 0
         self.record = record
         if self._region:
             with suppress(OSError, ValueError):
@@ -164,6 +166,10 @@ _PHASES: dict[Event, tuple[str, str]] = {
 
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
+    if event == "started" and record.command == "rollup":
+        return [f"asking {record.model} which files the task needs whole", f"log: {record.log_dir}"]
+    if event == "chosen":
+        return [f"{count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
@@ -245,6 +251,8 @@ def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
 
 def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
+    if record.is_aside:
+        return []
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = done_by_build(record)
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
@@ -261,6 +269,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
             run = argument_of(Path(record.root, record.log_dir))
             review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
     spending = spent_in_all(totals.usage, totals.cost_usd)
+    if choice := sum(record.rollup_costs):
+        spending += f", and {dollars(choice)} for the choice of its files"
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
     return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]
 

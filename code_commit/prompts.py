@@ -65,16 +65,17 @@ class FailedBuild(NamedTuple):
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
     """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
-    packaged = Path(__file__).parents[1] / "system_prompts"
-    texts = {}
-    for name in SystemPrompts._fields:
-        own = overrides / f"{name}.txt"
-        try:
-            source = own if own.is_file() else packaged / f"{name}.txt"
-            texts[name] = source.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
-    return SystemPrompts(**texts)
+    return SystemPrompts(*(load_system_prompt(overrides, name) for name in SystemPrompts._fields))
+
+
+def load_system_prompt(overrides: Path, name: str) -> str:
+    """Read one of the system prompts. Raises NotSetUpError."""
+    own = overrides / f"{name}.txt"
+    packaged = Path(__file__).parents[1] / "system_prompts" / own.name
+    try:
+        return (own if own.is_file() else packaged).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
 
 
 def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: str) -> Task:
@@ -136,7 +137,7 @@ def rejected_prompt(
     text = frame.replace("{reasons}", told) if "{reasons}" in frame else frame + told
     if response:
         text += f"\nThe rejected answer, from its line 1 on:\n{response}"
-    return prompt._replace(rest=prompt.rest + _section("rejected response", text))
+    return prompt._replace(rest=prompt.rest + labelled("rejected response", text))
 
 
 def tell_attempt(attempt: Attempt) -> str:
@@ -207,20 +208,20 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     if history:
         phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{_told(history)}\n"
-    query, codebase = _section("query", task.query), _section("codebase", task.codebase)
+    query, codebase = labelled("query", task.query), labelled("codebase", task.codebase)
     output = additions = replacements = ""
     added = {file.path: file for file in [*task.additions, *(failed.additions if failed else ())]}
     if failed:
-        output = _section("build.sh output", failed.output)
+        output = labelled("build.sh output", failed.output)
         changes = sorted(failed.replacements, key=lambda change: change.path)
         shown_changes = [_replacement(change) for change in changes]
-        replacements = _section("file replacements", "".join(shown_changes))
+        replacements = labelled("file replacements", "".join(shown_changes))
         if any(text.count("\n") > _LONG_FILE + 1 for text in shown_changes):
             phase = task.late_edits + phase
         added = {path: file for path, file in added.items() if path not in {change.path for change in changes}}
     if added:
         texts = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in added.values())
-        additions = _section("codebase additions", "".join(texts))
+        additions = labelled("codebase additions", "".join(texts))
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": additions, "file replacements": replacements}
     if task.layout == "cached":
@@ -228,7 +229,8 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     return Prompt(rules + phase, "", output + query + codebase + additions + replacements, parts)
 
 
-def _section(label: str, text: str) -> str:
+def labelled(label: str, text: str) -> str:
+    """Return a section of the prompt."""
     return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
 
 

@@ -104,7 +104,7 @@ class RunLog:
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
             error.add_note(message)
-        elif self.record.command != "run" or self.record.options["quiet"]:  # else its start has said so
+        elif not self.record.asks or self.record.options["quiet"]:  # else its start has said so
             error.add_note(f"Log: {self.record.log_dir}")
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
@@ -250,6 +250,13 @@ class AttemptLog:
         """Note that the LLM says it cannot; its reason becomes the message of the run."""
         self._give_verdict("declined")
         self._log.save("declined")
+
+    def chose(self, files: Sequence[str]) -> None:
+        """Take the files that are to be whole in the rollup."""
+        if self.record.verdict is None:
+            self._give_verdict("chosen")
+        self._log.record.chosen = list(files)
+        self._log.save("chosen")
 
     def applying(self, changes: VerifiedChanges) -> None:
         """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""

@@ -35,8 +35,11 @@ Status = Literal[
     "interrupted",
 ]
 
-Verdict = Literal["applied", "rejected", "declined"]
-"""What became of a response. One that is declined says by `^^^cannot` that no change of the project can do the task."""
+Verdict = Literal["applied", "rejected", "declined", "chosen"]
+"""What became of a response. One that is declined says by `^^^cannot` that no change of the project can do the task.
+
+One that is chosen named files for a rollup.
+"""
 
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 """How a run ends that has a next step; the others came to their end."""
@@ -140,7 +143,7 @@ class Totals:
     files_changed: int = 0
 
 
-Command = Literal["run", "apply", "undo"]
+Command = Literal["run", "apply", "undo", "rollup"]
 
 
 @dataclass(slots=True)
@@ -150,6 +153,8 @@ class RunRecord:
     `undoes` is the run that an undo puts back; `query` the first line of the task.
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
     the untracked ones that git lists since, `new_file_names` are the first three of them.
+    `chosen` are the files that an LLM chose for a rollup; a run after that names it in `rollup_run`, and in
+    `rollup_costs` what its calls cost in US dollars.
     """
 
     version: str
@@ -176,12 +181,25 @@ class RunRecord:
     build_changes: list[str] = field(default_factory=list)
     new_files: int = 0
     new_file_names: list[str] = field(default_factory=list)
+    chosen: list[str] = field(default_factory=list)
+    rollup_run: str = ""
+    rollup_costs: list[float] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks an LLM: a run, or the choice of files before one."""
+        return self.command in ("run", "rollup")
+
+    @property
+    def is_aside(self) -> bool:
+        """Whether it did its part for a run that followed, which is the one to look at."""
+        return self.command == "rollup" and self.status == "success"
 
     @property
     def has_next_step(self) -> bool:
         """Whether `resume` can go on with it, unless what it applied was taken back or changed since."""
-        return self.command == "run" and self.status in _UNFINISHED and not self.options.get("dry_run")
+        return self.asks and self.status in _UNFINISHED and not self.options.get("dry_run")
 
 
 Event = Literal[
@@ -191,6 +209,7 @@ Event = Literal[
     "responded",
     "rejected",
     "declined",
+    "chosen",
     "applying",
     "applied",
     "building",

@@ -6,6 +6,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,8 @@ class UnreadableRun(NamedTuple):
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
     """Return the log folders of all runs, oldest first, or that of the one run which `name` names.
 
-    A name is that of its folder or a beginning of it, `latest`, or `-1`, `-2` ... counted from the end.
+    A name is that of its folder or a beginning of it, `latest`, or `-1`, `-2` ... counted from the end, without the
+    choices of files that a run followed.
     Raises NotSetUpError for a name that no run has, and for a beginning that several have.
     """
     folders = [project.logs / folder for _, folder in _ordered(project.logs)]
@@ -36,9 +38,11 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         return folders
     if name == "latest" or re.fullmatch(r"-[1-9]\d{0,8}", name):
         back = 1 if name == "latest" else int(name[1:])
-        if back > len(folders):
+        runs = (folder for folder in reversed(folders) if not _is_aside(folder))
+        found = next(islice(runs, back - 1, None), folders[-1] if folders and back == 1 else None)
+        if not found:
             raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
-        return [folders[-back]]
+        return [found]
     folders = [folder for folder in folders if folder.name.startswith(name)]
     if not folders:
         raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
@@ -48,6 +52,11 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         names = ", ".join(folder.name.removesuffix(LOG_FOLDER_SUFFIX) for folder in folders[-3:])
         raise NotSetUpError(f"{len(folders)} runs begin with {shown(name)}: name one of them, such as {names}")
     return exact or folders
+
+
+def _is_aside(folder: Path) -> bool:
+    run = read_run(folder)
+    return isinstance(run, RunRecord) and run.is_aside
 
 
 def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
@@ -93,16 +102,21 @@ def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
     return sorted(((match[1], int(match[2] or 1)), name) for name in names if (match := _LOG_FOLDER.fullmatch(name)))
 
 
+def find_run_folder(project: Project, name: str) -> Path:
+    """Return the log folder of the run that `name` names, or of the latest. Raises NotSetUpError."""
+    if not name and not find_run_folders(project):
+        raise NotSetUpError("there is no run yet")
+    return find_run_folders(project, name or "latest")[0]
+
+
 def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
     """Return the run that `name` names, or the latest: its folder and its record. Raises NotSetUpError."""
-    folders = find_run_folders(project, name)
-    if not folders:
-        raise NotSetUpError("there is no run yet")
-    run = read_run(folders[-1])
+    folder = find_run_folder(project, name)
+    run = read_run(folder)
     if isinstance(run, UnreadableRun):
-        at = shown(str(folders[-1].relative_to(project.root)))
+        at = shown(str(folder.relative_to(project.root)))
         raise NotSetUpError(f"{shown(run.run)} cannot be shown: {run.why}; its files are in {at}")
-    return folders[-1], run
+    return folder, run
 
 
 def read_run(folder: Path) -> RunRecord | UnreadableRun:
@@ -141,7 +155,7 @@ def is_standing(folder: Path) -> bool:
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return changed_files(folder)
-    return run.command != "undo" and not run.rolled_back and not run.undone
+    return run.command != "undo" and not run.is_aside and not run.rolled_back and not run.undone
 
 
 def changed_files(folder: Path) -> bool:

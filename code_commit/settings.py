@@ -86,6 +86,7 @@ class Settings(NamedTuple):
     """Everything that can be set. No dataclass: that would take `--help` longer to load than all the rest of it."""
 
     model: Annotated[str, Option("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
+    select_model: Annotated[str, Option("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
     base_url: Annotated[str, Option("where the API is, when not at the vendor; required for chat:", "URL")] = ""
     max_repairs: Annotated[int, NOT_NEGATIVE, Option("repair queries after a failed build", "N")] = 3
     on_rejected: Annotated[Literal["retry", "stop"], Option("what follows a rejected response")] = "retry"
@@ -100,6 +101,10 @@ class Settings(NamedTuple):
     answer_format: Annotated[
         Literal["files", "edits", "auto"], Option("files whole, edits of them too, or those where a file is long")
     ] = "files"
+    rollup: Annotated[
+        Literal["file", "fresh", "fit", "select"],
+        Option("codeRollup.txt as it stands, or made first: all, what fits, or what the LLM chooses"),
+    ] = "file"
     prompt_layout: Annotated[Literal["spec", "cached"], Option("order of the prompt's sections")] = "spec"
     max_cost: Annotated[float | None, POSITIVE, Option("US dollars: stop before a call that could pass it", "USD")] = (
         None
@@ -127,7 +132,6 @@ class Settings(NamedTuple):
     anthropic_version: str = "2026-10-21"
     context_window: Annotated[int | None, POSITIVE] = None
     build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
-    rollup: Literal["file", "fresh", "fit"] = "file"
     rollup_exclude: tuple[str, ...] = ()
     keep_runs: Annotated[int, NOT_NEGATIVE] = 0
     keep_days: Annotated[int, NOT_NEGATIVE] = 0

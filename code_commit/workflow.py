@@ -88,7 +88,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         response = attempt.recorded_response()
         if response is None:
             task = _make_room(job, task, draft, failed)
-            response = _ask(complete, draft(task), attempt)
+            response = ask(complete, draft(task), attempt)
 
         try:
             changed |= change_files(job, response, log, attempt)
@@ -168,7 +168,7 @@ def _read_failed_build(job: Job, task: Task, log: RunLog, attempt: AttemptLog, c
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Ask once, verify, and log the diff that would be applied; change nothing. Raises as `verify_response`."""
     attempt = log.attempt(1)
-    changes = verify_response(job, _ask(complete, initial_prompt(task), attempt), attempt)
+    changes = verify_response(job, ask(complete, initial_prompt(task), attempt), attempt)
     return end_dry(changes, attempt, log)
 
 
@@ -259,7 +259,8 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
     return build_log.result
 
 
-def _ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
+def ask(complete: Complete, prompt: Prompt, attempt: AttemptLog) -> Response:
+    """Return the response to a prompt. Raises LLMError."""
     attempt.asking(prompt)
     response = complete(prompt, attempt)
     attempt.responded(response, notes_of(response.text))

@@ -17,8 +17,14 @@ from code_commit.settings import Settings
 def asking(
     choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, log: RunLog
 ) -> Iterator[Complete]:
-    """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError."""
-    costs = [attempt.cost_usd or 0.0 for attempt in log.record.attempts if attempt.finish_reason is not None]
+    """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError.
+
+    Recorded responses that its choice of files took are not taken again, unless that was asked of another model.
+    """
+    record = log.record
+    costs = [attempt.cost_usd or 0.0 for attempt in record.attempts if attempt.finish_reason is not None]
+    if choice.provider != "replay" or settings.select_model in ("", str(choice)):
+        costs += record.rollup_costs
     with open_llm(choice, key, settings, project, costs) as llm:
         yield _fetching_first(llm, log)
 

@@ -12,10 +12,10 @@ from typing import Any
 from code_commit.apply import changed_since
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import EXIT_SUCCESS
 from code_commit.progress import Progress
 from code_commit.project import Project
-from code_commit.runs import add_run_argument, find_run_folders
+from code_commit.runs import add_run_argument, find_run_folder
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
@@ -39,17 +39,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     with answering(as_json=False) as project:
         tell_if_half_changed(project)
-        folders = find_run_folders(project, options.get("run", ""))
-        if not folders:
-            raise NotSetUpError("there is no run yet")
-        found = net_diff(folders[-1], project.root, _way_from_the_top(project))
+        folder = find_run_folder(project, options.get("run", ""))
+        found = net_diff(folder, project.root, _way_from_the_top(project))
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
         if found.unknown:
             progress.error(f"the log no longer has what these held, they are not here: {', '.join(found.unknown)}")
         elif not diff:
-            progress.say(f"{folders[-1].name} changed nothing")
-        elif changed := changed_since(folders[-1] / "snapshot", project):
+            progress.say(f"{folder.name} changed nothing")
+        elif changed := changed_since(folder / "snapshot", project):
             progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
         if not sys.stdout.isatty():
             print_bytes(diff)

@@ -21,7 +21,17 @@ from code_commit.runs import (
     status_of,
 )
 from code_commit.settings import load_settings
-from code_commit.summary import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
+from code_commit.summary import (
+    count,
+    dollars,
+    done_by_build,
+    duration,
+    listed,
+    repeats_of,
+    spent,
+    spent_in_all,
+    ways_on,
+)
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -138,6 +148,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     if record.query:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
+    if record.rollup_run:
+        yield f"rollup    chosen by {record.rollup_run}, {dollars(sum(record.rollup_costs))}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
@@ -227,12 +239,14 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
     undoes = f"(undo of {shown(run.undoes.removesuffix(LOG_FOLDER_SUFFIX))})" if run.undoes else ""
+    choice = "(rollup) " if run.command == "rollup" else ""
+    task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (
         _name(run),
         "undone" if run.undone else status_of(run),
-        str(totals.attempts) if run.command == "run" else "-",
+        str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
         f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
         f"{totals.seconds:.1f} s",
-        _cut(undoes or shown(run.query) or (f"({run.command})" if run.command != "run" else "-"), _LONGEST_TASK),
+        _cut(task, _LONGEST_TASK),
     )

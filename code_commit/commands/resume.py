@@ -11,19 +11,23 @@ from typing import Any
 from code_commit.apply import changed_since, recover
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
-from code_commit.commands.output import recording
+from code_commit.commands.output import recording, show_end
+from code_commit.commands.rollup import FileSelection, make_rollup
 from code_commit.commands.run import (
     CODEBASE_OF_RUN,
     IGNORE_FILES,
     QUERY_OF_RUN,
+    GivenTask,
     begun,
     job_of,
     prepare_end,
+    run_main_job,
     window_of,
 )
-from code_commit.errors import NotSetUpError
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.preflight import check_project
+from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord
@@ -58,6 +62,8 @@ def run(options: dict[str, Any]) -> int:
         folder, record = _find_resumable(project, name)
         _check_tree(folder, record, project)
         progress.say(f"resuming {record.run}")
+        if record.command == "rollup":
+            return _choose_on(project, (folder, record), _options_of(record) | options, progress)
         settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
         query, codebase = (_text_of(folder, name) for name in (QUERY_OF_RUN, CODEBASE_OF_RUN))
         roll_up = None if codebase is None else lambda: codebase
@@ -73,6 +79,19 @@ def run(options: dict[str, Any]) -> int:
             _take_ignore_files(job, log)
             window = window_of(project, ready, log)
             return run_workflow(job._replace(window=window), ready.task, complete, log).exit_code or 0
+
+
+def _choose_on(
+    project: Project, interrupted: tuple[Path, RunRecord], options: dict[str, Any], progress: Progress
+) -> int:
+    """Go on with a choice of files, and with what it was for: a run, or a rollup alone."""
+    kept = interrupted[1].options
+    files = FileSelection(**{name: kept[name] for name in FileSelection._fields if name in kept})
+    if files.for_run:
+        task = GivenTask(files.query, choice=interrupted)
+        return show_end(project, run_main_job(project, options, progress, task=task))
+    make_rollup(project, options, files, progress, interrupted)
+    return EXIT_SUCCESS
 
 
 def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
@@ -95,7 +114,7 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
             return folder, record
         if name:
             raise NotSetUpError(f"{ended} has no next step: nothing to resume")
-        later = later or ("" if record.command == "undo" else ended)
+        later = later or ("" if record.command == "undo" or record.is_aside else ended)
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 
@@ -118,7 +137,7 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
     """
     known = {name: value for name, value in record.options.items() if name in Settings._fields}
     try:
-        return validate_settings(known) | {"model": record.model}
+        return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
     except ValueError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
 

@@ -8,7 +8,8 @@ import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from code_commit.apply import recover
 from code_commit.codebase import (
@@ -16,6 +17,7 @@ from code_commit.codebase import (
     EXCLUDED,
     MARKED,
     NO_ROOM,
+    NOT_CHOSEN,
     REVEALS_KEY,
     UNREADABLE,
     Rollup,
@@ -26,17 +28,21 @@ from code_commit.codebase import (
     make_codebase,
     write_rollup,
 )
-from code_commit.commands.output import answering, print_bytes, wants_json
+from code_commit.commands.output import answering, print_bytes, redactor_of, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.fit import Room
+from code_commit.fit import UNLIMITED, Room
 from code_commit.keys import find_secrets, load_keys
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
 from code_commit.progress import Progress
-from code_commit.project import AGENT_CONFIG, Project, read_query
+from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_query
 from code_commit.redaction import Redactor
+from code_commit.run_record import RunRecord
 from code_commit.settings import Settings, add_settings, load_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
+
+if TYPE_CHECKING:
+    from code_commit.commands.chooser import FileChooser
 
 _WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
 _NAMES_SHOWN = 5
@@ -51,14 +57,16 @@ that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 ...) or content (private keys, keys of the large vendors). Says what it left out
 (the file does so too, at its end), and about how many tokens the rest is.
 With --fit it holds whole what agent-config/query.txt needs most, and of the
-others outlines, then names."""
+others outlines, then names. With --select an LLM chooses what is whole: one
+call, logged as a run of its own."""
 
 EXAMPLES = """\
 code-commit rollup
 code-commit rollup src 'tests/*.py'
 code-commit rollup --exclude 'docs/' --exclude '*.svg' --verbose
 code-commit rollup --include tests/cert.pem
-code-commit rollup --fit 50000"""
+code-commit rollup --fit 50000
+code-commit rollup --select --select-model gemini:gemini-3.8-flash"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -77,7 +85,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="TOKENS",
         help="make it fit into so many tokens, or what the model reads: what the task needs most stays whole",
     )
-    add_settings(parser, ["model", "json", "quiet", "verbose"])
+    parser.add_argument(
+        "--select",
+        action="store_true",
+        help="let an LLM choose which files the task needs whole, as a run would ask it",
+    )
+    names = ["model", "select_model", "base_url", "max_cost", "llm_timeout", "json", "quiet", "verbose"]
+    add_settings(parser, names)
 
 
 def _tokens_given(text: str) -> int:
@@ -91,22 +105,53 @@ ALL_THAT_IS_LEFT = 0
 
 def run(options: dict[str, Any]) -> int:
     files = FileSelection(**{name: options.pop(name) for name in FileSelection._fields if name in options})
-    with answering(as_json=wants_json(options)) as project:
-        settings = load_settings(project, options)
-        redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
-        progress = Progress(redactor, quiet=settings.quiet, verbose=settings.verbose)
-        if message := recover(project):
-            progress.say(message)
-        rollup = roll_up(project, settings, redactor, files, progress)
-        if settings.json:
-            print_bytes(redactor.redact_json(_as_json(rollup)))
+    as_json = wants_json(options)
+    with answering(as_json=as_json) as project:
+        progress = Progress(redactor_of(project))
+        rollup = make_rollup(project, options, files, progress)
+        if as_json:
+            print_bytes(progress.redactor.redact_json(_as_json(rollup)))
     return EXIT_SUCCESS
+
+
+def make_rollup(
+    project: Project,
+    options: Mapping[str, Any],
+    files: "FileSelection",
+    progress: Progress,
+    interrupted: tuple[Path, RunRecord] | None = None,
+) -> Rollup:
+    """Write codeRollup.txt as the options say, and return what is in it. Raises NotSetUpError, and as `FileChooser`.
+
+    Where an LLM is to choose, all must be there that a run needs. `interrupted` is a choice to go on with.
+    """
+    settings = load_settings(project, options)
+    progress.redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
+    progress.quiet, progress.verbose = settings.quiet, settings.verbose
+    if message := recover(project):
+        progress.say(message)
+    if not files.select:
+        return roll_up(project, settings, files, progress)
+    from code_commit.commands.chooser import FileChooser
+    from code_commit.preflight import check_project
+
+    made: list[Rollup] = []
+    with FileChooser(project, progress, interrupted=interrupted) as chooser:
+
+        def write() -> str:
+            made.append(roll_up(project, settings, files, progress, chooser))
+            return read_codebase(project)
+
+        check_project(project, options, roll_up=write)
+        chooser.finish()
+    return made[0]
 
 
 class FileSelection(NamedTuple):
     """Which files are rolled up: all where nothing is named.
 
-    `fit` says into how many tokens (0: all that are left), `query` for which task (None: that of query.txt);
+    `fit` says into how many tokens (0: all that are left), `select` that an LLM chooses what is whole, `query` for
+    which task (None: that of query.txt), `for_run` that the run of that task follows;
     `mentions` is a text whose files are worth as much as those that the task names.
     """
 
@@ -114,17 +159,29 @@ class FileSelection(NamedTuple):
     exclude: Sequence[str] = ()
     include: Sequence[str] = ()
     fit: int | None = None
+    select: bool = False
     query: str | None = None
     mentions: str = ""
+    for_run: bool = False
 
 
 def roll_up(
-    project: Project, settings: Settings, redactor: Redactor, files: FileSelection, progress: Progress
+    project: Project,
+    settings: Settings,
+    files: FileSelection,
+    progress: Progress,
+    chooser: "FileChooser | None" = None,
 ) -> Rollup:
-    """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that. Raises NotSetUpError."""
+    """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that.
+
+    Raises NotSetUpError, and what the `chooser` raises where files are to be selected.
+    """
     rollup = Rollup()
     names, warnings = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
-    write_rollup(project, names, redactor, rollup, _room(project, settings, files))
+    room = _room(project, settings, files)
+    if files.select and chooser and room:
+        room = room._replace(chosen=chooser.choose(settings, files, names, rollup, room))
+    write_rollup(project, names, progress.redactor, rollup, room)
     rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
     rollup.warnings = [*warnings, *_file_warnings(rollup)]
     for line in _lines(rollup, verbose=progress.verbose):
@@ -145,16 +202,18 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
     Where no number is given that is what the model reads, less its answer, the rest of the prompt, and what a repair
     adds: the build's output and the changed files.
     """
-    if files.fit is None:
+    if files.fit is None and not files.select:
         return None
     from code_commit.llm.models import choose_model, longest_prompt
     from code_commit.prompts import initial_prompt, load_system_prompts, make_task
 
-    query, tokens = read_query(project) if files.query is None else files.query, files.fit
+    query, tokens = read_query(project) if files.query is None else files.query, files.fit or ALL_THAT_IS_LEFT
     if tokens == ALL_THAT_IS_LEFT:
         keys = load_keys(project)
         choice = choose_model(settings.model, keys, keys.unfit)
         longest = longest_prompt(choice, settings)
+        if not longest and files.select:
+            return Room(UNLIMITED, UNLIMITED, query)
         if not longest:
             raise NotSetUpError(
                 f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
@@ -225,7 +284,7 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in rollup.warnings)
     files = count(len(rollup.sizes), "file")
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
-    if rollup.outlined or NO_ROOM in rollup.left_out:
+    if rollup.outlined or {NO_ROOM, NOT_CHOSEN} & rollup.left_out.keys():
         whole, outlines = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
         shown_names = _first([shown(name) for name in rollup.sizes], len(rollup.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"

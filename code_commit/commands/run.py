@@ -1,6 +1,7 @@
 """`code-commit run`: the main job, from the preflight to the end of the workflow."""
 
 import os
+import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from code_commit.build import Builder, harden_process
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
+from code_commit.commands.chooser import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held
@@ -64,10 +66,14 @@ def run(options: dict[str, Any]) -> int:
 
 
 class GivenTask(NamedTuple):
-    """The task of a run, None for that of query.txt. `fresh` wants codeRollup.txt written anew, as settings may too."""
+    """The task of a run, None for that of query.txt. `fresh` wants codeRollup.txt written anew, as settings may too.
+
+    `choice` is a choice of files for it that was interrupted, to go on with.
+    """
 
     query: str | None = None
     fresh: bool = False
+    choice: tuple[Path, RunRecord] | None = None
 
 
 TASK_OF_FILES = GivenTask()
@@ -78,12 +84,12 @@ def rollup_before(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     task: GivenTask = TASK_OF_FILES,
-    progress: Progress | None = None,
+    chooser: FileChooser | None = None,
 ) -> Callable[[], str] | None:
     """Return what makes the codebase of a run anew and returns it, None where codeRollup.txt is taken as it stands.
 
-    It makes agent-config where it is missing, and writes codeRollup.txt; without `progress` it writes nothing. It
-    raises NotSetUpError.
+    It makes agent-config where it is missing, and writes codeRollup.txt; without a `chooser` it writes and asks
+    nothing. It raises NotSetUpError, and what the chooser raises.
     """
     try:
         settings = load_settings(project, options, environment)
@@ -93,16 +99,18 @@ def rollup_before(
         return None
     from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, codebase_of, roll_up
 
-    files = FileSelection(fit=ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, query=task.query)
+    fit, select = ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, settings.rollup == "select"
+    files = FileSelection(fit=fit, select=select, query=task.query, for_run=True)
 
     def make() -> str:
         redactor = Redactor(find_secrets(project, environment, settings.base_url))
-        if progress is None:
+        if chooser is None:
             return codebase_of(project, settings, redactor, files)
-        progress.quiet, progress.verbose = settings.quiet, settings.verbose
+        progress = chooser.progress
+        progress.redactor, progress.quiet, progress.verbose = redactor, settings.quiet, settings.verbose
         if not project.agent_config.exists():
             progress.say(f"making {AGENT_CONFIG}/, which is missing")
-        roll_up(project, settings, redactor, files, progress)
+        roll_up(project, settings, files, progress, chooser)
         return read_codebase(project)
 
     return make
@@ -121,24 +129,37 @@ def run_main_job(
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
-    roll_up = rollup_before(project, options, environment, task, progress)
     if message := recover(project):
         progress.say(message)
-    ready = check_project(project, options, environment, task.query, roll_up)
-    with begun(project, ready, progress, lambda: _open_log(project, ready, progress)) as log:
-        if task.query is not None:
-            log.write_text(QUERY_OF_RUN, task.query)
-        log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
-        with (
-            job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
-            asking(ready.choice, ready.key, job.settings, project, log) as complete,
-        ):
-            log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
-            if job.settings.dry_run:
-                return run_dry(job, ready.task, complete, log)
-            prepare_end(job, log)
-            window = window_of(project, ready, log)
-            return run_workflow(job._replace(window=window), ready.task, complete, log)
+    with FileChooser(project, progress, environment, task.choice) as chooser:
+        roll_up = rollup_before(project, options, environment, task, chooser)
+        ready = check_project(project, options, environment, task.query, roll_up)
+        with begun(
+            project,
+            ready,
+            progress,
+            lambda: _open_log(ready, task.query, chooser),
+            holds_lock=chooser.log is not None,
+        ) as log:
+            chooser.finish()
+            log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
+            return _run_job(project, ready, progress, environment, log)
+
+
+def _run_job(
+    project: Project, ready: Ready, progress: Progress, environment: Mapping[str, str], log: RunLog
+) -> RunRecord:
+    approve = approval_of(ready, log, progress)
+    with (
+        job_of(project, ready, ready.task.codebase, environment, approve) as job,
+        asking(ready.choice, ready.key, job.settings, project, log) as complete,
+    ):
+        log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
+        if job.settings.dry_run:
+            return run_dry(job, ready.task, complete, log)
+        prepare_end(job, log)
+        window = window_of(project, ready, log)
+        return run_workflow(job._replace(window=window), ready.task, complete, log)
 
 
 QUERY_OF_RUN = "query.txt"
@@ -147,20 +168,31 @@ CODEBASE_OF_RUN = "codebase.txt"
 """The file of a run's log that holds its codebase, where a repair did not fit with that of codeRollup.txt."""
 
 
-def _open_log(project: Project, ready: Ready, progress: Progress) -> RunLog:
-    log = open_run_log(project, "run", ready.settings, ready.redactor, progress)
+def _open_log(ready: Ready, query: str | None, chooser: FileChooser) -> RunLog:
+    log = open_run_log(chooser.project, "run", ready.settings, ready.redactor, chooser.progress)
+    if query is not None:
+        log.write_text(QUERY_OF_RUN, query)
     log.record.model, log.record.base_url = str(ready.choice), ready.base_url
     log.record.query = ready.task.query.strip().split("\n")[0]
+    chooser.note_in(log.record)
     return log
 
 
 @contextmanager
-def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Callable[[], RunLog]) -> Iterator[RunLog]:
+def begun(
+    project: Project,
+    ready: ReadyTree,
+    progress: Progress,
+    open_log: Callable[[], RunLog],
+    *,
+    holds_lock: bool = False,
+) -> Iterator[RunLog]:
     """Begin a run that is ready: its lock, its log, its lines on the terminal."""
     harden_process()
     progress.quiet, progress.verbose = ready.settings.quiet, ready.settings.verbose
     with ExitStack() as stack:
-        stack.enter_context(lock_tree(project))
+        if not holds_lock:
+            stack.enter_context(lock_tree(project))
         log = stack.enter_context(open_log())
         stack.enter_context(progress)
         if ready.settings.keep_runs or ready.settings.keep_days:
@@ -192,14 +224,16 @@ def window_of(project: Project, ready: Ready, log: RunLog) -> Window:
     """Return how long a prompt may be, and what makes a shorter codebase of a repair, if the settings want it."""
     tokens = longest_prompt(ready.choice, ready.settings)
     longest = int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
-    if ready.settings.rollup != "fit":
+    if ready.settings.rollup not in ("fit", "select"):
         return Window(longest)
+    whole = re.findall(r"^--- (.+)(?<! \(outline\)) ---$", ready.task.codebase, re.MULTILINE)
+    chosen = "\n".join(whole) if ready.settings.rollup == "select" else ""
     from code_commit.commands.rollup import FileSelection, codebase_of
 
     def fit(characters: int, mentions: str) -> str:
         tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
         mentions = mentions.replace(f"{project.root}/", " ")
-        files = FileSelection(fit=tokens, query=ready.task.query, mentions=mentions)
+        files = FileSelection(fit=tokens, query=ready.task.query, mentions=f"{chosen}\n{mentions}")
         codebase = codebase_of(project, ready.settings, ready.redactor, files)
         log.write_text(CODEBASE_OF_RUN, codebase)
         log.add_warning(f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")

@@ -113,7 +113,7 @@ def open_llm(
 ) -> LLM:
     """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError.
 
-    `earlier_costs` are those of the calls that were answered before the run was interrupted, in US dollars.
+    `earlier_costs` are those of the calls that were answered before, in US dollars.
     """
     if VENDORS[choice.provider].api is None:
         return ReplayLLM(choice, project, len(earlier_costs))

@@ -69,6 +69,8 @@ class LoggedRun(NamedTuple):
             return _HEADLINES.get(self.status) or Headline(self.status.replace("_", " ").capitalize(), "bad")
         if self.record.command == "undo":
             return Headline("Undone", "good")
+        if self.record.command == "rollup":
+            return Headline("Files chosen for a rollup", "good")
         if any(attempt.build for attempt in self.record.attempts):
             return Headline("The build passes", "good")
         return Headline("Applied, not built" if self.applied else "Verified, nothing was changed", "good")
@@ -78,7 +80,7 @@ class LoggedRun(NamedTuple):
         totals = self.record.totals
         cost = totals.cost_usd if totals.usage.input + totals.usage.output else None
         price = "" if cost is None else f"${cost:.2f}" if cost >= 0.01 else f"${cost:.4f}"
-        attempts = count(totals.attempts, "attempt") if self.record.command == "run" else ""
+        attempts = count(totals.attempts, "attempt") if self.record.asks else ""
         return " · ".join(filter(None, [attempts, changed, duration(totals.seconds), price]))
 
     @property

@@ -1,0 +1,129 @@
+"""The choice of a rollup's files by an LLM, as a run of its own: within which log and lock, and for what price."""
+
+import os
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from copy import deepcopy
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from code_commit.apply import lock_tree
+from code_commit.build import harden_process
+from code_commit.codebase import Rollup, fitted, sections
+from code_commit.commands.asking import asking
+from code_commit.errors import EXIT_SUCCESS
+from code_commit.fit import UNLIMITED, Room
+from code_commit.keys import load_keys
+from code_commit.llm.models import choose_model, longest_prompt
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice, estimate_tokens
+from code_commit.preflight import check_prompt_has_no_key, choose_selector
+from code_commit.progress import Progress
+from code_commit.project import Project
+from code_commit.prompts import load_system_prompt
+from code_commit.run_log import RunLog, open_run_log, reopen_run_log
+from code_commit.run_record import RunRecord
+from code_commit.selection import select_files, selection_prompt
+from code_commit.settings import Settings
+from code_commit.summary import count
+from code_commit.terminal import shown
+
+if TYPE_CHECKING:
+    from code_commit.commands.rollup import FileSelection
+
+SMALL = 20_000
+"""Tokens of a codebase of which all files go in whole: to choose among them would cost as much."""
+
+
+class FileChooser:
+    """Asks which files the task needs whole, where that is wanted.
+
+    A context manager: the lock is held and the log is open until the run begins that it chose for, so that `resume`
+    goes on with it whatever happens in between. `interrupted` is an earlier choice to go on with.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        progress: Progress,
+        environment: Mapping[str, str] = os.environ,
+        interrupted: tuple[Path, RunRecord] | None = None,
+    ) -> None:
+        self.project = project
+        self.progress = progress
+        self.environment = environment
+        self.log: RunLog | None = None
+        self._interrupted = interrupted
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.__exit__(kind, error, trace)
+
+    def choose(
+        self, settings: Settings, files: "FileSelection", names: Collection[str], rollup: Rollup, room: Room
+    ) -> Collection[str] | None:
+        """Return which of the files with these names are to be whole, None where all may be.
+
+        `rollup` has those that are left out so far. Raises NotSetUpError, LLMError and RejectedResponseError.
+        """
+        project, redactor = self.project, self.progress.redactor
+        keys = load_keys(project, self.environment)
+        own = choose_model(settings.model, keys, keys.unfit)
+        choice, key, own_settings = choose_selector(settings, own, keys)
+        found = list(sections(project.root, names, redactor, rollup := deepcopy(rollup)))
+        size = sum(len(file.text) for file in found)
+        if size <= min(room.characters, SMALL * CHARACTERS_PER_TOKEN):
+            tokens = round(size / CHARACTERS_PER_TOKEN)
+            self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
+            return None
+        instructions = load_system_prompt(project.system_prompts, "file_selection")
+        outlines = fitted(found, redactor, rollup, _room(choice, own_settings, instructions, room.query))
+        prompt = selection_prompt(instructions, room.query, "".join(outlines))
+        check_prompt_has_no_key(redactor, prompt)
+        project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        harden_process()
+        self._held.enter_context(lock_tree(project))
+        self.log = self._open_log(settings._replace(model=str(own)), files, room.query)
+        self.log.record.model = str(choice)
+        self._held.enter_context(self.log)
+        with self.progress, asking(choice, key, own_settings, project, self.log) as complete:
+            return select_files(prompt, {file.name for file in found}, complete, self.log)
+
+    def _open_log(self, settings: Settings, files: "FileSelection", query: str) -> RunLog:
+        if self._interrupted:
+            return reopen_run_log(*self._interrupted, self.progress.redactor, self.progress)
+        log = open_run_log(self.project, "rollup", settings, self.progress.redactor, self.progress)
+        log.record.query = query.strip().split("\n")[0]
+        log.record.options |= files._asdict()
+        return log
+
+    def note_in(self, record: RunRecord) -> None:
+        """Write into the record of the run that follows what the choice cost."""
+        if self.log:
+            record.rollup_run = self.log.record.run
+            record.rollup_costs = [attempt.cost_usd or 0.0 for attempt in self.log.record.attempts]
+
+    def finish(self) -> None:
+        """End the log: what was chosen for has begun."""
+        if self.log:
+            chosen = self.log.record.chosen
+            names = f": {', '.join(map(shown, chosen))}" if chosen else ""
+            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen{names}")
+
+
+def _room(choice: ModelChoice, settings: Settings, instructions: str, query: str) -> Room:
+    """Return how much of the outlines the model reads."""
+    longest = longest_prompt(choice, settings)
+    if not longest:
+        return Room(UNLIMITED, UNLIMITED, query, chosen=())
+    tokens = max(longest - estimate_tokens(instructions + query) - _LABELS, 1)
+    return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query, chosen=())
+
+
+_LABELS = 500
+"""Tokens for the sections' labels, and for a second question that says what is wrong with the first answer."""

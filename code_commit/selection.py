@@ -1,0 +1,97 @@
+"""The selection: an LLM reads the query and the outlines of all files, and names those that the task needs whole.
+
+Its answer has their paths, one a line, between `^^^files` and `^^^end`; the words outside say why.
+"""
+
+import difflib
+import re
+from collections.abc import Collection
+from itertools import chain
+
+from code_commit.changes import RejectedResponseError, Violation, quoted
+from code_commit.exchange import Complete, Prompt, Response
+from code_commit.prompts import labelled
+from code_commit.run_log import RunLog
+from code_commit.summary import listed
+from code_commit.workflow import ask
+
+_LIST = re.compile(r"^[ \t]*\^{3,}[ \t]*files[ \t\r]*\n(.*?)^[ \t]*\^{3,}[ \t]*end\b", re.MULTILINE | re.DOTALL)
+_DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?(?:\s+\(outline\))?(?:\s+---)?[,;]?")
+"""A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
+
+_NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
+
+
+class NothingChosenError(RejectedResponseError):
+    """No answer named files that are there."""
+
+    @property
+    def complaint(self) -> str:
+        """What to do: the reasons were shown as they were found."""
+        return "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
+
+
+def selection_prompt(instructions: str, query: str, outlines: str) -> Prompt:
+    """Return the prompt that asks which files are needed whole."""
+    parts = {"query": labelled("query", query), "codebase": labelled("codebase", outlines)}
+    return Prompt(instructions, "", "".join(parts.values()), parts)
+
+
+def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log: RunLog) -> list[str]:
+    """Return the files that the LLM chose. An answer that names others, or has no list, is asked for once more.
+
+    After that those that exist are taken. Raises NothingChosenError when no answer can be used, and LLMError.
+    """
+    chosen: list[str] | None = None
+    attempt, reasons = log.attempt(1), list[Violation]()
+    for number in (1, 2):
+        attempt = log.attempt(number)
+        named, reasons = _read_list(attempt.recorded_response() or ask(complete, prompt, attempt), files)
+        chosen = named if named or not reasons else chosen
+        if not reasons:
+            break
+        attempt.rejected(rejection := RejectedResponseError(reasons))
+        told = "\n".join(f"- {reason}" for reason in rejection.reasons)
+        prompt = prompt._replace(rest=prompt.rest + labelled("rejected response", told))
+    if chosen is None:
+        raise NothingChosenError(reasons)
+    if reasons:
+        unknown = {reason.path for reason in reasons if reason.path}
+        log.add_warning(f"no files of the codebase, not taken: {listed(unknown)}" if unknown else str(reasons[0]))
+    attempt.chose(chosen)
+    return chosen
+
+
+def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], list[Violation]]:
+    """Return the files that a response names, and what is wrong with it."""
+    try:
+        lists = _LIST.findall(response.complete_text())
+    except RejectedResponseError as rejection:
+        return [], list(rejection.violations)
+    if not lists:
+        return [], [Violation("", 0, "no-list", _NO_LIST)]
+    lines = chain.from_iterable(text.split("\n") for text in lists)
+    names = dict.fromkeys(_path_of(line.strip(), files) for line in lines if line.strip())
+    unknown = [name for name in names if name not in files]
+    reasons = [Violation(quoted(name), 0, "unknown-file", _unknown(name, files)) for name in unknown[:_MOST_UNKNOWN]]
+    return [name for name in names if name in files], reasons
+
+
+_MOST_UNKNOWN = 20
+
+
+def _path_of(line: str, files: Collection[str]) -> str:
+    match = _DRESSED.fullmatch(line)
+    return line if line in files or not match else match[1]
+
+
+def _unknown(name: str, files: Collection[str]) -> str:
+    near = ", ".join(_nearest(name, files))
+    return "no file of [codebase] that can be chosen" + (f"; near to it: {near}" if near else "")
+
+
+def _nearest(name: str, files: Collection[str]) -> list[str]:
+    """Return files that may be meant: of the same name elsewhere, or with nearly the same path."""
+    base = name.rstrip("/").rpartition("/")[2]
+    same = [path for path in files if path.rpartition("/")[2] == base]
+    return same[:3] or difflib.get_close_matches(name, files, n=2, cutoff=0.75)

@@ -1,0 +1,380 @@
+"""`rollup --select`: an LLM chooses which files are whole. What it is asked, what is made of its answer, what it costs,
+and that nothing of it is paid for twice.
+"""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from command import CODE_COMMIT, Run, git, recorded, wait_for
+from fake_server import FakeServer, Fault
+
+from code_commit import NotSetUpError, rollup
+from code_commit.api import run
+from code_commit.errors import LLMError
+from code_commit.exchange import Response
+from code_commit.selection import _read_list
+
+ROLLUP = "agent-config/codeRollup.txt"
+KEY = "test-key-0123456789"
+RIGHT = "Said ok.\n^^^ok.txt\nok\n^^^end\n"
+CHOICE = "ok.txt is read by build.sh.\n^^^files\nok.txt\nsrc/part_07.py\n^^^end\n"
+LONG = "not yet\n" + "".join(f"{number}\n" for number in range(100))
+
+
+def module(name: str, lines: int) -> str:
+    body = "".join(f"    total += {number}\n" for number in range(lines))
+    return f"import os\n\n\ndef {name}(first, *, second=2):\n    total = 0\n{body}    return total\n"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    """A project of 25,000 tokens; ok.txt is no longer so small that it would be whole in any case."""
+    (project_folder / "src").mkdir()
+    for number in range(40):
+        (project_folder / f"src/part_{number:02}.py").write_text(module(f"part_{number:02}", 105))
+    (project_folder / "AGENTS.md").write_text("Use tabs.\n")
+    (project_folder / "ok.txt").write_text(LONG)
+    (project_folder / "secret.pem").write_text("x\n")
+    (project_folder / "agent-config/openai-key.txt").write_text(KEY)
+    (project_folder / "agent-config/openai-key.txt").chmod(0o600)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "parts")
+    return project_folder
+
+
+def records(root: Path) -> list[dict]:
+    folders = sorted((root / "agent-config/logs").glob("*"), key=lambda folder: (len(folder.name), folder.name))
+    return sorted((json.loads((folder / "run.json").read_text()) for folder in folders), key=lambda run: run["started"])
+
+
+def of(root: Path, record: dict, name: str) -> str:
+    return (root / record["log_dir"] / name).read_text()
+
+
+def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "rollup", "--select", "--json", *recorded(root, CHOICE))
+    assert done.returncode == 0, done.stderr
+    text, result = (root / ROLLUP).read_text(), json.loads(done.stdout)
+    for name in ("ok.txt", "src/part_07.py", "AGENTS.md"):
+        assert f"--- {name} ---\n{(root / name).read_text()}" in text
+    assert "--- src/part_08.py (outline) ---\nimport os\ndef part_08(first, *, second=2):\n\n" in text
+    assert "--- src/part_08.py ---\n" not in text
+    assert (result["files"], len(result["outlines"])) == (5, 39)  # with the smallest, .gitignore and build.sh
+    assert "  ok.txt is read by build.sh.\n2 files chosen: ok.txt, src/part_07.py\n" in done.stderr
+    (record,) = records(root)
+    assert (record["command"], record["status"], record["chosen"]) == (
+        "rollup",
+        "success",
+        ["ok.txt", "src/part_07.py"],
+    )
+    asked = of(root, record, "1-query.txt")
+    assert "[query]\nMake ok.txt say ok.\n\n[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
+    assert "--- src/part_07.py (outline) ---\nimport os\ndef part_07" in asked
+    assert f"\nok.txt ({len(LONG)} bytes)\n" in asked.partition("NO ROOM FOR")[2]
+    assert "looks like a secret: secret.pem" in asked
+    assert "total" not in asked
+
+
+def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_code_commit: Run):
+    options = ["--rollup", "select", *recorded(root, CHOICE, RIGHT)]
+    (root / ROLLUP).unlink()
+    done = run_code_commit(root, "-m", "Make ok.txt say ok, for short.", *options)
+    assert done.returncode == 0, done.stderr
+    choice, made = records(root)
+    assert (made["command"], made["rollup_run"], made["rollup_costs"]) == ("run", choice["run"], [0.0])
+    assert (choice["query"], made["query"]) == ("Make ok.txt say ok, for short.",) * 2
+    assert f"[codebase]\n{(root / ROLLUP).read_text()}" in of(root, made, "1-query.txt")
+    listed = run_code_commit(root, "log").stdout
+    assert "(rollup) Make ok.txt say ok" in listed
+    assert f"rollup    chosen by {choice['run']}, $0.0000" in run_code_commit(root, "log", "latest").stdout
+    shown = run_code_commit(root, "log", choice["run"]).stdout
+    assert "> ok.txt is read by build.sh." in shown
+    assert "2 files chosen: ok.txt, src/part_07.py" in shown
+    for form in ("--markdown", "--html=-"):
+        page = run_code_commit(root, "log", choice["run"], form).stdout
+        assert "Files chosen" in page
+        assert "src/part_07.py" in page
+
+
+def test_a_choice_is_passed_over_as_one_that_changed_nothing(root: Path, run_code_commit: Run):
+    options = recorded(root, RIGHT)
+    assert run_code_commit(root, *options).returncode == 0
+    recorded(root, CHOICE)
+    assert run_code_commit(root, "rollup", "--select", *options).returncode == 0
+    made, choice = records(root)
+    assert (made["command"], choice["command"]) == ("run", "rollup")
+    assert f"run       {made['run']}" in run_code_commit(root, "log", "-1").stdout
+    assert "+ok\n" in run_code_commit(root, "diff").stdout
+    assert run_code_commit(root, "log", "-2").returncode == 2
+    assert json.loads(run_code_commit(root, "log", "-1", "--json").stdout)["run"] == made["run"]
+    assert run_code_commit(root, "undo").returncode == 0
+    assert (root / "ok.txt").read_text() == LONG
+
+
+TIDY = ["ok.txt", "src/part_07.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "^^^files\nok.txt\nsrc/part_07.py\n^^^end\n",
+        "Why.\n\n  ^^^ files \n\n- ./ok.txt\n* `src/part_07.py`\n  ok.txt\n\n^^^end\nAnd so on.",
+        '^^^files\r\n1. ok.txt,\r\n2) "src/part_07.py"\r\n^^^end',
+        "<think>^^^files\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline) ---\n^^^end\n",
+        "^^^files\nok.txt\n^^^end\nand\n^^^^files\nsrc/part_07.py\n^^^^end\n",
+    ],
+)
+def test_a_list_may_be_dressed(text: str):
+    assert _read_list(Response(text, "stop"), ["ok.txt", "src/part_07.py", "- odd"]) == (TIDY, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "incomplete", "rule"),
+    [
+        ("ok.txt", None, "no-list"),
+        ("^^^files\nok.txt\n", None, "no-list"),
+        ("^^^files\nok.txt\n^^^end\n", "cut off at the output limit of 10 tokens", "incomplete"),
+    ],
+)
+def test_what_is_no_list(text: str, incomplete: str | None, rule: str):
+    named, (reason,) = _read_list(Response(text, "stop", incomplete), ["ok.txt"])
+    assert (named, reason.rule) == ([], rule)
+
+
+WRONG = "^^^files\nok.txt\npart_07.py\nsrc/part_4.py\nsrc/\n^^^end\n"
+
+
+def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, CHOICE))
+    assert done.returncode == 0, done.stderr
+    (record,) = records(root)
+    told = of(root, record, "2-query.txt").partition("[rejected response]\n")[2]
+    assert "- part_07.py: no file of [codebase] that can be chosen; near to it: src/part_07.py\n" in told
+    assert "- src/part_4.py: no file of [codebase] that can be chosen; near to it: src/part_" in told
+    assert "- src/: no file of [codebase]" in told
+    assert [attempt["verdict"] for attempt in record["attempts"]] == ["rejected", "chosen"]
+    recorded(root, WRONG, WRONG)
+    done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, WRONG))
+    assert done.returncode == 0, done.stderr
+    assert "warning: no files of the codebase, not taken: part_07.py, src/, src/part_4.py\n1 file chosen: ok.txt" in (
+        done.stderr
+    )
+
+
+@pytest.mark.parametrize("second", ["none", "^^^files\nno.txt\n^^^end\n"])
+def test_an_answer_without_a_list_is_told_once_then_it_is_over(second: str, root: Path, run_code_commit: Run):
+    (root / ROLLUP).write_text("old")
+    done = run_code_commit(root, "--rollup", "select", *recorded(root, "I cannot.", second, RIGHT))
+    assert done.returncode == 4, done.stderr
+    assert "try another --select-model, or code-commit rollup --fit without one" in done.stderr
+    (record,) = records(root)
+    assert (record["status"], (root / ROLLUP).read_text()) == ("rejected", "old")
+    done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, "none"))
+    assert (done.returncode, "1 file chosen: ok.txt" in done.stderr) == (0, True), done.stderr
+
+
+def test_nothing_need_be_chosen(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "rollup", "--select", *recorded(root, "All new.\n^^^files\n\n^^^end\n"))
+    assert (done.returncode, "0 files chosen\n" in done.stderr) == (0, True), done.stderr
+    assert "--- AGENTS.md ---" in (root / ROLLUP).read_text()
+
+
+def test_a_small_codebase_is_whole_and_nobody_is_asked(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, "--rollup", "select", *recorded(project_folder, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert "a small codebase, about 41 tokens: all of it goes in, no LLM has to choose" in done.stderr
+    assert [record["command"] for record in records(project_folder)] == ["run"]
+
+
+def test_what_was_chosen_is_made_to_fit_too(root: Path, run_code_commit: Run):
+    names = [f"src/part_{number:02}.py" for number in range(40)]
+    answer = "\n".join(["^^^files", *names, "^^^end\n"])
+    done = run_code_commit(root, "rollup", "--select", "--fit", "6000", *recorded(root, answer))
+    assert done.returncode == 0, done.stderr
+    text = (root / ROLLUP).read_text()
+    assert 0.75 * 6000 < len(text) / 3.2 <= 6000
+    assert "--- ok.txt ---" not in text
+    (root / "agent-config/config.toml").write_text("context_window = 9000\n")
+    assert run_code_commit(root, "rollup", "--select", *recorded(root, answer)).returncode == 0
+    assert len((root / ROLLUP).read_text()) / 3.2 < 4500
+
+
+def test_what_does_not_fit_of_the_outlines_is_named(root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text("context_window = 3500\n")
+    for number in range(40):
+        (root / f"src/part_{number:02}.py").write_text("".join(module(f"{number}_{part}", 9) for part in range(10)))
+    assert run_code_commit(root, "rollup", "--select", *recorded(root, CHOICE)).returncode == 0
+    asked = of(root, records(root)[0], "1-query.txt")
+    assert len(asked) / 3.2 < 3500
+    assert "\nsrc/part_39.py (" in asked or "\nsrc/part_38.py (" in asked
+
+
+def test_a_file_that_was_not_chosen_cannot_be_changed_unseen(root: Path, run_code_commit: Run):
+    options = ["--rollup", "select", "--max-repairs", "0"]
+    done = run_code_commit(root, *options, *recorded(root, CHOICE, "^^^src/part_08.py\nx = 1\n^^^end\n"))
+    assert (done.returncode, "at most an outline of it" in done.stderr) == (4, True), done.stderr
+    assert (root / "src/part_08.py").read_text() == module("part_08", 105)
+
+
+@pytest.mark.parametrize("command", [["--rollup", "select"], ["rollup", "--select"]])
+def test_nothing_is_sent_before_all_is_there(command: list[str], root: Path, run_code_commit: Run):
+    with FakeServer(answers=[CHOICE, RIGHT]) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai")]
+        (root / "build.sh").rename(root / "build")
+        done = run_code_commit(root, *command, *base)
+        assert (done.returncode, "build.sh is missing" in done.stderr) == (2, True), done.stderr
+        (root / "build").rename(root / "build.sh")
+        done = run_code_commit(root, *command, *base, "--select-model", "anthropic")
+        assert (done.returncode, "no key for anthropic" in done.stderr) == (2, True), done.stderr
+        (root / "agent-config/query.txt").write_text(f"Use {KEY}.\n")
+        done = run_code_commit(root, *command, *base)
+        assert (done.returncode, "the prompt would carry an API key" in done.stderr) == (2, True), done.stderr
+        (root / "agent-config/openai-key.txt").unlink()
+        done = run_code_commit(root, *command, *base)
+        assert (done.returncode, "no key for openai" in done.stderr) == (2, True), done.stderr
+        assert server.requests == []
+    assert not (root / "agent-config/logs").exists()
+
+
+@pytest.mark.parametrize("command", [["--rollup", "select"], ["rollup", "--select"]])
+def test_a_key_that_is_refused_and_a_cap_end_it_as_a_run(command: list[str], root: Path, run_code_commit: Run):
+    body = {"error": {"message": "Incorrect API key", "code": "invalid_api_key"}}
+    with FakeServer(answers=[CHOICE], faults=[Fault("status", status=401, body=body)]) as server:
+        base = ["--model", "openai:gpt-6.2-sol", "--base-url", server.base_url("openai")]
+        done = run_code_commit(root, *command, *base)
+        assert (done.returncode, "Incorrect API key" in done.stderr) == (3, True), done.stderr
+        done = run_code_commit(root, *command, *base, "--max-cost", "0.0001")
+        assert (done.returncode, "the next call could pass --max-cost" in done.stderr) == (3, True), done.stderr
+        assert len(server.requests) == 1
+    assert [record["status"] for record in records(root)] == ["llm_error", "llm_error"]
+
+
+def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text(
+        'rollup = "select"\nmax_output_tokens = 100\n[prices."gpt-6.2-sol"]\ninput = 10.0\noutput = 100.0\n'
+    )
+    busy = Fault("status", status=429, headers={"retry-after-ms": "10"}, body={"error": {"message": "slow down"}})
+    with FakeServer(answers=[CHOICE, RIGHT], faults=[busy]) as server:
+        base = ["--model", "openai:gpt-6.2-sol", "--base-url", server.base_url("openai")]
+        done = run_code_commit(root, *base)
+        assert done.returncode == 0, done.stderr
+    choice, made = records(root)
+    assert len(choice["attempts"][0]["retries"]) == 1
+    assert made["rollup_costs"] == [choice["totals"]["cost_usd"]] == [made["totals"]["cost_usd"]]
+    cost = choice["totals"]["cost_usd"]
+    assert f", and ${cost:.4f} for the choice of its files." in done.stderr
+    git(root, "checkout", "-q", ".")
+    prompts = [
+        len(of(root, record, "1-query.txt").encode()) / 2 * 10 / 1e6 + 100 * 100 / 1e6 for record in (choice, made)
+    ]
+    limit = max(prompts) + cost / 2  # enough for each of the calls, not for the second after the first
+    with FakeServer(answers=[CHOICE, RIGHT]) as server:
+        base[-1] = server.base_url("openai")
+        done = run_code_commit(root, *base, "--max-cost", str(limit))
+        assert (done.returncode, f"${cost:.4f} are spent" in done.stderr) == (3, True), done.stderr
+        done = run_code_commit(root, "resume", "--max-cost", str(limit))
+        assert (done.returncode, f"${cost:.4f} are spent" in done.stderr) == (3, True), done.stderr
+
+
+def test_another_model_chooses(root: Path, run_code_commit: Run):
+    (root / "agent-config/anthropic-key.txt").write_text(KEY)
+    (root / "agent-config/anthropic-key.txt").chmod(0o600)
+    other = root / "agent-config/other"
+    other.mkdir()
+    (other / "1-response.txt").write_text(CHOICE)
+    options = ["--rollup", "select", "--select-model", "replay:agent-config/other", *recorded(root, RIGHT)]
+    done = run_code_commit(root, *options)
+    assert done.returncode == 0, done.stderr
+    assert [record["model"] for record in records(root)] == [
+        "replay:agent-config/other",
+        "replay:agent-config/recorded",
+    ]
+    assert "select model" in run_code_commit(root, "check", *options).stdout
+    done = run_code_commit(root, "check", *options, "--select-model", "nobody:x")
+    assert (done.returncode, "unknown model 'nobody:x'" in done.stdout) == (2, True), done.stdout
+
+
+STEPS = ["started", "asking", "responded", "rejected", "chosen", "finished", "begun"]
+
+
+@pytest.mark.parametrize(
+    "command", [["--rollup", "select", "-m", "Make ok.txt say ok, I say."], ["rollup", "--select"]]
+)
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
+    step: str, command: list[str], root: Path, run_code_commit: Run
+):
+    if step == "begun" and command[0] == "rollup":
+        pytest.skip("no run follows")
+    with FakeServer(answers=[WRONG, CHOICE, RIGHT]) as server:
+        program = (
+            "import os, sys; from code_commit.progress import Progress; from code_commit.cli import main\n"
+            "def step(self, record, event):\n"
+            "    event = 'begun' if (record.command, event) == ('run', 'started') else event\n"
+            f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+            "Progress.step = step\n"
+            "sys.exit(main(sys.argv[1:]))"
+        )
+        base = ["--model", "openai", "--base-url", server.base_url("openai")]
+        words = [CODE_COMMIT[0], "-c", program, *command, *base]
+        killed = subprocess.run(words, cwd=root, capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        done = run_code_commit(root, "resume")
+        is_over = command[0] == "rollup" and step == "finished"
+        assert done.returncode == (2 if is_over else 0), done.stderr
+        asked = [request for request in server.requests if request.method == "POST"]
+        assert len(asked) == (2 if command[0] == "rollup" else 3)
+    assert "--- src/part_07.py ---\n" in (root / ROLLUP).read_text()
+    last = records(root)[-1]
+    if command[0] != "rollup":
+        assert (root / "ok.txt").read_text() == "ok\n"
+        assert "[query]\nMake ok.txt say ok, I say.\n" in of(root, last, "1-query.txt")
+        assert len(last["rollup_costs"]) == 2
+
+
+def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[CHOICE, RIGHT], polls=10**6) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]
+        process = subprocess.Popen([*CODE_COMMIT, *base], cwd=root, stderr=subprocess.DEVNULL)
+        wait_for(lambda: any("/responses/" in request.path for request in server.requests))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+        server.polls = 1
+        done = run_code_commit(root, "resume")
+        assert done.returncode == 0, done.stderr
+        created = sum(request.method == "POST" and request.path.endswith("/responses") for request in server.requests)
+        assert created == 2
+
+
+def test_python_may_call_it(root: Path, monkeypatch: pytest.MonkeyPatch):
+    options = recorded(root, CHOICE, RIGHT)
+    assert list(rollup(root, select=True, model=options[1]).sizes)[-1] == "src/part_07.py"
+    record = run(root, rollup="select", model=options[1])
+    assert (record.exit_code, record.rollup_run != "") == (0, True)
+    with pytest.raises(LLMError, match="no recorded response"):
+        rollup(root, select=True, model=recorded(root, "nothing")[1].replace("recorded", "logs"))
+    with pytest.raises(NotSetUpError, match="there is no folder"):
+        rollup(root, select=True, model="replay:none")
+
+
+def test_a_clone_needs_nothing_but_the_variables(root: Path, run_code_commit: Run):
+    folder = recorded(root, CHOICE, RIGHT)[1].replace("agent-config", str(root / "agent-config"))
+    git(root.parent, "clone", "-q", str(root), "clone")
+    environment = {"CODE_COMMIT_ROLLUP": "select", "CODE_COMMIT_MODEL": folder}
+    done = run_code_commit(root.parent / "clone", "-m", "Make ok.txt say ok.", env=environment)
+    assert done.returncode == 0, done.stderr
+    assert (root.parent / "clone/agent-config").stat().st_mode & 0o777 == 0o700
+
+
+def test_two_at_once_pay_once(root: Path, run_code_commit: Run):
+    with FakeServer(answers=[CHOICE, RIGHT], polls=10**6) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]
+        process = subprocess.Popen([*CODE_COMMIT, *base], cwd=root, stderr=subprocess.DEVNULL)
+        wait_for(lambda: any("/responses/" in request.path for request in server.requests))
+        done = run_code_commit(root, *base)
+        assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
+        server.polls = 1
+        assert process.wait(30) == 0
