@@ -38,8 +38,8 @@ from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
 Another LLM makes a change in this project: it writes the files, build.sh judges them, it repairs what fails, three \
-times at most. Nothing is committed. Call check first, then run with the task as query, then look at diff; undo takes \
-a run back."""
+times at most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
+codeRollup.txt then), then look at diff; undo takes a run back."""
 
 
 class _Arguments(BaseModel, extra="forbid"):
@@ -73,7 +73,7 @@ class _RunArguments(_Arguments):
 
 
 class _RunName(_Arguments):
-    run: str = Field("", description="the beginning of the run's name, latest, or -1, -2 from the end")
+    run: str = Field("", description="the beginning of its name, latest, or -1, -2 from the end")
 
     def words(self) -> list[str]:
         return ["--", self.run] if self.run else []
@@ -90,14 +90,10 @@ class _Answer(_Arguments):
         return self.text.encode()
 
 
-def _changes(*, destroys: bool, again: bool = False, network: bool = False) -> ToolAnnotations:
-    """Say of a tool that it writes: over something, with no further effect when called again, out of the machine."""
-    return ToolAnnotations(
-        read_only_hint=False, destructive_hint=destroys, idempotent_hint=again, open_world_hint=network
-    )
-
-
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+_ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
 
 
 class _Tool(NamedTuple):
@@ -107,43 +103,20 @@ class _Tool(NamedTuple):
 
 
 _TOOLS = {
-    "check": _Tool(
-        "Tell whether a run could start here, and what is missing for it. (Where run gets a query, it needs neither"
-        " query.txt nor codeRollup.txt.)",
-        _Arguments,
-        _READS,
-    ),
-    "rollup": _Tool(
-        "Write agent-config/codeRollup.txt anew, the codebase as the LLM sees it; tell what is in it and what is not.",
-        _Arguments,
-        _changes(destroys=False, again=True),
-    ),
+    "check": _Tool("Tell whether a run could start here, and what is missing for it.", _Arguments, _READS),
+    "rollup": _Tool("Write codeRollup.txt, the codebase as the LLM sees it; tell what is in it.", _Arguments, _RENEWS),
     "run": _Tool(
         "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
         " Takes minutes and costs money. exit_code is 0 only if the build passes after the last change.",
         _RunArguments,
-        _changes(destroys=True, network=True),
+        _ASKS,
     ),
     "diff": _Tool(
-        "Return what the latest run, or the named one, changed in all, as one diff that git apply reads.",
-        _RunName,
-        _READS,
+        "Return what the latest run, or the named one, changed, as one diff that git apply reads.", _RunName, _READS
     ),
-    "log": _Tool(
-        "Return the record of the named run (attempts, rejections, builds, costs), else those of the newest runs.",
-        _RunName,
-        _READS,
-    ),
-    "undo": _Tool(
-        "Put back what the latest run that is not undone, or the named one, changed. Can itself be undone.",
-        _RunName,
-        _changes(destroys=True),
-    ),
-    "apply": _Tool(
-        "Verify an LLM's response and apply it, all of it or nothing. No LLM is asked, nothing is built.",
-        _Answer,
-        _changes(destroys=True),
-    ),
+    "log": _Tool("Return the record of the named run, or those of the newest runs.", _RunName, _READS),
+    "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
+    "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
 }
 """The commands that are tools, by their names."""
 
@@ -174,9 +147,9 @@ async def _serve(signals: list[int]) -> None:
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
     )
-    requests = _requests(signals)
-    async with stdio_server(cast(Any, requests)) as (read_stream, write_stream):
-        await server.run(read_stream, write_stream, server.create_initialization_options())
+    requests: Any = _requests(signals)
+    async with stdio_server(requests) as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def _requests(signals: list[int]) -> asyncio.StreamReader:
@@ -199,14 +172,10 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
 
 
 async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:
+    schemas = {name: tool.arguments.model_json_schema() for name, tool in _TOOLS.items()}
     return ListToolsResult(
         tools=[
-            Tool(
-                name=name,
-                description=tool.description,
-                input_schema=tool.arguments.model_json_schema(),
-                annotations=tool.hints,
-            )
+            Tool(name=name, description=tool.description, input_schema=schemas[name], annotations=tool.hints)
             for name, tool in _TOOLS.items()
         ]
     )

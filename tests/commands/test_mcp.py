@@ -159,6 +159,25 @@ def test_hostile_arguments_are_told_and_change_nothing(root: Path):
     assert not (root.parent / "out.txt").exists()
 
 
+def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
+    lay_build(root, HOLDING)
+    call = {"name": "run", "arguments": {"model": REPLAY}, "_meta": {"progressToken": 1}}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*CODE_COMMIT, "mcp"], cwd=root, **pipes) as server:
+        server.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
+        server.stdin.flush()
+        wait_for((root / "started").exists)
+        server.stdout.close()  # standard input stays open
+        assert (server.wait(timeout=20), server.stderr.read()) == (0, b"")
+    assert latest(root)["status"] == "interrupted"
+
+
 def test_without_its_extra_it_says_what_to_install(root: Path):
     script = "import sys; sys.modules['mcp'] = None; from code_commit.cli import main; sys.exit(main(['mcp']))"
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
