@@ -3,6 +3,7 @@
     CodeCommitError
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
       LLMError                3  llm_error      the LLM could not be asked
+        OverBudgetError                         the next call could pass --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
       DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
       BuildError              5  build_error    build.sh could not be run, or broke a protected file
@@ -53,6 +54,10 @@ class LLMError(CodeCommitError):
 
     exit_code = 3
     status = "llm_error"
+
+
+class OverBudgetError(LLMError):
+    """The next call could pass `--max-cost`, whichever LLM it goes to."""
 
 
 class BuildError(CodeCommitError):

@@ -5,6 +5,7 @@ It changes nothing and sends nothing: `code-commit check` prints what it finds, 
 
 import errno
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -16,8 +17,15 @@ from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
 from code_commit.keys import ApiKey, Keys, find_secrets, load_keys, require_key
-from code_commit.llm.models import check_base_url, choose_model, doubt_model, explain_misfit, require_price
-from code_commit.llm.vendor import ModelChoice
+from code_commit.llm.models import (
+    check_base_url,
+    choose_fallback,
+    choose_model,
+    doubt_model,
+    explain_misfit,
+    require_price,
+)
+from code_commit.llm.vendor import Asked, ModelChoice
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredError, read_codebase, read_query
 from code_commit.prompts import Task, initial_prompt, load_system_prompts, make_task
 from code_commit.protected import watched_from_build
@@ -44,10 +52,10 @@ class ReadyTree:
 
 @dataclass(frozen=True, slots=True)
 class Ready(ReadyTree):
-    """All that a run needs. `key` is None where the LLM needs none."""
+    """All that a run needs. `fallback` takes over when `llm` cannot be asked."""
 
-    choice: ModelChoice
-    key: ApiKey | None
+    llm: Asked
+    fallback: Asked | None
     base_url: str
     task: Task
 
@@ -117,12 +125,9 @@ def inspect_project(
     keys, choice = Keys() if found is None else found, None
     if settings and (settings.model or found is not None):
         choice = findings.ask("model", lambda: choose_model(settings.model, keys, keys.unfit), str)
-    key, base_url, sandbox, whole, tree = None, None, None, None, None
+    llm, fallback, sandbox, whole, tree = None, None, None, None, None
     if settings and choice:
-        if found is not None:
-            key = findings.ask("key", lambda: require_key(choice.provider, keys), _source)
-        base_url = findings.ask("base URL", lambda: check_base_url(choice, settings), str)
-        _check_model(findings, settings, choice, keys, project)
+        llm, fallback = _check_llms(findings, choice, settings, found, project)
     if settings:
         sandbox = _choose_sandbox(findings, settings, project)
         tree = _check_clean(findings, settings, project)
@@ -132,31 +137,67 @@ def inspect_project(
     codebase = _find_codebase(findings, project, roll_up)
     if query and codebase and prompts and settings:
         whole = make_task(project.root, settings, prompts, query, codebase)
-        _check_prompt(findings, initial_prompt(whole), choice, settings)
-    if settings and choice and whole and not findings.problems:
-        redactor, warnings = findings.redactor, findings.warnings
-        return findings, Ready(settings, keys, sandbox, redactor, warnings, tree, choice, key, base_url or "", whole)
+        _check_prompt(findings, initial_prompt(whole), [each for each in (llm, fallback) if each])
+    if settings and llm and whole and not findings.problems:
+        tree_is_ready = (settings, keys, sandbox, findings.redactor, findings.warnings, tree)
+        return findings, Ready(*tree_is_ready, llm, fallback, check_base_url(llm.choice, settings), whole)
     return findings, None
 
 
-def _check_model(findings: Findings, settings: Settings, choice: ModelChoice, keys: Keys, project: Project) -> None:
+def _check_llms(
+    findings: Findings, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
+) -> tuple[Asked, Asked | None]:
+    """Check the LLM of the run, its fallback, None where there is none, and the one that chooses files."""
+    llm = _check_llm(findings, choice, settings, keys, project)
+    fallback = _check_fallback(findings, choice, settings, keys, project) if settings.fallback_model else None
+    if settings.rollup == "select" and settings.select_model:
+        selector = (settings, choice, keys or Keys())
+        findings.ask("select model", lambda: choose_selector(*selector), lambda asked: str(asked.choice))
+    if not settings.model:
+        findings.warnings.append(f"no model named: {choice}, the first that has a key")
+    return llm, fallback
+
+
+def _check_llm(
+    findings: Findings, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
+) -> Asked:
+    """Check all that asking this LLM needs; without `keys`, none of which could be read, its key is not asked for."""
+    key = None
+    if keys is not None:
+        key = findings.ask("key", lambda: require_key(choice.provider, keys), _source)
+    findings.ask("base URL", lambda: check_base_url(choice, settings), str)
     if choice.provider == "replay" and not (project.root / choice.name).is_dir():
         findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":
         findings.ask("max cost", lambda: require_price(choice, settings))
-    if settings.rollup == "select" and settings.select_model:
-        findings.ask("select model", lambda: choose_selector(settings, choice, keys), lambda found: str(found[0]))
     findings.warnings.extend(doubt_model(choice))
-    if not settings.model:
-        findings.warnings.append(f"no model named: {choice}, the first that has a key")
+    return Asked(choice, key, settings)
 
 
-def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> tuple[ModelChoice, ApiKey | None, Settings]:
-    """Return the LLM that chooses files, its key, and the settings for it: some are those of the run's own model alone.
+def _check_fallback(
+    findings: Findings, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
+) -> Asked | None:
+    """Check the fallback like the LLM; its problems name its own options."""
+    first = len(findings.checks)
+    fallback = findings.ask("model", lambda: choose_fallback(choice, settings), lambda found: str(found and found[0]))
+    asked = _check_llm(findings, *fallback, keys, project) if fallback else None
+    findings.checks[first:] = [
+        check._replace(
+            name=f"fallback {check.name}",
+            problem=check.problem and re.sub(r"--(model|base-url)\b", r"--fallback-\1", check.problem),
+        )
+        for check in findings.checks[first:]
+    ]
+    return asked
+
+
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
+    """Return the LLM that chooses files: some settings are those of the run's own model alone.
 
     Raises NotSetUpError.
     """
     choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
+    settings = settings._replace(fallback_model="")
     if choice.provider != own.provider:
         settings = settings._replace(base_url="")
     if choice != own:
@@ -164,7 +205,7 @@ def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> tuple[M
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
-    return choice, require_key(choice.provider, keys), settings
+    return Asked(choice, require_key(choice.provider, keys), settings)
 
 
 def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> ReadyTree:
@@ -223,8 +264,8 @@ def _load_settings(
 ) -> Settings | None:
     """Load the settings; they tell a chat key from a dummy, which no prompt or file is refused for."""
     settings = findings.ask("settings", lambda: load_settings(project, options, environment))
-    if settings and settings.base_url:
-        findings.redactor = Redactor(find_secrets(project, environment, settings.base_url))
+    if settings and (settings.base_url or settings.fallback_base_url):
+        findings.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
     return settings
 
 
@@ -371,11 +412,11 @@ def _judge_tree(project: Project) -> tuple[TreeState | None, str]:
     return tree, "" if clean else "git status is not clean: the diff will mix your changes with the LLM's"
 
 
-def _check_prompt(findings: Findings, prompt: Prompt, choice: ModelChoice | None, settings: Settings) -> None:
+def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked]) -> None:
     redactor = findings.redactor
     findings.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
-    if choice:
-        findings.ask("prompt fits", lambda: _check_prompt_fits(choice, settings, prompt))
+    if llms:
+        findings.ask("prompt fits", lambda: _check_prompt_fits(llms, prompt))
 
 
 def _size(text: str) -> str:
@@ -389,11 +430,11 @@ def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
         )
 
 
-def _check_prompt_fits(choice: ModelChoice, settings: Settings, prompt: Prompt) -> None:
-    """Raise NotSetUpError when the model cannot read so long a prompt."""
-    misfit = explain_misfit(choice, settings, prompt)
-    if misfit:
-        raise NotSetUpError(misfit)
+def _check_prompt_fits(llms: Sequence[Asked], prompt: Prompt) -> None:
+    """Raise NotSetUpError when a model cannot read so long a prompt."""
+    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
+    if misfits:
+        raise NotSetUpError("\n".join(misfits))
 
 
 def _check_lock(project: Project) -> None:

@@ -81,7 +81,7 @@ class Progress:
             with suppress(OSError, ValueError):
                 phase, limit = _PHASES.get(event, ("", ""))
                 until = time_of_day(record.options[limit]) if limit else ""
-                phase = self._clean(phase.format(model=record.model))
+                phase = self._clean(phase.format(model=record.asked_model))
                 self._region.begin_phase(_attempt_lead(record), phase, until)
         if event == "building":
             self._output = self._unfinished = b""
@@ -192,7 +192,8 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return attempt.retries[-1:]
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
-        answered = f"{record.model} answered after {duration(attempt.seconds or 0)}{': ' if spending else ''}{spending}"
+        answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
+        answered += f": {spending}" if spending else ""
         return [answered, *_said(attempt, earlier)]
     if event == "rejected":
         return _rejected(attempt, earlier, verbose=verbose)

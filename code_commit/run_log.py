@@ -128,6 +128,14 @@ class RunLog:
             self.record.warnings += new
             self.save("warned")
 
+    def fall_back(self, model: str, why: str) -> None:
+        """Note that this model is asked from the latest attempt on, and why."""
+        attempt = self.record.attempts[-1]
+        message = f"{attempt.model} cannot be asked, {model} takes over: {why}"
+        attempt.model, attempt.job_id = model, None
+        self.add_warning(message)
+        self.save("asking")
+
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
         """Write the end of the run down and return the record."""
         self.before_end(status)
@@ -182,6 +190,7 @@ class AttemptLog:
 
     def asking(self, prompt: Prompt) -> None:
         self._log.write_text(self._name("query.txt"), prompt.text)
+        self.record.model = self._log.record.asked_model
         self._started = time.monotonic()
         self._log.save("asking")
 

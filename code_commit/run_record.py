@@ -95,8 +95,8 @@ def _signal_name(number: int) -> str:
 class Attempt:
     """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
 
-    `finish_reason` is the API's word; it is there when the response is. `changes` without a verdict are those of a dry
-    run, or of an apply that was interrupted.
+    `model` is the one that was asked, a fallback too; "" where none was. `finish_reason` is the API's word; it is there
+    when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
     `more_rejections` counts the reasons that `rejections` does not list.
     `notes` are the LLM's words outside the blocks.
@@ -106,6 +106,7 @@ class Attempt:
 
     number: int
     kind: Literal["initial", "repair"]
+    model: str = ""
     seconds: float | None = None
     request_id: str | None = None
     job_id: str | None = None
@@ -185,6 +186,11 @@ class RunRecord:
     rollup_run: str = ""
     rollup_costs: list[float] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def asked_model(self) -> str:
+        """The model that was asked last, or is to be asked first."""
+        return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
 
     @property
     def asks(self) -> bool:

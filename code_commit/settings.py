@@ -88,6 +88,8 @@ class Settings(NamedTuple):
     model: Annotated[str, Option("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
     select_model: Annotated[str, Option("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
     base_url: Annotated[str, Option("where the API is, when not at the vendor; required for chat:", "URL")] = ""
+    fallback_model: Annotated[str, Option("takes over when the model cannot be asked", "MODEL")] = ""
+    fallback_base_url: Annotated[str, Option("where the fallback is, when not at the vendor", "URL")] = ""
     max_repairs: Annotated[int, NOT_NEGATIVE, Option("repair queries after a failed build", "N")] = 3
     on_rejected: Annotated[Literal["retry", "stop"], Option("what follows a rejected response")] = "retry"
     max_output_tokens: Annotated[

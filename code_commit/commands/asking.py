@@ -1,32 +1,54 @@
 """How a command asks the LLM within a run's log: what was paid for before counts, and is not asked for again."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from code_commit.errors import LLMError
+from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
-from code_commit.keys import ApiKey
 from code_commit.llm import LLM, open_llm
-from code_commit.llm.vendor import ModelChoice
+from code_commit.llm.vendor import Asked
 from code_commit.project import Project
 from code_commit.run_log import RunLog
-from code_commit.settings import Settings
 
 
 @contextmanager
-def asking(
-    choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, log: RunLog
-) -> Iterator[Complete]:
+def asking(llm: Asked, project: Project, log: RunLog, fallback: Asked | None = None) -> Iterator[Complete]:
     """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError.
 
-    Recorded responses that its choice of files took are not taken again, unless that was asked of another model.
+    When it cannot be asked, for another reason than the cost, the fallback takes over for good. Recorded responses that
+    the run's choice of files took are not taken again, unless that was asked of another model.
     """
+    if fallback and log.record.asked_model == str(fallback.choice):
+        llm, fallback = fallback, None
+    with ExitStack() as stack:
+        current, spare = _fetching_first(_open(llm, project, log, stack), log), fallback
+
+        def complete(prompt: Prompt, listener: ExchangeListener) -> Response:
+            nonlocal current, spare
+            try:
+                return current(prompt, listener)
+            except LLMError as error:
+                if spare is None or isinstance(error, OverBudgetError):
+                    raise
+                log.fall_back(str(spare.choice), str(error))
+            try:
+                current, spare = _open(spare, project, log, stack).complete, None
+            except NotSetUpError as error:  # it is too late for that: the run has begun
+                raise LLMError(str(error)) from error
+            return current(prompt, listener)
+
+        yield complete
+
+
+def _open(asked: Asked, project: Project, log: RunLog, stack: ExitStack) -> LLM:
+    """Return the LLM, which knows what the run's calls have cost so far; the stack closes it."""
     record = log.record
     costs = [attempt.cost_usd or 0.0 for attempt in record.attempts if attempt.finish_reason is not None]
-    if choice.provider != "replay" or settings.select_model in ("", str(choice)):
+    if asked.choice.provider != "replay" or asked.settings.select_model in ("", str(asked.choice)):
         costs += record.rollup_costs
-    with open_llm(choice, key, settings, project, costs) as llm:
-        yield _fetching_first(llm, log)
+    llm = open_llm(*asked, project, costs)
+    stack.enter_context(llm)
+    return llm
 
 
 def _fetching_first(llm: LLM, log: RunLog) -> Complete:

@@ -74,7 +74,7 @@ class FileChooser:
         project, redactor = self.project, self.progress.redactor
         keys = load_keys(project, self.environment)
         own = choose_model(settings.model, keys, keys.unfit)
-        choice, key, own_settings = choose_selector(settings, own, keys)
+        asked = choose_selector(settings, own, keys)
         found = list(sections(project.root, names, redactor, rollup := deepcopy(rollup)))
         size = sum(len(file.text) for file in found)
         if size <= min(room.characters, SMALL * CHARACTERS_PER_TOKEN):
@@ -82,16 +82,16 @@ class FileChooser:
             self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
             return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
-        outlines = fitted(found, redactor, rollup, _room(choice, own_settings, instructions, room.query))
+        outlines = fitted(found, redactor, rollup, _room(asked.choice, asked.settings, instructions, room.query))
         prompt = selection_prompt(instructions, room.query, "".join(outlines))
         check_prompt_has_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
         self._held.enter_context(lock_tree(project))
         self.log = self._open_log(settings._replace(model=str(own)), files, room.query)
-        self.log.record.model = str(choice)
+        self.log.record.model = str(asked.choice)
         self._held.enter_context(self.log)
-        with self.progress, asking(choice, key, own_settings, project, self.log) as complete:
+        with self.progress, asking(asked, project, self.log) as complete:
             return select_files(prompt, {file.name for file in found}, complete, self.log)
 
     def _open_log(self, settings: Settings, files: "FileSelection", query: str) -> RunLog:

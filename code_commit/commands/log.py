@@ -161,16 +161,17 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"build     also {done}"
     for attempt in record.attempts:
         yield ""
-        yield from _change_lines(attempt) if record.command == "undo" else _attempt_lines(folder, attempt)
+        yield from _change_lines(attempt) if record.command == "undo" else _attempt_lines(folder, attempt, record)
     if record.message and status != "declined":
         yield ""
         yield from record.message.split("\n")
 
 
-def _attempt_lines(folder: Path, attempt: Attempt) -> Iterator[str]:
+def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:
     seconds = duration(attempt.seconds) if attempt.seconds is not None else "no answer"
     spending = spent(attempt.usage, attempt.cost_usd)
-    yield f"attempt {attempt.number} ({attempt.kind}): {seconds}{', ' if spending else ''}{spending}"
+    asked = f", {attempt.model}" if attempt.model not in ("", record.model) else ""
+    yield f"attempt {attempt.number} ({attempt.kind}{asked}): {seconds}{', ' if spending else ''}{spending}"
     yield from (f"  retried: {retry}" for retry in attempt.retries)
     if attempt.notes:
         yield from (f"  > {line}" for line in attempt.notes.split("\n"))

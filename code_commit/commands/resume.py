@@ -70,7 +70,7 @@ def run(options: dict[str, Any]) -> int:
         ready = check_project(project, settings, query=query, roll_up=roll_up)
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
-            asking(ready.choice, ready.key, ready.settings, project, log) as complete,
+            asking(ready.llm, project, log, ready.fallback) as complete,
             job_of(
                 project, ready, ready.task.codebase + _answers(log), approve=approval_of(ready, log, progress)
             ) as job,

@@ -126,7 +126,7 @@ def make_rollup(
     Where an LLM is to choose, all must be there that a run needs. `interrupted` is a choice to go on with.
     """
     settings = load_settings(project, options)
-    progress.redactor = Redactor(find_secrets(project, os.environ, settings.base_url))
+    progress.redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
     if message := recover(project):
         progress.say(message)

@@ -103,7 +103,7 @@ def rollup_before(
     files = FileSelection(fit=fit, select=select, query=task.query, for_run=True)
 
     def make() -> str:
-        redactor = Redactor(find_secrets(project, environment, settings.base_url))
+        redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
         if chooser is None:
             return codebase_of(project, settings, redactor, files)
         progress = chooser.progress
@@ -152,7 +152,7 @@ def _run_job(
     approve = approval_of(ready, log, progress)
     with (
         job_of(project, ready, ready.task.codebase, environment, approve) as job,
-        asking(ready.choice, ready.key, job.settings, project, log) as complete,
+        asking(ready.llm, project, log, ready.fallback) as complete,
     ):
         log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
         if job.settings.dry_run:
@@ -172,7 +172,7 @@ def _open_log(ready: Ready, query: str | None, chooser: FileChooser) -> RunLog:
     log = open_run_log(chooser.project, "run", ready.settings, ready.redactor, chooser.progress)
     if query is not None:
         log.write_text(QUERY_OF_RUN, query)
-    log.record.model, log.record.base_url = str(ready.choice), ready.base_url
+    log.record.model, log.record.base_url = str(ready.llm.choice), ready.base_url
     log.record.query = ready.task.query.strip().split("\n")[0]
     chooser.note_in(log.record)
     return log
@@ -222,7 +222,7 @@ def job_of(
 
 def window_of(project: Project, ready: Ready, log: RunLog) -> Window:
     """Return how long a prompt may be, and what makes a shorter codebase of a repair, if the settings want it."""
-    tokens = longest_prompt(ready.choice, ready.settings)
+    tokens = longest_prompt(ready.llm.choice, ready.settings)
     longest = int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
     if ready.settings.rollup not in ("fit", "select"):
         return Window(longest)

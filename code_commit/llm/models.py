@@ -5,7 +5,7 @@ import time
 from collections.abc import Container, Mapping
 from importlib import import_module
 
-from code_commit.errors import LLMError, NotSetUpError
+from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
@@ -46,6 +46,19 @@ def choose_model(model: str, keys: Container[str], unfit: Mapping[str, str] = {}
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
     names = ", ".join(f"{name}:" for name in VENDORS)
     raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
+
+
+def choose_fallback(choice: ModelChoice, settings: Settings) -> tuple[ModelChoice, Settings] | None:
+    """Return the LLM that takes over when the chosen one cannot be asked, and the settings that hold for it.
+
+    It has a `base_url` of its own, or that of the chosen one where the provider is the same; `context_window` is the
+    chosen one's alone. Raises NotSetUpError for a name that belongs to no provider.
+    """
+    if not settings.fallback_model:
+        return None
+    fallback = choose_model(settings.fallback_model, ())
+    base_url = settings.fallback_base_url or (settings.base_url if fallback.provider == choice.provider else "")
+    return fallback, settings._replace(fallback_model="", base_url=base_url, context_window=None)
 
 
 def doubt_model(choice: ModelChoice) -> list[str]:
@@ -132,9 +145,13 @@ def context_window(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt that leaves room for the answer, None where the window is not known."""
-    window = context_window(choice, settings)
-    return window - min(max_output(find_model(choice), settings), window // 2) if window else None
+    """Return the most tokens of a prompt that leaves room for the answer, None where the window is not known.
+
+    A fallback has to read it too.
+    """
+    window, fallback = context_window(choice, settings), choose_fallback(choice, settings)
+    longest = window - min(max_output(find_model(choice), settings), window // 2) if window else None
+    return min(filter(None, (longest, longest_prompt(*fallback) if fallback else None)), default=None)
 
 
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
@@ -197,7 +214,7 @@ class Budget:
         self._spent = 0.0
 
     def check(self, prompt: Prompt) -> None:
-        """Raise LLMError when a call with the prompt does not fit the model, or could cost more than is left.
+        """Raise LLMError when a prompt does not fit the model, OverBudgetError when it could cost more than is left.
 
         The most that a call can cost is its whole prompt, written to a cache where that costs more, and the longest
         output that was allowed.
@@ -213,7 +230,7 @@ class Budget:
         reading = tokens * max(price.input, price.cache_write or 0.0) / _MILLION
         writing = output * price.output / _MILLION
         if self._spent + reading + writing > limit:
-            raise LLMError(
+            raise OverBudgetError(
                 f"the next call could pass --max-cost {limit:g}: ${self._spent:.4f} are spent, the prompt of up to "
                 f"{tokens:,} tokens costs up to ${reading:.4f}, {output:,} tokens of output up to ${writing:.4f} "
                 "(see --max-output-tokens)"

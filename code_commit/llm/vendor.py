@@ -39,6 +39,14 @@ class ModelChoice(NamedTuple):
         return f"{self.provider}:{self.name}"
 
 
+class Asked(NamedTuple):
+    """An LLM as it is asked: with which key, None where it needs none, and with the settings that hold for it."""
+
+    choice: ModelChoice
+    key: ApiKey | None
+    settings: Settings
+
+
 class PriceChange(NamedTuple):
     """Prices that take the place of the first ones: from a day on (UTC), or for prompts above so many tokens."""
 
