@@ -112,7 +112,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _carry_out(order: Order) -> int:
-    from code_commit.fleet.results import load_results, results_folder
+    from code_commit.fleet.results import results_folder
     from code_commit.fleet.tasks import read_tasks
 
     if order.tasks is None:
@@ -127,10 +127,10 @@ def _carry_out(order: Order) -> int:
         raise NotSetUpError("name the folder for what comes of the tasks: --out OUT")
     out = order.out.absolute()
     with results_folder(out):
-        return _do(order, [task for task in tasks if task.id in (order.only or {task.id})], load_results(out), out)
+        return _do(order, tasks, out)
 
 
-def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", out: Path) -> int:
+def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     """Do what is to be done of the tasks, tell what came of all of them, and return the exit code."""
     try:
         from code_commit.fleet.cluster import Dispatcher, connect
@@ -138,9 +138,10 @@ def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", ou
         raise NotSetUpError(f"fleet needs Dask ({error}): pip install 'code-commit[fleet]'") from error
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import write_own_page, write_pages
-    from code_commit.fleet.results import land
+    from code_commit.fleet.results import land, load_results
     from code_commit.fleet.table import FleetTable
 
+    earlier, tasks = load_results(out), [task for task in listed if task.id in (order.only or {task.id})]
     left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
     done = {task.id for task in tasks} - {task.id for task in left}
     budget, failures = Budget(out, order.max_cost), Failures(order.max_failures)
@@ -157,7 +158,7 @@ def _do(order: Order, tasks: "list[FleetTask]", earlier: "dict[str, Result]", ou
                 with connect(order.scheduler, order.at_once) as cluster:
                     Dispatcher(cluster, budget, table, take).run(left)
         finally:
-            write_pages(out, len(tasks))
+            write_pages(out, {task.id for task in listed})
             table.close(out)
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)

@@ -1,6 +1,7 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from code_commit.commands.page import render_page, render_template
@@ -13,10 +14,10 @@ from code_commit.run_record import load_run_record
 from code_commit.version import __version__
 
 
-def write_pages(out: Path, tasks: int) -> None:
-    """Write the page of a fleet of so many tasks, and those of the tasks that have none yet. Raises LogError."""
+def write_pages(out: Path, tasks: Iterable[str]) -> None:
+    """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
     results = load_results(out)
-    totals = Totals(tasks)
+    totals = Totals(len({*tasks, *results}))
     for result in results.values():
         totals.add(result)
     values = {

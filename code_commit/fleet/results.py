@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder, write_all
+from code_commit.files import FOLDER, open_regular, replacing, sync_folder, write_all
 from code_commit.summary import count
 
 RESULTS = "results.jsonl"
@@ -184,15 +184,11 @@ def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> 
 def _fill(new: Path, record: bytes, patch: bytes, log: bytes) -> None:
     new.mkdir(mode=0o700)
     _unpack(log, new / "log")
-    folder = os.open(new, FOLDER)
-    try:
-        with NewFiles() as files:
-            for name, content in (("run.json", record), ("changes.patch", patch)):
-                if content:
-                    files.write(folder, name, content)
-        sync_folder(folder)
-    finally:
-        os.close(folder)
+    for name, content in (("run.json", record), ("changes.patch", patch)):
+        if content:
+            with replacing(new / name, sync=True) as file:
+                file.write(content)
+    _sync(new)
 
 
 def _put_in_place(new: Path, place: Path) -> None:
@@ -201,7 +197,11 @@ def _put_in_place(new: Path, place: Path) -> None:
         place.rename(old)
     new.rename(place)
     shutil.rmtree(old, ignore_errors=True)
-    folder = os.open(place.parent, FOLDER)
+    _sync(place.parent)
+
+
+def _sync(path: Path) -> None:
+    folder = os.open(path, FOLDER)
     try:
         sync_folder(folder)
     finally:

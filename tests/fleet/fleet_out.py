@@ -21,7 +21,7 @@ RESULTS = [
 ]
 
 
-def write_fleet(out: Path, tasks: int = 5) -> Path:
+def write_fleet(out: Path, tasks: str = "abcde") -> Path:
     """Land the results in OUT, of which b's run was killed with its worker; write the pages and return OUT."""
     with results_folder(out):
         for result in RESULTS:

@@ -12,7 +12,7 @@ from code_commit.fleet.results import Result, land, load_results
 
 @pytest.fixture
 def out(tmp_path):
-    return write_fleet(tmp_path / "out", 8)
+    return write_fleet(tmp_path / "out", "abfgh")
 
 
 def test_every_task_has_its_row_the_failed_ones_first_and_a_link_where_a_run_began(out):
@@ -49,10 +49,10 @@ def test_the_page_of_a_task_shows_its_patch_and_says_nothing_of_a_tree_that_is_g
 def test_the_page_of_a_task_is_made_once_and_anew_with_another_result(out):
     page = out / "a" / "index.html"
     page.write_text("kept")
-    write_pages(out, 8)
+    write_pages(out, "abfgh")
     assert page.read_text() == "kept"
     land(out, Result("a", "d2", "success", 0, attempts=1), RECORD, PATCH.replace(b"the patch", b"another"), b"")
-    write_pages(out, 8)
+    write_pages(out, "abfgh")
     assert "of another" in page.read_text()
     assert set(load_results(out)) == set("abcde")
 
@@ -61,4 +61,4 @@ def test_a_page_that_cannot_be_written_is_told(out):
     (out / "index.html").unlink()
     (out / "index.html").mkdir()
     with pytest.raises(LogError, match=r"index\.html cannot be used: Is a directory"):
-        write_pages(out, 8)
+        write_pages(out, "abfgh")
