@@ -16,8 +16,6 @@ Action = Literal["create", "replace", "delete"]
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
 _LONGEST_QUOTE = 500
-_REASON_SHOWN = 12
-"""Lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +120,7 @@ class DeclinedError(CodeCommitError):
 
     @property
     def complaint(self) -> str:
-        """Its first lines, with what to do: the log has all of it."""
-        first, more = str(self).split("\n")[:_REASON_SHOWN], str(self).count("\n") >= _REASON_SHOWN
-        rest = ["... (code-commit log latest shows all of it)"] if more else []
-        way = "Put that right, or change the task, then run again."
-        return "\n".join(["the LLM says that it cannot: " + first[0], *first[1:], *rest, way])
+        return f"the LLM says that it cannot: {self}\nPut that right, or change the task, then run again."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:

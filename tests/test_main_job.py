@@ -364,7 +364,7 @@ def test_the_reason_of_an_llm_that_declines_stands_first_in_every_sink(rollback,
     done = run_code_commit(project_folder, *answers, *options)
     assert done.returncode == 4
     assert done.stderr.startswith("code-commit: the LLM says that it cannot: gcc is missing, and ***")
-    assert "\n  Line 12.\n  ... (code-commit log latest shows all of it)\n  Put that right" in done.stderr
+    assert "\n  Line 20.\n  Put that right" in done.stderr
     record = load_run_record(done.stdout)
     assert (record.status, record.attempts[1].verdict, record.attempts[1].changes) == ("declined", "declined", [])
     assert record.message.startswith("gcc is missing, and ***")
