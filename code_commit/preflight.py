@@ -197,11 +197,10 @@ def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
     Raises NotSetUpError.
     """
     choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
-    settings = settings._replace(fallback_model="")
     if choice.provider != own.provider:
         settings = settings._replace(base_url="")
     if choice != own:
-        settings = settings._replace(context_window=None)
+        settings = settings._replace(context_window=None, fallback_model="")
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)

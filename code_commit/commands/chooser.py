@@ -14,9 +14,9 @@ from code_commit.codebase import Rollup, fitted, sections
 from code_commit.commands.asking import asking
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.fit import UNLIMITED, Room
-from code_commit.keys import load_keys
-from code_commit.llm.models import choose_model, longest_prompt
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice, estimate_tokens
+from code_commit.keys import load_keys, require_key
+from code_commit.llm.models import choose_fallback, choose_model, longest_prompt
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
 from code_commit.preflight import check_prompt_has_no_key, choose_selector
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -75,6 +75,8 @@ class FileChooser:
         keys = load_keys(project, self.environment)
         own = choose_model(settings.model, keys, keys.unfit)
         asked = choose_selector(settings, own, keys)
+        spare = choose_fallback(asked.choice, asked.settings)
+        fallback = Asked(spare[0], require_key(spare[0].provider, keys), spare[1]) if spare else None
         found = list(sections(project.root, names, redactor, rollup := deepcopy(rollup)))
         size = sum(len(file.text) for file in found)
         if size <= min(room.characters, SMALL * CHARACTERS_PER_TOKEN):
@@ -91,7 +93,7 @@ class FileChooser:
         self.log = self._open_log(settings._replace(model=str(own)), files, room.query)
         self.log.record.model = str(asked.choice)
         self._held.enter_context(self.log)
-        with self.progress, asking(asked, project, self.log) as complete:
+        with self.progress, asking(asked, project, self.log, fallback) as complete:
             return select_files(prompt, {file.name for file in found}, complete, self.log)
 
     def _open_log(self, settings: Settings, files: "FileSelection", query: str) -> RunLog:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ CAUSES = {
     "outage": (Fault("status", status=503, times=99), ["--llm-timeout", "0.5"], "answered 503"),
     "quota": (refusal(429, "insufficient_quota"), [], "no money or quota is left there"),
     "unknown model": (refusal(404, "model_not_found"), [], "check the name in --model (gpt-6.2-sol)"),
+    "a job that is lost": (replace(refusal(401, "invalid_api_key"), stage="poll"), [], "openai-key.txt is refused"),
     "key refused": (refusal(401, "invalid_api_key"), [], "openai-key.txt is refused"),
 }
 
@@ -60,7 +62,7 @@ CAUSES = {
 def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
     fault, more, why, root: Path, run_code_commit: Run
 ):
-    with FakeServer(faults=[fault]) as first, FakeServer(answers=[WRONG, RIGHT]) as second:
+    with FakeServer(answers=[RIGHT], faults=[fault]) as first, FakeServer(answers=[WRONG, RIGHT]) as second:
         done = run_code_commit(root, *options(first, second, *more))
     assert done.returncode == 0, done.stderr
     (told,) = [line for line in done.stderr.splitlines() if "takes over" in line]
@@ -71,6 +73,7 @@ def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
     assert KEYS["anthropic"] not in str(first.requests)
     assert KEYS["openai"] not in str(second.requests)
     after = record(root)
+    assert [attempt["job_id"] for attempt in after["attempts"]] == [None, None]
     assert (after["model"], [attempt["model"] for attempt in after["attempts"]]) == (FIRST, [SECOND, SECOND])
     assert told.removeprefix("warning: ") in after["warnings"]
     assert f"attempt 2 (repair, {SECOND}): " in run_code_commit(root, "log", "latest").stdout
@@ -119,6 +122,19 @@ def test_both_out_of_reach_ends_with_3_and_both_reasons_and_resume_asks_the_last
     assert resumed.returncode == 0, resumed.stderr
     assert "cannot be asked" not in resumed.stderr
     assert len(second.requests) == 1
+
+
+def test_the_choice_of_files_is_asked_of_it_too_but_not_that_of_another_model(root: Path, run_code_commit: Run):
+    for number in range(40):
+        (root / f"part_{number}.py").write_text("".join(f"value_{line} = {line}\n" for line in range(200)))
+    choice = "^^^files\npart_7.py\n^^^end\n"
+    (root / "agent-config" / "config.toml").write_text('rollup = "select"\n')
+    with FakeServer(faults=[refusal(401, "x")]) as first, FakeServer(answers=[choice, RIGHT]) as second:
+        other = run_code_commit(root, *options(first, second, "--select-model", "openai:gpt-6.2-astra"))
+        assert (other.returncode, second.requests) == (3, []), other.stderr
+        done = run_code_commit(root, *options(first, second))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("takes over") == len(second.requests) == 2
 
 
 PREFLIGHT = {
