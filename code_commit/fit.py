@@ -1,7 +1,8 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
-Words only rank here. A file that the query names comes first, then what tells of the whole project, then by the words
-that query and file share (BM25: rare words count more, long files less).
+Words only rank here. A file that the query names comes first, then the few that hold a rare word of its beginning (the
+name of a function, say), then what tells of the whole project, then by the words that query and file share (BM25: rare
+words count more, long files less; what the query repeats, or begins with, counts more too).
 """
 
 import math
@@ -149,14 +150,15 @@ def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
 def rank(sections: Iterable[Section], query: str, context: Collection[str], mentions: str = "") -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
     files = list(sections)
-    scores = _bm25(files, _words(query))
+    scores, holding_rare = _bm25(files, query.lower(), _words(query))
     mentioned = set(re.findall(r"[\w./+-]*\w", f"{query}\n{mentions}"))
 
     def place(number: int) -> tuple[int, float, str]:
         name = files[number].name
         base = name.rpartition("/")[2]
         is_named = name in mentioned or ("." in base and base in mentioned)
-        return 0 if is_named else 1 if name in context else 2, -scores[number], name
+        place = 0 if is_named else 1 if number in holding_rare else 2 if name in context else 3
+        return place, -scores[number], name
 
     return [files[number] for number in sorted(range(len(files)), key=place)]
 
@@ -174,8 +176,17 @@ def _words(query: str) -> list[str]:
     return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
 
 
-def _bm25(files: Sequence[Section], words: Sequence[str]) -> list[float]:
-    """Return the score of each file. A word is found inside of others too, as `slug` in `make_slug`."""
+_RARE, _LONG = 5, 5
+"""A word is rare that no more files hold, and that has as many letters; on short ones files agree by chance."""
+
+
+def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], set[int]]:
+    """Return the score of each file, and which hold a rare word of the query's first paragraph.
+
+    A word is found inside of others too, as `slug` in `make_slug`.
+    """
+    beginning = query.strip().partition("\n\n")[0]
+    holding_rare: set[int] = set()
     average = sum(len(file.text) for file in files) / max(len(files), 1)
     scores = [0.0] * len(files)
     texts = [file.text.lower() for file in files]
@@ -183,8 +194,11 @@ def _bm25(files: Sequence[Section], words: Sequence[str]) -> list[float]:
         counts = [text.count(word) for text in texts]
         holding = sum(1 for count in counts if count)
         rarity = math.log(1 + (len(files) - holding + 0.5) / (holding + 0.5))
+        weight = rarity * query.count(word) * (2 if word in beginning else 1)
+        if holding <= _RARE and len(word) >= _LONG and word in beginning:
+            holding_rare.update(number for number, count in enumerate(counts) if count)
         for number, count in enumerate(counts):
             length = 1 - _LENGTH + _LENGTH * len(texts[number]) / average
             in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
-            scores[number] += rarity * (in_text + _IN_PATH * (word in files[number].name.lower()))
-    return scores
+            scores[number] += weight * (in_text + _IN_PATH * (word in files[number].name.lower()))
+    return scores, holding_rare

@@ -52,6 +52,20 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
     assert f"made to fit: {len(result['outlines'])} outlines, {result['files']} files whole: AGENTS.md, " in said
 
 
+def test_a_file_with_a_rare_word_of_the_task_goes_before_what_tells_of_the_project(root: Path, run_code_commit: Run):
+    for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"):
+        (root / name).write_text(f"# {name}\n\n" + "The project and its total, told at length.\n" * 23)
+    (root / "src/part_33.py").write_text(module("fractions", 370))
+    (root / "agent-config/query.txt").write_text("Let fractions\nreturn the total.\n\nThe slugs as well.\n")
+    git(root, "add", "-A")
+    text, _ = fitted(run_code_commit, root, "--fit", "4000")
+    assert "--- src/part_33.py ---\n" in text
+    assert "--- AGENTS.md ---\n" in text
+    (root / "agent-config/query.txt").write_text("Let all\nreturn the total.\n\nThe fractions as well.\n")
+    text, _ = fitted(run_code_commit, root, "--fit", "4000")
+    assert all(f"--- {name} ---\n" in text for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"))
+
+
 def test_what_has_no_room_is_named_or_counted_an_empty_file_too(project_folder: Path, run_code_commit: Run):
     (project_folder / "shop").mkdir()
     (project_folder / "shop/__init__.py").touch()
