@@ -11,6 +11,7 @@ from code_commit.commands.output import print_failure, print_text
 from code_commit.errors import (
     EXIT_BUILD_FAILED,
     EXIT_SUCCESS,
+    ClusterError,
     CodeCommitError,
     Interrupted,
     LLMError,
@@ -155,11 +156,14 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
 
         try:
             if left:
-                with connect(order.scheduler, order.at_once) as cluster:
+                with connect(order.scheduler, order.at_once, table.say) as cluster:
                     Dispatcher(cluster, budget, table, take).run(left)
-        finally:
+        except (ClusterError, Interrupted):
             write_pages(out, {task.id for task in listed})
             table.close(out)
+            raise
+        write_pages(out, {task.id for task in listed})
+        table.close(out)
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)
     if order.json:

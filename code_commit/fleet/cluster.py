@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+import dask
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
 from distributed.core import Status
 from distributed.utils import sync
@@ -53,7 +54,7 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def connect(scheduler: str | None, at_once: int | None) -> Iterator[Cluster]:
+def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], object]) -> Iterator[Cluster]:
     """Give the cluster with the scheduler at this address, as soon as it has a worker, or else one of this machine.
 
     Raises NotSetUpError.
@@ -69,6 +70,8 @@ def connect(scheduler: str | None, at_once: int | None) -> Iterator[Cluster]:
     except (OSError, ValueError, TypeError) as error:  # the last for tls:// without certificates
         raise NotSetUpError(f"there is no scheduler at {scheduler}: {error}") from error
     with remote as client:
+        if not client.nthreads():
+            say(f"waiting for a worker at {scheduler}")
         try:
             version = client.submit(worker_version, pure=False).result()
         except ImportError as error:
@@ -82,11 +85,13 @@ def connect(scheduler: str | None, at_once: int | None) -> Iterator[Cluster]:
 def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
+    dask.config.set({f"distributed.{place}.http.routes": [] for place in ("scheduler", "worker")})
     return LocalCluster(
         n_workers=processes,
         threads_per_worker=-(-at_once // processes),
         memory_limit=0,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # no page is served there: they have no password
+        scheduler_kwargs={"dashboard": False},
         silence_logs=logging.CRITICAL,
         security=True,
         preload=__name__,
@@ -147,10 +152,14 @@ def clear_up(fleet: str, dask_worker: Any) -> None:
 
 @dataclass(slots=True)
 class _Sent:
-    """A task that waits, or is on its way; how many workers were lost with it."""
+    """A task that waits, or is on its way.
+
+    `lost` counts the workers that were lost with it; `need` is what its first call can cost, where money is scarce.
+    """
 
     task: FleetTask
     lost: int = 0
+    need: float = 0.0
     future: "Future[Outcome | None] | None" = None
 
 
@@ -214,7 +223,7 @@ class Dispatcher:
             while waiting and self._goes_on and not self._budget.complaint and not pace.is_full:
                 idle = min(self._at_once - len(self._sent), len(waiting))
                 number, limit = self._last + 1, waiting[0].task.settings.get("max_cost")
-                part = self._budget.take(_event(self._fleet, number), limit, idle) if idle else None
+                part = self._budget.take(_event(self._fleet, number), limit, waiting[0].need, idle) if idle else None
                 if part is None:
                     return
                 self._last = number
@@ -259,9 +268,9 @@ class Dispatcher:
         task, event = sent.task, _event(self._fleet, number)
         self._client.sync(self._client.scheduler.event_clear, name=event)
         self._paces[task.provider].ended()
-        needs_more = self._budget.settle(event, outcome.result if outcome else None)
+        sent.need = self._budget.settle(event, outcome and outcome.result, task.settings.get("max_cost"))
         sent.lost, sent.future = sent.lost + (outcome is None), None
-        if needs_more or (outcome is None and sent.lost < _MOST_LOST):
+        if sent.need or (outcome is None and sent.lost < _MOST_LOST):
             self._waiting[task.provider].append(sent)
         else:
             self._left[task.repository] -= 1

@@ -1,6 +1,7 @@
 """What a fleet may spend, and how many tasks ask one provider at a time."""
 
 import json
+import re
 import time
 from collections import Counter
 from contextlib import suppress
@@ -36,44 +37,44 @@ class Budget:
             return ""
         return f"--max-cost {self._limit:g} is too little for all: ${self._spent:.4f} are spent; with more it goes on"
 
-    def take(self, name: str, own_limit: float | None, idle: int) -> float | None:
+    def take(self, name: str, own_limit: float | None, need: float, idle: int) -> float | None:
         """Return what a task may cost in US dollars, infinite without a limit; None where it must wait for others.
 
-        `idle` is how many tasks could begin now.
+        `need` is what its first call needs, as far as that is known; `idle` is how many tasks could begin now.
         """
         if self._limit is None:
             return float("inf")
         free = self._free()
         if not free and not self._parts:
             self._refused = _MOST_REFUSED
-        wanted = own_limit or max(free / idle, self._least)
+        wanted = own_limit or max(free / idle, need or self._least)
         if not free or (free < wanted and self._parts):
             return None
         self._parts[name] = min(free, wanted)
         self._write(name, self._parts[name])
         return self._parts[name]
 
-    def settle(self, name: str, result: Result | None) -> bool:
+    def settle(self, name: str, result: Result | None, own_limit: float | None = None) -> float:
         """Take back what a task did not spend; all of its part is spent where nobody knows, and of one that was lost.
 
-        Return whether the part was too little for its first call: then it can begin again, with more.
+        Return what its first call needs where its part was too little for that: it can begin again. Else 0.
         """
         part = self._parts.pop(name, 0.0)
-        is_known = result is not None and (result.cost_usd is not None or not result.attempts)
-        cost = (result.cost_usd or 0.0) if result and is_known else part
+        cost = part if result is None or result.cost_usd is None else result.cost_usd
         self._spent += cost
         self._write(name, cost)
-        if not part or result is None or cost or result.status != "llm_error" or _TOO_LITTLE not in result.message:
+        is_whole = part in (0, own_limit)
+        need = 0.0 if cost or is_whole or result is None else _need_of(result)
+        if not need:
             self._refused = 0
-            return False
-        if self._parts or part < self._free():
-            self._least = 2 * part
+        elif self._parts or part < self._free():
+            self._least = min(self._least or need, need)
         else:
-            self._least, self._refused = 0.0, self._refused + 1
-        return True
+            self._refused += 1
+        return need
 
     def _free(self) -> float:
-        return max(0.0, (self._limit or 0.0) - self._spent - sum(self._parts.values()))
+        return max(0.0, round((self._limit or 0.0) - self._spent - sum(self._parts.values()), 6))
 
     def _read(self) -> dict[str, float]:
         costs: dict[str, float] = {}
@@ -90,8 +91,13 @@ class Budget:
             raise LogError(self._file, error) from error
 
 
-_TOO_LITTLE = "could pass --max-cost"
-"""What a run says that must not make its next call."""
+def _need_of(result: Result) -> float:
+    """Return what the call could cost that a run must not make, by its message; 0 where it ended otherwise."""
+    amounts = re.findall(r"up to \$([0-9.]+)", result.message) if "could pass --max-cost" in result.message else []
+    return sum(map(float, amounts)) + _ROUNDING if amounts else 0.0
+
+
+_ROUNDING = 0.0002  # two amounts of four decimals
 
 
 class Failures:
@@ -122,25 +128,28 @@ _REASONS_SHOWN = 3
 
 
 class Pace:
-    """How many tasks ask a provider at a time: half as many when it answers 429, one more with each that ends."""
+    """How many tasks ask a provider at a time: half as many when it answers 429, then slowly more with those that end.
+
+    So TCP finds out what a line carries.
+    """
 
     def __init__(self, most: int) -> None:
         self.running = 0
-        self._most = self._now = most
+        self._most = self._allowed = float(most)
         self._halved = float("-inf")
 
     @property
     def is_full(self) -> bool:
-        return self.running >= self._now
+        return self.running >= int(self._allowed)
 
     def slow_down(self) -> None:
         if time.monotonic() > self._halved + _SECONDS_TO_TAKE_EFFECT:
             self._halved = time.monotonic()
-            self._now = max(1, min(self._now, self.running) // 2)
+            self._allowed = max(1.0, min(self._allowed, self.running) / 2)
 
     def ended(self) -> None:
         self.running -= 1
-        self._now = min(self._most, self._now + 1)
+        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
 
 
 _SECONDS_TO_TAKE_EFFECT = 10.0

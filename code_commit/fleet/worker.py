@@ -7,6 +7,7 @@ worker.
 
 import hashlib
 import json
+import math
 import os
 import re
 import signal
@@ -95,14 +96,13 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
 
 def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
     """Return the result of a task without a run."""
-    return Result(
-        task.id, task.digest, status, exit_code, message=message, repository=task.repository, query=task.title
-    )
+    result = Result(task.id, task.digest, status, exit_code, cost_usd=0.0, message=message)
+    return replace(result, repository=task.repository, query=task.title)
 
 
 def machine_failed(task: FleetTask, message: str) -> Result:
     """Return the result of a task that failed by the machine, not by the LLM."""
-    return ended(task, "machine_failed", 5, message)
+    return replace(ended(task, "machine_failed", 5, message), cost_usd=None)
 
 
 _copying: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -152,6 +152,7 @@ class _Work:
     def clone(self, bare: Path, commit: str) -> None:
         """Make the clone, and what a run needs in it. Raises NotSetUpError."""
         self.git(bare, "clone", "-q", "--shared", "--no-checkout", "--", str(bare), str(self._root))
+        self._check_place()
         self.git(self._root, "checkout", "-q", "--detach", commit)
         config = self._root / AGENT_CONFIG
         try:
@@ -201,7 +202,7 @@ class _Work:
         if record is None:
             return result
         totals, model = record.totals, record.model
-        result = replace(result, attempts=totals.attempts, cost_usd=totals.cost_usd, model=model)
+        result = replace(result, attempts=totals.attempts, cost_usd=_cost_of(record), model=model)
         return replace(result, files_changed=totals.files_changed)
 
     def check(self) -> None:
@@ -234,13 +235,17 @@ class _Work:
         return done.stdout.decode("utf-8", "replace").strip()
 
     def _code_commit(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours in the clone; anywhere else it would be somebody's own tree."""
-        project = find_project(self._root)
-        if project.git is None or (project.root, project.git.git_dir) != (self._root, self._root / ".git"):
-            raise NotSetUpError(f"{self._root} is not the clone that was made for the task")
+        """Run a command of ours in the clone."""
+        self._check_place()
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
         return self._process([*_CODE_COMMIT, *arguments], self._root, environment)
+
+    def _check_place(self) -> None:
+        """Raise NotSetUpError where git would work in anything but the clone, somebody's own tree."""
+        git = find_project(self._root).git
+        if git is None or (git.work_tree, git.git_dir) != (self._root, self._root / ".git"):
+            raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]
@@ -265,6 +270,18 @@ class _Work:
 
     def _log_folder(self) -> Path | None:
         return max(self._root.glob(f"{AGENT_CONFIG}/logs/*{LOG_FOLDER_SUFFIX}"), default=None)
+
+
+def _cost_of(record: RunRecord) -> float | None:
+    """Return what a run cost in US dollars; None where that is not known, as for a call that was cut off."""
+    is_refused = record.status == "llm_error" and not _MAY_BE_PAID.search(record.message or "")
+    free = [is_refused and not attempt.finish_reason and not attempt.job_id for attempt in record.attempts]
+    costs = [0.0 if is_free else attempt.cost_usd for is_free, attempt in zip(free, record.attempts, strict=True)]
+    return None if None in costs else math.fsum(cost for cost in costs if cost)
+
+
+_MAY_BE_PAID = re.compile(r"is paid for|--llm-timeout")
+"""What a run says whose call has no answer, but may have cost something."""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -106,7 +106,7 @@ class Server:
                 status, text = fleet.answer(len(fleet.calls))
                 fleet.go.wait(30)
                 message = {"role": "assistant", "content": text}
-                usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+                usage = {"prompt_tokens": 10_000, "completion_tokens": 100, "total_tokens": 10_100}
                 body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
                 content = json.dumps(body if status == 200 else {"error": {"message": "slower"}}).encode()
                 with contextlib.suppress(OSError):
@@ -132,20 +132,62 @@ class Server:
         self._server.server_close()
 
 
+class Wire:
+    """Hands on what comes at `port` to another port of this machine, and back, and keeps all of it."""
+
+    def __init__(self, target: int) -> None:
+        self.bytes = bytearray()
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                called = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                caller.close()
+                continue
+            for ends in ((caller, called), (called, caller)):
+                threading.Thread(target=self._hand_on, args=ends, daemon=True).start()
+
+    def _hand_on(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(1 << 16):
+                self.bytes += piece
+                target.sendall(piece)
+        for end in (source, target):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Cluster:
-    """A scheduler and two workers, processes of their own, each with a root of its own."""
+    """A scheduler and two workers, processes of their own, each with a root of its own; all that they say goes by wire."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._environment = {**os.environ, "CODE_COMMIT_CHAT_API_KEY": KEY}
-        self.start()
-
-    def start(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        self.address = f"tcp://127.0.0.1:{port}"
-        self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
+        self.dashboard, port = free_port(), free_port()
+        self.wires = [Wire(port)]
+        self.address = f"tcp://127.0.0.1:{self.wires[0].port}"
+        pages = ("--dashboard-address", f"127.0.0.1:{self.dashboard}", "--no-show")
+        self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(port), *pages)
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("a", "b"):
             self.start_worker(name)
@@ -153,7 +195,11 @@ class Cluster:
     def start_worker(self, name: str) -> None:
         folder = self.root / name
         folder.mkdir(exist_ok=True)
-        options = ("--no-nanny", "--nthreads", "4", "--no-dashboard", "--local-directory", str(folder))
+        port = free_port()
+        self.wires.append(Wire(port))
+        places = ("--listen-address", f"tcp://127.0.0.1:{port}", "--local-directory", str(folder))
+        contact = ("--contact-address", f"tcp://127.0.0.1:{self.wires[-1].port}")
+        options = ("--no-nanny", "--nthreads", "4", "--no-dashboard", *places, *contact)
         self.workers[name] = self._dask("worker", self.address, *options, "--name", name)
 
     def kill_worker(self, name: str) -> None:
@@ -172,6 +218,8 @@ class Cluster:
         for process in (self.scheduler, *self.workers.values()):
             process.kill()
             process.wait()
+        for wire in self.wires:
+            wire.close()
 
 
 KEY = "sk-fleet-test-0123456789abcdef"

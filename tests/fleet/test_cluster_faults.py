@@ -1,11 +1,28 @@
 """What a fleet does when something dies: two workers with roots of their own, and a repository that only the client
 sees."""
 
+import resource
 import signal
+from base64 import b64encode
+from contextlib import suppress
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from command import wait_for
-from fleet_tools import Cluster, Server, make_list, make_repository, processes_with, results, start_fleet, task
+from fleet_tools import (
+    KEY,
+    RIGHT,
+    WRONG,
+    Cluster,
+    Server,
+    make_list,
+    make_repository,
+    processes_with,
+    results,
+    start_fleet,
+    task,
+)
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +123,52 @@ def test_a_lost_scheduler_ends_the_fleet_with_a_message(tmp_path, server, marks,
             wait_for(lambda: list(marks.iterdir()))
             cluster.scheduler.kill()
             _, complaint = fleet.communicate(timeout=60)
-            wait_for(lambda: not processes_with(f"{cluster.root}/a/") + processes_with(f"{cluster.root}/b/"))
+            wait_for(lambda: at_work(cluster) is None)
     finally:
         cluster.close()
 
     assert fleet.returncode == 5
     assert "the scheduler is lost: what had ended is kept; the same command goes on" in complaint
     assert "Traceback" not in complaint
+
+
+def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_path):
+    repository = make_repository(tmp_path / "repository", "env; grep -q '^ok$' ok.txt")
+    server.answer = lambda number: (200, RIGHT) if number > 1 else (200, WRONG)
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+        fleet.communicate(timeout=60)
+    assert fleet.returncode == 0
+    assert server.keys == {f"Bearer {KEY}"}
+
+    said = b"".join(bytes(wire.bytes) for wire in cluster.wires)
+    for page in ("info/main/workers.html", "json/identity.json", "json/counts.json", "sysinfo"):
+        with suppress(HTTPError), urlopen(f"http://127.0.0.1:{cluster.dashboard}/{page}", timeout=10) as answer:
+            said += answer.read()
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert b"Make ok.txt say ok." in said
+    assert b"Workers" in said
+    assert b"Make ok.txt say ok." in kept
+    for form in (KEY, KEY[8:], b64encode(KEY.encode()).decode()[:20]):
+        assert form.encode() not in said + kept
+
+
+def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp_path):
+    """No file can be larger than a few bytes: what the client keeps does not fit."""
+    repository = make_repository(tmp_path / "repository")
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
+    limited = start_fleet(
+        tasks,
+        "--scheduler",
+        cluster.address,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY)),
+    )
+    with limited:
+        _, complaint = limited.communicate(timeout=60)
+    assert limited.returncode == 5, complaint
+    assert "out/a cannot be used: File too large" in complaint
+    assert results(tmp_path) == {}
+
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+        fleet.communicate(timeout=60)
+    assert fleet.returncode == 0
+    assert (tmp_path / "out" / "a" / "changes.patch").exists()

@@ -62,5 +62,5 @@ def test_the_smallest_cluster(tmp_path, whole):
 
 
 def test_a_cluster_that_wants_a_certificate_and_gets_none_is_no_bug_of_ours():
-    with pytest.raises(NotSetUpError, match="check your TLS configuration"), connect("tls://127.0.0.1:1", None):
+    with pytest.raises(NotSetUpError, match="check your TLS configuration"), connect("tls://127.0.0.1:1", None, print):
         pass

@@ -1,0 +1,183 @@
+"""One task as a worker does it, without a cluster."""
+
+import json
+import os
+import shutil
+import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+
+import pytest
+from command import git, tree, wait_for
+from fleet_tools import KEY, RIGHT, WRONG, Server, make_answers, make_repository, processes_with, task
+
+from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, run_task
+
+UNWATCHED = Supervision()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.close()
+
+
+def do(line: dict, tmp_path, supervision: Supervision = UNWATCHED, max_cost=None) -> Outcome:
+    return run_task(FleetTask(**line), Source(line["repository"]), tmp_path / "place", max_cost, supervision)
+
+
+def unpacked(archive: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=BytesIO(archive)) as tar:
+        return {member.name: tar.extractfile(member).read() for member in tar}
+
+
+def left_in(tmp_path) -> set[str]:
+    """Return what a worker has beside the copies of repositories."""
+    return {path.name for path in (tmp_path / "place").iterdir() if path.suffix != ".git"}
+
+
+def test_a_task_has_its_own_settings_and_leaves_nothing_but_the_copy(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODE_COMMIT_MAX_REPAIRS", "0")
+    repository = make_repository(tmp_path / "repository")
+    answers = make_answers(tmp_path / "answers", WRONG, RIGHT)
+    settings = {"max_repairs": 1, "allow": ["*.txt"], "prices": {"größe\n": {"input": 1.5, "output": 2}}}
+    outcome = do(task("a", repository, answers, settings=settings), tmp_path)
+
+    assert outcome.result.is_green
+    assert outcome.result.attempts == 2
+    options = json.loads(outcome.record)["options"]
+    assert (options["max_repairs"], options["allow"]) == (1, ["*.txt"])
+    assert options["prices"]["größe\n"]["input"] == 1.5
+    assert {"run.json", "2-response.txt"} <= set(unpacked(outcome.log))
+    assert left_in(tmp_path) == set()
+
+
+def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
+    calls, real = tmp_path / "calls", shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text(f'#!/bin/sh\necho "$*" >>{calls}\nexec {real} "$@"\n')
+    (tmp_path / "bin" / "git").chmod(0o755)
+    repository = make_repository(tmp_path / "repository")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = list(pool.map(lambda name: do(task(name, repository, rollup=["none"]), tmp_path), "abcdefgh"))
+
+    assert {outcome.result.message for outcome in outcomes} == {"none: no file that git does not ignore is there"}
+    clones = [line for line in calls.read_text().splitlines() if line.startswith("clone")]
+    assert sum("--mirror" in line for line in clones) == 1
+    assert sum("--shared" in line for line in clones) == 8
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda root: shutil.rmtree(root / ".git"), "git clone of"),
+        (lambda root: (root / "build.sh").unlink(), "build.sh is missing"),
+        (lambda root: (root / ".gitignore").unlink(), ".gitignore is missing"),
+        (lambda root: (root / "agent-config").symlink_to(root.parent / "elsewhere"), "the commit holds agent-config"),
+    ],
+    ids=["no repository", "no build.sh", "no .gitignore", "agent-config in git"],
+)
+def test_a_repository_that_is_not_ready_is_told(tmp_path, spoil, message):
+    (tmp_path / "elsewhere").mkdir()
+    repository = make_repository(tmp_path / "repository")
+    spoil(repository)
+    if (repository / ".git").exists():
+        git(repository, "add", "-Af")
+        git(repository, "commit", "-qm", "spoilt")
+    outcome = do(task("a", repository, make_answers(tmp_path / "answers", RIGHT)), tmp_path)
+
+    assert (outcome.result.status, outcome.result.exit_code) == ("not_set_up", 2)
+    assert message in outcome.result.message
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch):
+    """Were a clone to fail unseen, git would find the repository around the worker's folder."""
+    around = make_repository(tmp_path / "around")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    fake = f'#!/bin/sh\ncase "$*" in *--shared*) for last; do :; done; mkdir "$last";; *) exec {real} "$@";; esac\n'
+    (tmp_path / "bin" / "git").write_text(fake)
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    (around / "ok.txt").write_text("mine\n")
+    before, head = tree(around), git(around, "symbolic-ref", "HEAD")
+    line = FleetTask(**task("a", around, answers))
+    outcome = run_task(line, Source(str(around)), around / "target" / "place", None, UNWATCHED)
+    shutil.rmtree(around / "target")
+
+    assert "is not the clone that was made for the task" in outcome.result.message
+    assert tree(around) == before
+    assert git(around, "symbolic-ref", "HEAD") == head
+
+
+def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tmp_path):
+    repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    outcome = do(task("a", repository, answers, timeout=3), tmp_path)
+
+    assert outcome.result.status == "timed_out"
+    assert outcome.result.message == "timed out after 3.0 s"
+    assert outcome.patch.startswith(b"diff --git a/ok.txt")
+    assert json.loads(outcome.record)["status"] == "interrupted"
+    assert not processes_with(str(tmp_path))
+    assert left_in(tmp_path) == set()
+
+
+def test_a_task_that_nobody_wants_any_more_is_ended(tmp_path, server):
+    server.go.clear()
+    repository = make_repository(tmp_path / "repository")
+    wanted = threading.Event()
+    wanted.set()
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(
+            do, task("a", repository, settings=server.settings), tmp_path, Supervision(is_wanted=wanted.is_set)
+        )
+        wait_for(lambda: server.calls)
+        wanted.clear()
+        with pytest.raises(UnwantedError):
+            done.result(timeout=20)
+    assert not processes_with(str(tmp_path))
+
+
+def test_the_key_comes_from_the_workers_folder_and_goes_nowhere_else(tmp_path, monkeypatch, server):
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    (keys / "chat-key.txt").write_text(KEY)
+    monkeypatch.setenv("CODE_COMMIT_KEYS", str(keys))
+    repository = make_repository(tmp_path / "repository", "env; cat agent-config/*; cat ok.txt")
+    outcome = do(task("a", repository, settings=server.settings), tmp_path)
+
+    assert server.keys == {f"Bearer {KEY}"}
+    log = b"".join(unpacked(outcome.log).values())
+    assert outcome.result.is_green
+    assert b"b/ok.txt" in log
+    assert KEY.encode() not in log + outcome.record + outcome.patch
+
+
+def test_answers_429_are_passed_on_while_the_task_runs(tmp_path, server):
+    server.answer = lambda number: (429, "") if number < 3 else (200, RIGHT)
+    told = []
+    repository = make_repository(tmp_path / "repository")
+    line = task("a", repository, settings=server.settings)
+    outcome = do(line, tmp_path, Supervision(limited=lambda: told.append(len(server.calls))))
+
+    assert outcome.result.is_green
+    assert told
+    assert told[0] < 3, "told before the answer came"
+
+
+def test_what_a_refused_call_cost_is_nothing_and_what_a_lost_one_cost_is_unknown(tmp_path, server):
+    repository = make_repository(tmp_path / "repository")
+    prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
+    line = task("a", repository, settings=server.settings | prices)
+    assert do(line, tmp_path, max_cost=0.01).result.cost_usd == 0.0
+    server.answer = lambda _: (401, "")
+    assert do(line, tmp_path).result.cost_usd == 0.0
+    server.go.clear()
+    assert do(line | {"timeout": 3}, tmp_path).result.cost_usd is None
