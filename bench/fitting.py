@@ -24,7 +24,7 @@ QUICK = 3
 
 def measure(plan: Plan) -> Iterator[Row]:
     """Yield for each share of the codebase how many commits have all their files whole in it."""
-    commits = list(islice(_commits(plan.repository), QUICK if plan.quick else plan.commits // EVERY))
+    commits = list(islice(commits_of(plan.repository), QUICK if plan.quick else plan.commits // EVERY))
     if not commits:
         raise CommandFailedError(f"{plan.repository} has no commit that changes an existing text file")
     for share in SHARES:
@@ -36,7 +36,7 @@ def measure(plan: Plan) -> Iterator[Row]:
         yield Row(what, "all", [found], [len(commits)], "commits")
 
 
-def _commits(repository: Path) -> Iterator[tuple[str, dict[str, str], set[str]]]:
+def commits_of(repository: Path) -> Iterator[tuple[str, dict[str, str], set[str]]]:
     """Yield every fifth commit: its message, the files before it, and which of them it changes."""
     for name in git(repository, "log", "--no-merges", "--format=%H", "--diff-filter=M").decode().split()[::EVERY]:
         files = _files(repository, f"{name}~")

@@ -26,7 +26,7 @@ class Row:
     against: str
     ours: Sequence[float]
     theirs: Sequence[float]
-    unit: Literal["s", "bytes", "dollars", "answers", "clones", "commits"] = "s"
+    unit: Literal["s", "bytes", "dollars", "answers", "clones", "commits", "tokens"] = "s"
     target: Target | None = None
     cpu_ratio: float | None = None
     """Of the CPU seconds: steadier than the time where others use the machine too."""
@@ -103,7 +103,7 @@ def shown_value(value: float, unit: str) -> str:
         return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
     if unit == "bytes":
         return f"{value / _MEGABYTE:.1f} MB" if value >= _MEGABYTE / 10 else f"{value / 1000:.1f} kB"
-    return f"${value:.3f}" if unit == "dollars" else f"{value:.0f}"
+    return f"${value:.3f}" if unit == "dollars" else f"{value:,.0f}"
 
 
 _MEGABYTE = 1_000_000

@@ -52,7 +52,7 @@ class Room(NamedTuple):
 
 
 UNLIMITED = 10**12
-"""Tokens, or characters, of a room that nobody knows the end of."""
+"""Tokens of a model that nobody knows the window of."""
 
 
 class Fitted(NamedTuple):

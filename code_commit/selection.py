@@ -3,7 +3,6 @@
 Its answer has their paths, one a line, between `^^^files` and `^^^end`; the words outside say why.
 """
 
-import difflib
 import re
 from collections.abc import Collection
 from itertools import chain
@@ -12,6 +11,7 @@ from code_commit.changes import RejectedResponseError, Violation, quoted
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.prompts import labelled
 from code_commit.run_log import RunLog
+from code_commit.settings import did_you_mean
 from code_commit.summary import listed
 from code_commit.workflow import ask
 
@@ -19,6 +19,7 @@ _LIST = re.compile(r"^[ \t]*\^{3,}[ \t]*files[ \t\r]*\n(.*?)^[ \t]*\^{3,}[ \t]*e
 _DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?(?:\s+\(outline\))?(?:\s+---)?[,;]?")
 """A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
 
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
 
 
@@ -65,7 +66,7 @@ def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log
 def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], list[Violation]]:
     """Return the files that a response names, and what is wrong with it."""
     try:
-        lists = _LIST.findall(response.complete_text())
+        lists = _LIST.findall(_THINKING.sub("", response.complete_text()))
     except RejectedResponseError as rejection:
         return [], list(rejection.violations)
     if not lists:
@@ -73,25 +74,17 @@ def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], l
     lines = chain.from_iterable(text.split("\n") for text in lists)
     names = dict.fromkeys(_path_of(line.strip(), files) for line in lines if line.strip())
     unknown = [name for name in names if name not in files]
-    reasons = [Violation(quoted(name), 0, "unknown-file", _unknown(name, files)) for name in unknown[:_MOST_UNKNOWN]]
+    reasons = [
+        Violation(quoted(name), 0, "unknown-file", _UNKNOWN + did_you_mean(name, files))
+        for name in unknown[:_MOST_UNKNOWN]
+    ]
     return [name for name in names if name in files], reasons
 
 
 _MOST_UNKNOWN = 20
+_UNKNOWN = "no file of [codebase] that can be chosen"
 
 
 def _path_of(line: str, files: Collection[str]) -> str:
     match = _DRESSED.fullmatch(line)
     return line if line in files or not match else match[1]
-
-
-def _unknown(name: str, files: Collection[str]) -> str:
-    near = ", ".join(_nearest(name, files))
-    return "no file of [codebase] that can be chosen" + (f"; near to it: {near}" if near else "")
-
-
-def _nearest(name: str, files: Collection[str]) -> list[str]:
-    """Return files that may be meant: of the same name elsewhere, or with nearly the same path."""
-    base = name.rstrip("/").rpartition("/")[2]
-    same = [path for path in files if path.rpartition("/")[2] == base]
-    return same[:3] or difflib.get_close_matches(name, files, n=2, cutoff=0.75)

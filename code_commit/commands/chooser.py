@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from copy import deepcopy
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from code_commit.apply import lock_tree
 from code_commit.build import harden_process
@@ -16,7 +15,7 @@ from code_commit.errors import EXIT_SUCCESS
 from code_commit.fit import UNLIMITED, Room
 from code_commit.keys import load_keys, require_key
 from code_commit.llm.models import choose_fallback, choose_model, longest_prompt
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
 from code_commit.preflight import check_prompt_has_no_key, choose_selector
 from code_commit.progress import Progress
 from code_commit.project import Project
@@ -35,7 +34,7 @@ SMALL = 20_000
 """Tokens of a codebase of which all files go in whole: to choose among them would cost as much."""
 
 
-class FileChooser:
+class FileChooser(ExitStack):
     """Asks which files the task needs whole, where that is wanted.
 
     A context manager: the lock is held and the log is open until the run begins that it chose for, so that `resume`
@@ -49,20 +48,12 @@ class FileChooser:
         environment: Mapping[str, str] = os.environ,
         interrupted: tuple[Path, RunRecord] | None = None,
     ) -> None:
+        super().__init__()
         self.project = project
         self.progress = progress
         self.environment = environment
+        self.interrupted = interrupted
         self.log: RunLog | None = None
-        self._interrupted = interrupted
-        self._held = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._held.__exit__(kind, error, trace)
 
     def choose(
         self, settings: Settings, files: "FileSelection", names: Collection[str], rollup: Rollup, room: Room
@@ -84,21 +75,21 @@ class FileChooser:
             self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
             return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
-        outlines = fitted(found, redactor, rollup, _room(asked.choice, asked.settings, instructions, room.query))
+        outlines = fitted(found, redactor, rollup, _room(asked, instructions, room.query))
         prompt = selection_prompt(instructions, room.query, "".join(outlines))
         check_prompt_has_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
-        self._held.enter_context(lock_tree(project))
+        self.enter_context(lock_tree(project))
         self.log = self._open_log(settings._replace(model=str(own)), files, room.query)
         self.log.record.model = str(asked.choice)
-        self._held.enter_context(self.log)
+        self.enter_context(self.log)
         with self.progress, asking(asked, project, self.log, fallback) as complete:
             return select_files(prompt, {file.name for file in found}, complete, self.log)
 
     def _open_log(self, settings: Settings, files: "FileSelection", query: str) -> RunLog:
-        if self._interrupted:
-            return reopen_run_log(*self._interrupted, self.progress.redactor, self.progress)
+        if self.interrupted:
+            return reopen_run_log(*self.interrupted, self.progress.redactor, self.progress)
         log = open_run_log(self.project, "rollup", settings, self.progress.redactor, self.progress)
         log.record.query = query.strip().split("\n")[0]
         log.record.options |= files._asdict()
@@ -118,11 +109,9 @@ class FileChooser:
             self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen{names}")
 
 
-def _room(choice: ModelChoice, settings: Settings, instructions: str, query: str) -> Room:
+def _room(asked: Asked, instructions: str, query: str) -> Room:
     """Return how much of the outlines the model reads."""
-    longest = longest_prompt(choice, settings)
-    if not longest:
-        return Room(UNLIMITED, UNLIMITED, query, chosen=())
+    longest = longest_prompt(asked.choice, asked.settings) or UNLIMITED
     tokens = max(longest - estimate_tokens(instructions + query) - _LABELS, 1)
     return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query, chosen=())
 

@@ -21,17 +21,7 @@ from code_commit.runs import (
     status_of,
 )
 from code_commit.settings import load_settings
-from code_commit.summary import (
-    count,
-    dollars,
-    done_by_build,
-    duration,
-    listed,
-    repeats_of,
-    spent,
-    spent_in_all,
-    ways_on,
-)
+from code_commit.summary import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -149,7 +139,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
     if record.rollup_run:
-        yield f"rollup    chosen by {record.rollup_run}, {dollars(sum(record.rollup_costs))}"
+        yield f"rollup    chosen by {record.rollup_run}, ${sum(record.rollup_costs):.4f}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"

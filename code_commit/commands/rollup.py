@@ -211,9 +211,7 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
     if tokens == ALL_THAT_IS_LEFT:
         keys = load_keys(project)
         choice = choose_model(settings.model, keys, keys.unfit)
-        longest = longest_prompt(choice, settings)
-        if not longest and files.select:
-            return Room(UNLIMITED, UNLIMITED, query)
+        longest = longest_prompt(choice, settings) or (UNLIMITED if files.select else 0)
         if not longest:
             raise NotSetUpError(
                 f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"

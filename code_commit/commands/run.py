@@ -143,23 +143,16 @@ def run_main_job(
         ) as log:
             chooser.finish()
             log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
-            return _run_job(project, ready, progress, environment, log)
-
-
-def _run_job(
-    project: Project, ready: Ready, progress: Progress, environment: Mapping[str, str], log: RunLog
-) -> RunRecord:
-    approve = approval_of(ready, log, progress)
-    with (
-        job_of(project, ready, ready.task.codebase, environment, approve) as job,
-        asking(ready.llm, project, log, ready.fallback) as complete,
-    ):
-        log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
-        if job.settings.dry_run:
-            return run_dry(job, ready.task, complete, log)
-        prepare_end(job, log)
-        window = window_of(project, ready, log)
-        return run_workflow(job._replace(window=window), ready.task, complete, log)
+            with (
+                job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
+                asking(ready.llm, project, log, ready.fallback) as complete,
+            ):
+                log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
+                if job.settings.dry_run:
+                    return run_dry(job, ready.task, complete, log)
+                prepare_end(job, log)
+                window = window_of(project, ready, log)
+                return run_workflow(job._replace(window=window), ready.task, complete, log)
 
 
 QUERY_OF_RUN = "query.txt"

@@ -70,7 +70,10 @@ def _add_up(model: str, runs: Sequence[RunRecord]) -> ModelStats:
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
         tokens=_sum(run.totals.usage.input + run.totals.usage.output or None for run in runs),
-        cost_usd=_sum(_sum(attempt.cost_usd for attempt in run.attempts)["total"] for run in runs),
+        cost_usd=_sum(
+            _sum([*(attempt.cost_usd for attempt in run.attempts), *filter(None, run.rollup_costs)])["total"]
+            for run in runs
+        ),
         unknown_costs=sum(attempt.usage is not None and attempt.cost_usd is None for attempt in attempts),
         llm_seconds=_sum(run.totals.llm_seconds or None for run in runs),
         build_seconds=_sum(run.totals.build_seconds or None for run in runs),

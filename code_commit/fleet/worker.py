@@ -27,8 +27,9 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.tasks import FleetTask
 from code_commit.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, find_project, require_git
+from code_commit.project import AGENT_CONFIG, Project, find_project, require_git
 from code_commit.run_record import RunRecord, load_run_record
+from code_commit.runs import find_run_folders
 from code_commit.settings import ENVIRONMENT_PREFIX
 from code_commit.summary import duration
 from code_commit.terminal import shown
@@ -269,7 +270,7 @@ class _Work:
                     raise
 
     def _log_folder(self) -> Path | None:
-        return max(self._root.glob(f"{AGENT_CONFIG}/logs/*{LOG_FOLDER_SUFFIX}"), default=None)
+        return next(reversed(find_run_folders(Project(self._root))), None)
 
 
 def _cost_of(record: RunRecord) -> float | None:
@@ -277,7 +278,7 @@ def _cost_of(record: RunRecord) -> float | None:
     is_refused = record.status == "llm_error" and not _MAY_BE_PAID.search(record.message or "")
     free = [is_refused and not attempt.finish_reason and not attempt.job_id for attempt in record.attempts]
     costs = [0.0 if is_free else attempt.cost_usd for is_free, attempt in zip(free, record.attempts, strict=True)]
-    return None if None in costs else math.fsum(cost for cost in costs if cost)
+    return None if None in costs else math.fsum(cost for cost in [*costs, *record.rollup_costs] if cost)
 
 
 _MAY_BE_PAID = re.compile(r"is paid for|--llm-timeout")

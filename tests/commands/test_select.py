@@ -123,7 +123,7 @@ TIDY = ["ok.txt", "src/part_07.py"]
         "^^^files\nok.txt\nsrc/part_07.py\n^^^end\n",
         "Why.\n\n  ^^^ files \n\n- ./ok.txt\n* `src/part_07.py`\n  ok.txt\n\n^^^end\nAnd so on.",
         '^^^files\r\n1. ok.txt,\r\n2) "src/part_07.py"\r\n^^^end',
-        "<think>^^^files\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline) ---\n^^^end\n",
+        "<think>\n^^^files\nAGENTS.md\n^^^end\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline) ---\n^^^end\n",
         "^^^files\nok.txt\n^^^end\nand\n^^^^files\nsrc/part_07.py\n^^^^end\n",
     ],
 )
@@ -152,8 +152,8 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     assert done.returncode == 0, done.stderr
     (record,) = records(root)
     told = of(root, record, "2-query.txt").partition("[rejected response]\n")[2]
-    assert "- part_07.py: no file of [codebase] that can be chosen; near to it: src/part_07.py\n" in told
-    assert "- src/part_4.py: no file of [codebase] that can be chosen; near to it: src/part_" in told
+    assert "- part_07.py: no file of [codebase] that can be chosen; did you mean 'src/part_07.py'?\n" in told
+    assert "- src/part_4.py: no file of [codebase] that can be chosen; did you mean 'src/part_" in told
     assert "- src/: no file of [codebase]" in told
     assert [attempt["verdict"] for attempt in record["attempts"]] == ["rejected", "chosen"]
     recorded(root, WRONG, WRONG)
@@ -266,6 +266,8 @@ def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path,
     assert made["rollup_costs"] == [choice["totals"]["cost_usd"]] == [made["totals"]["cost_usd"]]
     cost = choice["totals"]["cost_usd"]
     assert f", and ${cost:.4f} for the choice of its files." in done.stderr
+    (stats,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
+    assert stats["cost_usd"]["total"] == pytest.approx(2 * cost)
     git(root, "checkout", "-q", ".")
     prompts = [
         len(of(root, record, "1-query.txt").encode()) / 2 * 10 / 1e6 + 100 * 100 / 1e6 for record in (choice, made)

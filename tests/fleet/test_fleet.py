@@ -35,3 +35,16 @@ def test_three_tasks_of_three_repositories(tmp_path):
     assert again.returncode == 1
     assert "2 of 3 tasks green, 1 build failed" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
+
+
+def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(tmp_path):
+    root = make_repository(tmp_path / "one")
+    (root / "long.txt").write_text("too long to go in whole\n" * 4000)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "long")
+    line = task("one", root, make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT))
+    line["settings"]["rollup"] = "select"
+    done = run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+    assert done.returncode == 0, done.stderr
+    record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
+    assert (record.command, record.rollup_costs) == ("run", [0.0])
