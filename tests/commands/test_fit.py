@@ -266,7 +266,7 @@ def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run
     assert (done.returncode, 'rollup = "fit" in config.toml makes it fit' in done.stderr) == (3, True), done.stderr
 
 
-@pytest.mark.parametrize("rollup", ["fresh", "fit"])
+@pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
 def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Path, run_code_commit: Run):
     config, options = root / "agent-config/config.toml", recorded(root, "^^^ok.txt\nok\n^^^end\n")
     config.write_text(f'rollup = "{rollup}"\ncontext_window = 40_000\nsandbox = "off"\n')

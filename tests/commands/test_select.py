@@ -219,6 +219,26 @@ def test_a_file_that_was_not_chosen_cannot_be_changed_unseen(root: Path, run_cod
     assert (root / "src/part_08.py").read_text() == module("part_08", 105)
 
 
+def test_a_repair_that_does_not_fit_keeps_of_the_chosen_files_what_it_can(root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text('rollup = "select"\ncontext_window = 30_000\n')
+    (root / "build.sh").write_text(
+        "#!/bin/sh\ngrep -qx ok ok.txt && exit\nfor n in $(seq 1600); do echo line $n of it; done\nfalse\n"
+    )
+    chosen = ["ok.txt", *(f"src/part_{number:02}.py" for number in range(3, 36, 4))]
+    wrong = "^^^ok.txt\nno\n^^^end\n"
+    answers = "\n".join(["^^^files", *chosen, "^^^end"]), wrong, RIGHT
+    done = run_code_commit(root, *recorded(root, *answers))
+    assert done.returncode == 0, done.stderr
+    assert "a prompt did not fit: its codebase was made to fit into" in done.stderr
+    prompts = [of(root, records(root)[-1], f"{number}-query.txt") for number in (1, 2)]
+    first, second = ([name for name in PARTS if f"--- {name} ---\n" in prompt] for prompt in prompts)
+    assert first == chosen[1:]
+    assert set() < set(second) < set(chosen)
+
+
+PARTS = [f"src/part_{number:02}.py" for number in range(40)]
+
+
 @pytest.mark.parametrize("command", [["--rollup", "select"], ["rollup", "--select"]])
 def test_nothing_is_sent_before_all_is_there(command: list[str], root: Path, run_code_commit: Run):
     with FakeServer(answers=[CHOICE, RIGHT]) as server:
