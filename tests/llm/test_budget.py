@@ -17,7 +17,7 @@ def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
     said = explain_misfit(SOL, Settings(context_window=999_999), PROMPT)
     assert said == (
         "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens, it reads 999,999 "
-        "(query 10 bytes, codebase 3,199,990 bytes)"
+        '(query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
     )
     assert explain_misfit(SOL, Settings(context_window=1_000_000), PROMPT) is None
     assert explain_misfit(ModelChoice("chat", "nobody-knows"), Settings(), PROMPT) is None
