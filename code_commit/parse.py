@@ -91,8 +91,8 @@ class _Findings:
     outside: int = 0
     """Where the text between the blocks begins that is read now."""
     declined_in: int = 0
-    reason: str = ""
-    """What the block of a `^^^cannot` says, and its line."""
+    declined: list[str] = field(default_factory=list)
+    """What the blocks of `^^^cannot` say, and the line of the last."""
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -147,7 +147,7 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
         found.reject(found.declined_in, "mixed", _MIXED)
     elif not found.changes and not found.reasons.kept:
         if found.declined_in:
-            raise DeclinedError(found.reason)
+            raise DeclinedError("\n".join(found.declined))
         found.reject(0, "no-block", _NO_BLOCK)
     return tuple(found.changes.values()), found.reasons
 
@@ -233,7 +233,8 @@ def _read_reason(found: _Findings, name: str, line: int, carets: int, body: int)
     if name != _DECLINE or not reason:
         message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
         found.reject(line, "no-reason", message)
-    found.declined_in, found.reason = line, f"{found.reason}\n{reason}".strip()
+    found.declined_in = line
+    found.declined.append(reason)
     return after
 
 

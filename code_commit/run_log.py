@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from code_commit.changes import RejectedResponseError, VerifiedChanges
+from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
 from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import Prompt, RequestBody, Response
@@ -255,10 +255,11 @@ class AttemptLog:
         self.record.more_rejections = rejection.more
         self._log.save("rejected")
 
-    def declined(self) -> None:
-        """Note that the LLM says it cannot; its reason becomes the message of the run."""
+    def declined(self, reason: str) -> DeclinedError:
+        """Note that the LLM says it cannot; return the error with as much of its reason as is shown."""
         self._give_verdict("declined")
         self._log.save("declined")
+        return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
 
     def chose(self, files: Sequence[str]) -> None:
         """Take the files that are to be whole in the rollup."""

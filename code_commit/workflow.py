@@ -187,9 +187,8 @@ def verify_response(job: Job, response: Response, attempt: AttemptLog) -> Verifi
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)
         raise
-    except DeclinedError:
-        attempt.declined()
-        raise
+    except DeclinedError as declined:
+        raise attempt.declined(str(declined)) from None
 
 
 def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> set[str]:

@@ -87,6 +87,8 @@ HUGE = {
     "other lines": ("^^^ok.txt\n", "# the other one\n", "^^^end\n", 0),
     "open blocks": ("", "^^^a\n", "", 4),
     "carets": ("^^^new.txt\n", "^\n", "^^^end\n", 0),
+    "a reason": ("^^^cannot\n", "No.\n", "^^^end\n", 4),
+    "reasons": ("", "^^^cannot\nNo.\n^^^end\n", "", 4),
     "thoughts": ("^^^new.txt\n", "<think>\u2028", "\n^^^end\n", 0),
 }
 
@@ -100,6 +102,7 @@ def test_what_a_huge_answer_costs_is_in_proportion_to_it(begin, unit, end, code,
     command = ["sh", "-c", limits, "sh", *CODE_COMMIT, "apply", str(tmp_path / "answer")]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
+    assert len(done.stderr) < 40_000
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - usage.ru_utime < 5
     (log,) = (root / "agent-config/logs").iterdir()
     assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 3.1 * size
