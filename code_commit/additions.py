@@ -94,6 +94,7 @@ def named_files(output: str, paths: Collection[str], root: str) -> list[str]:
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, bool] = {}
+    output = without_passed(output)
     for name, line in dict.fromkeys(_MENTION.findall(output.replace(f"file://{root}/", " ").replace(f"{root}/", " "))):
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
@@ -101,6 +102,19 @@ def named_files(output: str, paths: Collection[str], root: str) -> list[str]:
             if len(ends) == 1:
                 named[ends[0]] = bool(line) or named.get(ends[0], False)
     return sorted(named, key=lambda path: not named[path])
+
+
+def without_passed(output: str) -> str:
+    """Return a build's output without its lines that only say what passed, where others say that something failed."""
+    lines = output.split("\n")
+    failed = [_FAILED.search(line) is not None for line in lines]
+    if not any(failed):
+        return output
+    return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not _PASSED.match(line))
+
+
+_FAILED = re.compile(r"\b(fail|error|not ok)", re.IGNORECASE)
+_PASSED = re.compile(r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$")
 
 
 def _spellings(word: str) -> Iterator[str]:

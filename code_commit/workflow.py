@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from code_commit.additions import find_additions, show_unseen
+from code_commit.additions import find_additions, show_unseen, without_passed
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, VerifiedChanges
@@ -131,7 +131,7 @@ def _make_room(job: Job, task: Task, draft: Draft, failed: FailedBuild | None) -
     size = max(len(task.codebase) + job.window.room(draft(task)), longest // _LEAST_SHARE)
     if size < len(task.codebase):
         with suppress(NotSetUpError):  # it has no room for a single file: the call says that the prompt does not fit
-            task = task._replace(codebase=fit(size, failed.output if failed else ""))
+            task = task._replace(codebase=fit(size, without_passed(failed.output) if failed else ""))
             job.rules.codebase = task.codebase
     return task
 

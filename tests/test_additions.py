@@ -29,6 +29,11 @@ OUTPUTS = {
     "junit": ("\tat shop.CartTest.adds(CartTest.java:12)\n", ["src/test/java/shop/CartTest.java"]),
     "a sentence": ("See tests/test_slug.py. Or (a.py).\n", ["tests/test_slug.py", "a.py"]),
     "those with lines first": ("a.py ok\nslug_test.go ok\npkg/cart_test.go:3\n", ["pkg/cart_test.go", "a.py", "slug_test.go"]),
+    "those of tests that passed": (
+        ("tests/test_slug.py::test_ok FAILED [ 9%]\na.py::test_b PASSED  [10%]\nPASS src/__tests__/a.test.ts (5 s)\n"
+        "ok 1 - src/x.c\nnot ok 2 - slug_test.go\nsrc/cart.ts ok\nerror: not ok in src/x.h ok\nsee Makefile\n"),
+        ["tests/test_slug.py", "slug_test.go", "src/x.h"],
+    ),
     "an end that two have": ("__init__.py:3 lib.rs:4\n", []),
     "other trees": ("/usr/lib/python3/a.py:3 node_modules/src/x.c:4 /opt/src/lib.rs:1 ../a.py\n", []),
     "parts of names": ("data.py src/x.cc aa.py tests/test_slug.pyc\n", []),
