@@ -94,18 +94,6 @@ class Findings:
         return answer
 
 
-def check_project(
-    project: Project,
-    options: Mapping[str, Any],
-    environment: Mapping[str, str] = os.environ,
-    query: str | None = None,
-    roll_up: Callable[[], str] | None = None,
-) -> Ready:
-    """Return all that a run needs. Raises NotSetUpError with every problem."""
-    findings, ready = inspect_project(project, options, environment, query, roll_up)
-    return _required(ready, findings, project)
-
-
 def inspect_project(
     project: Project,
     options: Mapping[str, Any],
@@ -220,10 +208,11 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
         tree = _check_clean(findings, settings, project)
     findings.ask("lock", lambda: _check_lock(project))
     ready = ReadyTree(settings, keys, sandbox, findings.redactor, findings.warnings, tree) if settings else None
-    return _required(ready, findings, project)
+    return require_ready(project, findings, ready)
 
 
-def _required(ready: T | None, findings: Findings, project: Project) -> T:
+def require_ready(project: Project, findings: Findings, ready: T | None) -> T:
+    """Return what is ready. Raises NotSetUpError with every problem."""
     if ready is None or findings.problems:
         problems = "\n".join(findings.problems).split("\n")
         if len(problems) > 1:

@@ -133,7 +133,7 @@ def make_rollup(
     if not files.select:
         return roll_up(project, settings, files, progress)
     from code_commit.commands.chooser import FileChooser
-    from code_commit.preflight import check_project
+    from code_commit.preflight import inspect_project, require_ready
 
     made: list[Rollup] = []
     with FileChooser(project, progress, interrupted=interrupted) as chooser:
@@ -142,7 +142,7 @@ def make_rollup(
             made.append(roll_up(project, settings, files, progress, chooser))
             return read_codebase(project)
 
-        check_project(project, options, roll_up=write)
+        require_ready(project, *inspect_project(project, options, roll_up=write))
         chooser.finish()
     return made[0]
 

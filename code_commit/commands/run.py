@@ -20,7 +20,7 @@ from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.preflight import Ready, ReadyTree, check_project, find_stale_files
+from code_commit.preflight import Ready, ReadyTree, find_stale_files, inspect_project, require_ready
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
 from code_commit.redaction import Redactor
@@ -133,7 +133,7 @@ def run_main_job(
         progress.say(message)
     with FileChooser(project, progress, environment, task.choice) as chooser:
         roll_up = rollup_before(project, options, environment, task, chooser)
-        ready = check_project(project, options, environment, task.query, roll_up)
+        ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
         with begun(
             project,
             ready,
