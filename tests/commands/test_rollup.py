@@ -396,7 +396,8 @@ def test_what_it_says(root: Path, run_code_commit: Run):
 
 
 def test_what_tells_of_the_whole_project_comes_first(root: Path, run_code_commit: Run):
-    lay(root, dict.fromkeys(["README.rst", "CLAUDE.md", "AGENTS.md", "LLMInstructions.md", "A.txt", "src/README"], "x"))
+    first = ["README.rst", "CLAUDE.md", "AGENTS.md", "LLMInstructions.md"]
+    lay(root, dict.fromkeys([*first, "A.txt", "README.de.md", "src/README"], "x"))
     rolled_up(run_code_commit, root)
     assert names(root) == [
         "LLMInstructions.md",
@@ -405,6 +406,7 @@ def test_what_tells_of_the_whole_project_comes_first(root: Path, run_code_commit
         "README.rst",
         ".gitignore",
         "A.txt",
+        "README.de.md",
         "src/README",
     ]
 
