@@ -1,13 +1,15 @@
 """What every test may ask for: a project in a temporary folder, and the command as its user calls it."""
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git
+from forked_command import ForkedCommand
 
 from code_commit.run_record import load_run_record
 
@@ -63,26 +65,46 @@ def project_folder(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture(scope="session")
+def forked_command() -> Iterator[ForkedCommand]:
+    with contextlib.closing(ForkedCommand(needed_environment())) as command:
+        yield command
+
+
+def needed_environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ}
+
+
 @pytest.fixture
-def run_code_commit() -> Run:
-    """Run the command in a folder; `env` adds to the few variables that it is given."""
+def run_code_commit(forked_command: ForkedCommand) -> Run:
+    """Run the command in a folder; `env` adds to the few variables that it is given.
+
+    It is forked from a process that has imported it, unless Python's own start may matter, or `forked` says no.
+    """
 
     def run(
-        folder: Path, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", timeout: float = 60
+        folder: Path,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        timeout: float = 60,
+        forked: bool = True,
     ) -> subprocess.CompletedProcess[str]:
-        environment = {name: os.environ[name] for name in NEEDED_VARIABLES if name in os.environ} | dict(env or {})
-        done = subprocess.run(
-            [*CODE_COMMIT, *arguments],
-            cwd=folder,
-            env=environment,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
+        environment = needed_environment() | dict(env or {})
+        start = forked_command.run if forked and forked_command.can_run(environment) else run_anew
+        done = start(arguments, folder, environment, stdin.encode(), timeout)
         for record in folder.glob("agent-config/logs/*/run.json"):
             load_run_record(record.read_bytes())  # every one that a test produces has the shape of the schema
         stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
 
     return run
+
+
+def run_anew(
+    arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes, timeout: float
+) -> subprocess.CompletedProcess[bytes]:
+    words = [*CODE_COMMIT, *arguments]
+    return subprocess.run(
+        words, cwd=folder, env=environment, input=stdin, capture_output=True, timeout=timeout, check=False
+    )

@@ -79,12 +79,12 @@ def test_no_module_that_an_answer_wrote_is_imported(setting, project_folder: Pat
     answer = "".join(f"^^^{folder}{name}.py\n{spy}^^^end\n" for name in sorted(names) if "aux" not in name)
     options = [*recorded(project_folder, answer + FAILS, PASSES), "--sandbox", "off"]
     env = {"PYTHONPATH": setting.format(root=project_folder)} if setting else {}
-    done = run_code_commit(project_folder, *options, env=env)
+    done = run_code_commit(project_folder, *options, env=env, forked=False)
     assert done.returncode == 0, done.stderr
     assert not ran.exists(), ran.read_text()
     for name in python_has_loaded():
         (project_folder / f"{folder}{name}.py").unlink(missing_ok=True)
-    assert run_code_commit(project_folder, *options, env=env).returncode == 0
+    assert run_code_commit(project_folder, *options, env=env, forked=False).returncode == 0
     assert not ran.exists(), ran.read_text()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
-from fake_server import FakeServer
+from fake_server import FakeServer, Fault
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
 EDITED = "^^^ok.txt\n^^^find\nnot yet\n^^^replace\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n"
@@ -91,7 +91,7 @@ def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         end(process, signal.SIGKILL)
         server.polls = 1
-        server.jobs.clear()
+        server.faults = [Fault("status", "poll", status=410, body={"error": {"message": "the job has expired"}})]
         done = resume(root, run_code_commit)
         assert done.returncode == 0, done.stderr
         assert "asking again" in done.stderr
