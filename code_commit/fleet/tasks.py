@@ -103,9 +103,17 @@ def read_tasks(path: Path) -> list[FleetTask]:
 
 def _explained(details: Mapping[str, Any]) -> str:
     name = ".".join(map(str, details["loc"]))
-    if details["type"] == "string_pattern_mismatch" and name == "id":
-        return "id: must be a name of letters, digits, '.', '_' and '-', not '.', '_' or '-' first, 100 at most"
+    if details["type"] == "string_pattern_mismatch":
+        return f"{name}: {_PATTERNS[name]}"
     return f"{name + ': ' if name else ''}{details['msg'].removeprefix('Value error, ')}"
+
+
+_PATTERNS = {
+    "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
+    "repository": "must not be empty, begin with '-' or hold control characters",
+    "commit": "must not be empty, begin with '-' or hold control characters",
+    "query": "says nothing",
+}
 
 
 def _twins(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:

@@ -82,17 +82,18 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
 
     Raises UnwantedError.
     """
+    begun = time.monotonic()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
         work = _Work(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
             work.clone(*_bare_copy(work, source, place))
-            work.roll_up()
-            return work.outcome(work.run(max_cost))
+            outcome = work.outcome(work.roll_up_and_run(max_cost))
         except NotSetUpError as error:
-            return Outcome(work.ended("not_set_up", error.exit_code, str(error)))
+            outcome = Outcome(ended(task, "not_set_up", error.exit_code, str(error)))
         except TimedOutError:
-            return work.outcome(b"")
+            outcome = work.outcome(b"")
+    return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
 
 
 def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
@@ -145,7 +146,7 @@ class _Work:
         self.task = task
         self._root = root
         self._supervision = supervision
-        self._begun = time.monotonic()
+        self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = False
         self._record_seen = 0
         self._limits_met = 0
@@ -167,28 +168,24 @@ class _Work:
             for provider in KEY_VARIABLES:
                 (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
 
-    def roll_up(self) -> None:
-        """Write codeRollup.txt. Raises NotSetUpError."""
+    def roll_up_and_run(self, max_cost: float | None) -> bytes:
+        """Write codeRollup.txt, run the main job, and return the record that it prints. Raises NotSetUpError."""
         done = self._code_commit("rollup", "--json", "--", *self.task.rollup)
         if done.returncode != 0:
             raise NotSetUpError(json.loads(done.stdout)["message"])
-
-    def run(self, max_cost: float | None) -> bytes:
-        """Run the main job and return the record that it prints."""
         cap = [] if max_cost is None else ["--max-cost", repr(max_cost)]
         return self._code_commit("run", "--json", "--quiet", *cap).stdout
 
     def outcome(self, printed: bytes) -> Outcome:
         """Return what came of the run: by its log folder where it began, else by what it printed."""
+        self._deadline = math.inf
         folder = self._log_folder()
-        content = (folder / "run.json").read_bytes() if folder else printed
-        record = load_run_record(content) if content else None
-        result = replace(self._result_of(record), seconds=time.monotonic() - self._begun)
+        if folder is None:
+            return Outcome(self._result_of(load_run_record(printed) if printed else None))
+        content = (folder / "run.json").read_bytes()
+        result = self._result_of(load_run_record(content))
         patch = self._code_commit("diff").stdout if result.files_changed else b""
-        return Outcome(result, content if folder else b"", patch, packed(folder) if folder else b"")
-
-    def ended(self, status: str, exit_code: int, message: str) -> Result:
-        return replace(ended(self.task, status, exit_code, message), seconds=time.monotonic() - self._begun)
+        return Outcome(result, content, patch, packed(folder))
 
     def _result_of(self, record: RunRecord | None) -> Result:
         if self._is_late:
@@ -202,15 +199,14 @@ class _Work:
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result
-        totals, model = record.totals, record.model
-        result = replace(result, attempts=totals.attempts, cost_usd=_cost_of(record), model=model)
-        return replace(result, files_changed=totals.files_changed)
+        result = replace(result, model=record.model, cost_usd=_cost_of(record))
+        return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
 
     def check(self) -> None:
-        """Raise UnwantedError or, once, TimedOutError when it is time to end; pass on that the provider said 429."""
+        """Raise UnwantedError or TimedOutError when it is time to end; pass on that the provider answered 429."""
         if not self._supervision.is_wanted():
             raise UnwantedError
-        if self.task.timeout and not self._is_late and time.monotonic() > self._begun + self.task.timeout:
+        if time.monotonic() > self._deadline:
             self._is_late = True
             raise TimedOutError
         with suppress(OSError, ValueError):

@@ -15,7 +15,6 @@ from fleet_tools import (
     RIGHT,
     WRONG,
     Cluster,
-    Server,
     make_list,
     make_repository,
     processes_with,
@@ -23,20 +22,6 @@ from fleet_tools import (
     start_fleet,
     task,
 )
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.close()
-
-
-@pytest.fixture
-def server():
-    server = Server()
-    yield server
-    server.close()
 
 
 @pytest.fixture

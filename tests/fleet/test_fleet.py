@@ -1,10 +1,30 @@
-"""A fleet on this machine: what becomes of its tasks, and which of them run again."""
+"""A fleet as its user calls it: what becomes of its tasks, and which of them run again."""
 
 import json
+import os
+import signal
+import sys
+from pathlib import Path
 
-from command import git, tree
-from fleet_tools import RIGHT, WRONG, make_answers, make_list, make_repository, results, run_fleet, task
+import pytest
+from command import git, tree, wait_for
+from fleet_tools import (
+    RIGHT,
+    WRONG,
+    make_answers,
+    make_list,
+    make_repository,
+    processes_with,
+    results,
+    run_fleet,
+    start_fleet,
+    task,
+)
 
+from code_commit.errors import NotSetUpError
+from code_commit.fleet import Order, run
+from code_commit.fleet.results import Result
+from code_commit.fleet.tasks import FleetTask
 from code_commit.run_record import load_run_record
 
 
@@ -24,10 +44,8 @@ def test_three_tasks_of_three_repositories(tmp_path):
     assert [tree(root) for root in repositories] == before
     for root in repositories:
         folder = tmp_path / "out" / root.name
-        record = load_run_record((folder / "run.json").read_bytes())
-        assert record.query == "Make ok.txt say ok."
+        assert load_run_record((folder / "run.json").read_bytes()).query == "Make ok.txt say ok."
         assert (folder / "log" / "1-query.txt").is_file()
-        git(root, "status")
     git(repositories[0], "apply", str(tmp_path / "out" / "one" / "changes.patch"))
     assert (repositories[0] / "ok.txt").read_text() == "ok\n"
 
@@ -48,3 +66,67 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(tmp_path):
     assert done.returncode == 0, done.stderr
     record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
     assert (record.command, record.rollup_costs) == ("run", [0.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "done"),
+    [
+        ({}, ["new", "changed"]),
+        ({"only": ["green"]}, ["new", "changed", "green", "red"]),
+        ({"failed": True}, ["new", "changed", "red"]),
+    ],
+)
+def test_what_runs_again(options, done):
+    """Of those that have a result: one whose line changed, all that are named, with --failed those that failed."""
+    tasks = {name: FleetTask(**task(name, "https://example.org/x")) for name in ("new", "changed", "green", "red")}
+    earlier = {name: Result(name, tasks[name].digest, "success", 0) for name in ("changed", "green")}
+    earlier["red"] = Result("red", tasks["red"].digest, "build_failed", 1)
+    tasks["changed"] = tasks["changed"].model_copy(update={"query": "Another."})
+    assert {name for name in tasks if Order(**options).wants(tasks[name], earlier.get(name))} == set(done)
+
+
+def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
+    repository = make_repository(tmp_path / "repository")
+    prices = {"prices": {"fake": {"input": 0.0, "output": 1000.0}}}  # a call costs a tenth, at most a dollar
+    lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
+    done = cluster.run(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1.05", "--at-once", "2")
+    assert done.returncode == 3, done.stderr
+    assert "--max-cost 1.05 is too little for all: $0.1000 are spent; with more it goes on" in done.stderr
+    assert len(server.calls) == 1, "the second could have passed it"
+    assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.1]
+
+
+def test_an_interrupt_at_the_terminal_ends_what_runs_and_keeps_the_state(tmp_path):
+    """The first of them ends in order; the whole process group has it, as from a terminal."""
+    repository = make_repository(tmp_path / "repository", f"touch {tmp_path}/built; sleep 66; :")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, answers))
+    with start_fleet(tasks, "--at-once", "1", start_new_session=True) as fleet:
+        wait_for((tmp_path / "built").exists)
+        os.killpg(fleet.pid, signal.SIGINT)
+        _, complaint = fleet.communicate(timeout=40)
+    assert fleet.returncode == 130
+    assert complaint.startswith("ending 1 running task; a second interrupt leaves at once\n")
+    assert "Traceback" not in complaint
+    assert results(tmp_path) == {}
+    wait_for(lambda: not processes_with(str(answers)) + processes_with("dask-scratch-space"))
+
+
+def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "code_commit.fleet.cluster", raising=False)
+    tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"))))
+
+    def told(**options):
+        try:
+            run(options)
+        except NotSetUpError as error:
+            return str(error)
+        return capsys.readouterr().out
+
+    path = Path(tasks)
+    assert told(tasks=path, check=True) == "1 task: no mistake\n"
+    assert json.loads(told(schema=True))["required"] == ["id", "repository", "commit", "query"]
+    assert told(tasks=path, only=["b"]).endswith("tasks.jsonl has no task b")
+    assert "name the folder" in told(tasks=path)
+    assert "pip install 'code-commit[fleet]'" in told(tasks=path, out=tmp_path / "out")

@@ -10,19 +10,12 @@ from io import BytesIO
 
 import pytest
 from command import git, tree, wait_for
-from fleet_tools import KEY, RIGHT, WRONG, Server, make_answers, make_repository, processes_with, task
+from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, processes_with, task
 
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, run_task
 
 UNWATCHED = Supervision()
-
-
-@pytest.fixture
-def server():
-    server = Server()
-    yield server
-    server.close()
 
 
 def do(line: dict, tmp_path, supervision: Supervision = UNWATCHED, max_cost=None) -> Outcome:

@@ -1,0 +1,64 @@
+"""The list of tasks: every mistake is told with its line, before anything starts."""
+
+import json
+
+import pytest
+from fleet_tools import make_list, make_repository, task
+
+from code_commit.errors import NotSetUpError
+from code_commit.fleet.tasks import FleetTask, read_tasks
+
+MISTAKES = [
+    ({"id": "../a"}, "id: must be a name of letters"),
+    ({"id": ".a"}, "id: must be a name of letters"),
+    ({"id": "A"}, "id: A is the name of more than one task"),
+    ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of a file of the results"),
+    ({"repository": "nowhere"}, "repository: nowhere is no git repository"),
+    ({"repository": "--upload-pack=x"}, "repository: must not be empty, begin with '-'"),
+    ({"repository": "https://me:secret@example.org/x"}, "repository: holds a password"),
+    ({"commit": "nosuch"}, "has no nosuch"),
+    ({"commit": "--all"}, "commit: must not be empty, begin with '-'"),
+    ({"query": " \n"}, "query: says nothing"),
+    ({"settings": {"modle": "x"}}, "settings: there is no setting 'modle'; did you mean 'model'?"),
+    ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
+    ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
+    ({"timeout": 0}, "timeout: Input should be greater than 0"),
+    ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
+    ({"id": None}, "id: Input should be a valid string"),
+]
+
+
+def test_every_mistake_is_told_with_its_line(tmp_path):
+    good = task("a", make_repository(tmp_path / "repository"))
+    lines = [good, *({**good, "id": f"t{number}", **more} for number, (more, _) in enumerate(MISTAKES))]
+    path = make_list(tmp_path / "tasks.jsonl", *lines)
+    path.write_text(path.read_text() + "\n{no JSON\n")
+    with pytest.raises(NotSetUpError) as caught:
+        read_tasks(path)
+    told = str(caught.value).split("\n")
+
+    assert told[0] == f"{len(MISTAKES) + 2} mistakes in the list of tasks:"
+    for number, (_, words) in enumerate(MISTAKES, start=2):
+        (line,) = (line for line in told if line.startswith(f"{path}:{number}: "))
+        assert words in line
+    assert f"{path}:1: id: a is the name of more than one task" in told
+    assert f"{path}:{len(MISTAKES) + 3}: Invalid JSON" in told[-1]
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe"])
+def test_a_list_without_tasks_is_refused(tmp_path, content):
+    path = tmp_path / "tasks.jsonl"
+    with pytest.raises(NotSetUpError, match="cannot be read"):
+        read_tasks(path)
+    path.write_bytes(content)
+    with pytest.raises(NotSetUpError, match=r"holds no task|is not UTF-8"):
+        read_tasks(path)
+
+
+def test_a_task_is_another_when_its_line_changed():
+    line = task("a", "https://example.org/x", query="Do it.")
+    digests = {FleetTask(**line).digest, FleetTask(**json.loads(json.dumps(line))).digest}
+    assert len(digests) == 1
+    changes = ({"query": "Do that."}, {"commit": "main"}, {"settings": {"max_repairs": 1}}, {"rollup": ["src"]})
+    assert len({FleetTask(**{**line, **change}).digest for change in changes} | digests) == 5
