@@ -199,7 +199,7 @@ class _Work:
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result
-        result = replace(result, model=record.model, cost_usd=_cost_of(record))
+        result = replace(result, model=record.model, cost_usd=cost_of(record))
         return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
 
     def check(self) -> None:
@@ -269,7 +269,7 @@ class _Work:
         return next(reversed(find_run_folders(Project(self._root))), None)
 
 
-def _cost_of(record: RunRecord) -> float | None:
+def cost_of(record: RunRecord) -> float | None:
     """Return what a run cost in US dollars; None where that is not known, as for a call that was cut off."""
     is_refused = record.status == "llm_error" and not _MAY_BE_PAID.search(record.message or "")
     free = [is_refused and not attempt.finish_reason and not attempt.job_id for attempt in record.attempts]

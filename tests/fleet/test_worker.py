@@ -13,7 +13,8 @@ from command import git, tree, wait_for
 from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, processes_with, task
 
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, run_task
+from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, cost_of, run_task
+from code_commit.run_record import load_run_record
 
 UNWATCHED = Supervision()
 
@@ -112,10 +113,10 @@ def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch
 def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tmp_path):
     repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
     answers = make_answers(tmp_path / "answers", RIGHT)
-    outcome = do(task("a", repository, answers, timeout=3), tmp_path)
+    outcome = do(task("a", repository, answers, timeout=5), tmp_path)
 
     assert outcome.result.status == "timed_out"
-    assert outcome.result.message == "timed out after 3.0 s"
+    assert outcome.result.message == "timed out after 5.0 s"
     assert outcome.patch.startswith(b"diff --git a/ok.txt")
     assert json.loads(outcome.record)["status"] == "interrupted"
     assert not processes_with(str(tmp_path))
@@ -165,12 +166,17 @@ def test_answers_429_are_passed_on_while_the_task_runs(tmp_path, server):
     assert told[0] < 3, "told before the answer came"
 
 
-def test_what_a_refused_call_cost_is_nothing_and_what_a_lost_one_cost_is_unknown(tmp_path, server):
-    repository = make_repository(tmp_path / "repository")
+def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
     prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
-    line = task("a", repository, settings=server.settings | prices)
-    assert do(line, tmp_path, max_cost=0.01).result.cost_usd == 0.0
-    server.answer = lambda _: (401, "")
-    assert do(line, tmp_path).result.cost_usd == 0.0
-    server.go.clear()
-    assert do(line | {"timeout": 3}, tmp_path).result.cost_usd is None
+    line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | prices)
+    not_made = do(line, tmp_path, max_cost=0.01)
+    assert "could pass --max-cost 0.01" in not_made.result.message
+    assert not_made.result.cost_usd == 0.0
+
+    record = load_run_record(not_made.record)
+    record.message = (
+        "no connection; given up after 5 retries: each of the requests may have started an answer that is paid for"
+    )
+    assert cost_of(record) is None
+    record.message, record.status = None, "interrupted"
+    assert cost_of(record) is None
