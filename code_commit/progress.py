@@ -74,8 +74,6 @@ class Progress:
 
     def step(self, record: RunRecord, event: Event) -> None:
         """Print what has just happened."""
-        if record is not self.record:
-            self._warned = 0
         self.record = record
         if self._region:
             with suppress(OSError, ValueError):

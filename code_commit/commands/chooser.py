@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
 from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,26 +34,19 @@ SMALL = 20_000
 """Tokens of a codebase of which all files go in whole: to choose among them would cost as much."""
 
 
-class FileChooser(ExitStack):
-    """Asks which files the task needs whole, where that is wanted.
+@dataclass(slots=True)
+class FileChooser:
+    """Asks which files the task needs whole, where that is wanted. `interrupted` is an earlier choice to go on with.
 
-    A context manager: the lock is held and the log is open until the run begins that it chose for, so that `resume`
-    goes on with it whatever happens in between. `interrupted` is an earlier choice to go on with.
+    `log` is that of the choice, which ends when the rollup is there: until then, and until the run that is to follow
+    has begun, `resume` goes on with it.
     """
 
-    def __init__(
-        self,
-        project: Project,
-        progress: Progress,
-        environment: Mapping[str, str] = os.environ,
-        interrupted: tuple[Path, RunRecord] | None = None,
-    ) -> None:
-        super().__init__()
-        self.project = project
-        self.progress = progress
-        self.environment = environment
-        self.interrupted = interrupted
-        self.log: RunLog | None = None
+    project: Project
+    progress: Progress
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    interrupted: tuple[Path, RunRecord] | None = None
+    log: RunLog | None = None
 
     def choose(
         self, settings: Settings, files: "FileSelection", names: Collection[str], rollup: Rollup, room: Room
@@ -80,33 +73,31 @@ class FileChooser(ExitStack):
         check_prompt_has_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
-        self.enter_context(lock_tree(project))
-        self.log = self._open_log(settings._replace(model=str(own)), files, room.query)
-        self.log.record.model = str(asked.choice)
-        self.enter_context(self.log)
-        with self.progress, asking(asked, project, self.log, fallback) as complete:
-            return select_files(prompt, {file.name for file in found}, complete, self.log)
+        with lock_tree(project), self._open_log(settings._replace(model=str(own)), files, asked, room.query) as log:
+            self.log = log
+            with self.progress, asking(asked, project, log, fallback) as complete:
+                return select_files(prompt, {file.name for file in found}, complete, log)
 
-    def _open_log(self, settings: Settings, files: "FileSelection", query: str) -> RunLog:
+    def _open_log(self, settings: Settings, files: "FileSelection", asked: Asked, query: str) -> RunLog:
         if self.interrupted:
             return reopen_run_log(*self.interrupted, self.progress.redactor, self.progress)
         log = open_run_log(self.project, "rollup", settings, self.progress.redactor, self.progress)
-        log.record.query = query.strip().split("\n")[0]
+        log.record.model, log.record.query = str(asked.choice), query.strip().split("\n")[0]
         log.record.options |= files._asdict()
         return log
+
+    def finish(self) -> None:
+        """End the log, if there is one: the rollup is there."""
+        if self.log:
+            chosen = self.log.record.chosen
+            names = ", ".join(map(shown, chosen)) or "-"
+            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
 
     def note_in(self, record: RunRecord) -> None:
         """Write into the record of the run that follows what the choice cost."""
         if self.log:
             record.rollup_run = self.log.record.run
             record.rollup_costs = [attempt.cost_usd or 0.0 for attempt in self.log.record.attempts]
-
-    def finish(self) -> None:
-        """End the log: what was chosen for has begun."""
-        if self.log:
-            chosen = self.log.record.chosen
-            names = f": {', '.join(map(shown, chosen))}" if chosen else ""
-            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen{names}")
 
 
 def _room(asked: Asked, instructions: str, query: str) -> Room:

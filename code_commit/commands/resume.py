@@ -31,7 +31,7 @@ from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
 from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, add_run_argument, find_run_folders, read_run, status_of
+from code_commit.runs import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
 from code_commit.verify.ignored import load_ignore_files
@@ -105,12 +105,13 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
         if isinstance(record, UnreadableRun):
             continue
         ended = f"{record.run} ({record.command}, {record.status})"
-        if record.has_next_step and later:
+        goes_on = record.has_next_step or (record.is_aside and not argument_of(folder) and record.options["for_run"])
+        if goes_on and later:
             raise NotSetUpError(
                 f"{record.run} ({status_of(record)}) did not come to its end, but {later} came after it:"
                 f" code-commit resume {record.run} goes on with that older run all the same"
             )
-        if record.has_next_step:
+        if goes_on:
             return folder, record
         if name:
             raise NotSetUpError(f"{ended} has no next step: nothing to resume")

@@ -135,15 +135,13 @@ def make_rollup(
     from code_commit.commands.chooser import FileChooser
     from code_commit.preflight import inspect_project, require_ready
 
-    made: list[Rollup] = []
-    with FileChooser(project, progress, interrupted=interrupted) as chooser:
+    chooser, made = FileChooser(project, progress, interrupted=interrupted), list[Rollup]()
 
-        def write() -> str:
-            made.append(roll_up(project, settings, files, progress, chooser))
-            return read_codebase(project)
+    def write() -> str:
+        made.append(roll_up(project, settings, files, progress, chooser))
+        return read_codebase(project)
 
-        require_ready(project, *inspect_project(project, options, roll_up=write))
-        chooser.finish()
+    require_ready(project, *inspect_project(project, options, roll_up=write))
     return made[0]
 
 
@@ -182,6 +180,8 @@ def roll_up(
     if files.select and chooser and room:
         room = room._replace(chosen=chooser.choose(settings, files, names, rollup, room))
     write_rollup(project, names, progress.redactor, rollup, room)
+    if chooser:
+        chooser.finish()
     rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
     rollup.warnings = [*warnings, *_file_warnings(rollup)]
     for line in _lines(rollup, verbose=progress.verbose):

@@ -131,28 +131,21 @@ def run_main_job(
     """
     if message := recover(project):
         progress.say(message)
-    with FileChooser(project, progress, environment, task.choice) as chooser:
-        roll_up = rollup_before(project, options, environment, task, chooser)
-        ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
-        with begun(
-            project,
-            ready,
-            progress,
-            lambda: _open_log(ready, task.query, chooser),
-            holds_lock=chooser.log is not None,
-        ) as log:
-            chooser.finish()
-            log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
-            with (
-                job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
-                asking(ready.llm, project, log, ready.fallback) as complete,
-            ):
-                log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
-                if job.settings.dry_run:
-                    return run_dry(job, ready.task, complete, log)
-                prepare_end(job, log)
-                window = window_of(project, ready, log)
-                return run_workflow(job._replace(window=window), ready.task, complete, log)
+    chooser = FileChooser(project, progress, environment, task.choice)
+    roll_up = rollup_before(project, options, environment, task, chooser)
+    ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
+    with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
+        log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
+        with (
+            job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
+            asking(ready.llm, project, log, ready.fallback) as complete,
+        ):
+            log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
+            if job.settings.dry_run:
+                return run_dry(job, ready.task, complete, log)
+            prepare_end(job, log)
+            window = window_of(project, ready, log)
+            return run_workflow(job._replace(window=window), ready.task, complete, log)
 
 
 QUERY_OF_RUN = "query.txt"
@@ -172,20 +165,12 @@ def _open_log(ready: Ready, query: str | None, chooser: FileChooser) -> RunLog:
 
 
 @contextmanager
-def begun(
-    project: Project,
-    ready: ReadyTree,
-    progress: Progress,
-    open_log: Callable[[], RunLog],
-    *,
-    holds_lock: bool = False,
-) -> Iterator[RunLog]:
+def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Callable[[], RunLog]) -> Iterator[RunLog]:
     """Begin a run that is ready: its lock, its log, its lines on the terminal."""
     harden_process()
     progress.quiet, progress.verbose = ready.settings.quiet, ready.settings.verbose
     with ExitStack() as stack:
-        if not holds_lock:
-            stack.enter_context(lock_tree(project))
+        stack.enter_context(lock_tree(project))
         log = stack.enter_context(open_log())
         stack.enter_context(progress)
         if ready.settings.keep_runs or ready.settings.keep_days:
