@@ -26,6 +26,17 @@ def recorded(root: Path, *answers: str) -> list[str]:
     return ["--model", "replay:agent-config/recorded"]
 
 
+def after_a_run(root: Path, run_code_commit: Run, files: dict[str, str], *answers: str) -> Path:
+    """Commit the files too, and run the command, which is answered so and passes; return the project."""
+    for name, content in files.items():
+        (root / name).write_text(content, newline="")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    done = run_code_commit(root, *recorded(root, *answers), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
 def the_log(root: Path) -> Path:
     """Return the log folder of the one run."""
     (log,) = (root / "agent-config" / "logs").iterdir()

@@ -157,16 +157,14 @@ def test_killed_at_every_call_of_a_repair(
     say(f"killed at {tried} of {of} calls of three repairs: 0 torn trees")
 
 
-def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say) -> None:
+def killed_undos(driver: Driver, done: Path, trees: tuple[Tree, Tree], most: int, *, whole: bool) -> str:
+    """Undo what was done in copies of a project, each killed at another call; return how many, and what came of them."""
     old, new = trees
-    root = fast_path / "tree"
-    done = fast_path / "done"
-    project = fresh(done)
-    apply_changes(verified(done, NEW_FILES), project, done / SNAPSHOT)
+    root = done.with_name("tree")
     subprocess.run(["cp", "-a", done, root], check=True)
-    points = changing(driver.trace(fast_path / "trace", "restore", root))
+    points = changing(driver.trace(done.with_name("trace"), "restore", root))
     outcomes: Counter[str] = Counter()
-    for call in sample(points, 16, whole=whole):
+    for call in sample(points, most, whole=whole):
         shutil.rmtree(root)
         subprocess.run(["cp", "-a", done, root], check=True)
         kill(driver, call, "restore", root)
@@ -174,7 +172,14 @@ def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees:
         tree = read_tree(root)
         assert tree in (old, new), call
         outcomes["undone" if tree == old else "not undone"] += 1
-    say(f"killed at {outcomes.total()} of {len(points)} calls of an undo: {dict(outcomes)}, 0 torn trees")
+    return f"at {outcomes.total()} of {len(points)} calls, {dict(outcomes)},"
+
+
+def test_killed_at_every_call_of_an_undo(fast_path: Path, driver: Driver, trees: tuple[Tree, Tree], whole, say) -> None:
+    done = fast_path / "done"
+    project = fresh(done)
+    apply_changes(verified(done, NEW_FILES), project, done / SNAPSHOT)
+    say(f"killed {killed_undos(driver, done, trees, 16, whole=whole)} of an undo, 0 torn trees")
 
 
 def test_killed_while_files_and_folders_take_each_others_place(fast_path: Path, driver: Driver, whole, say) -> None:
@@ -187,21 +192,7 @@ def test_killed_while_files_and_folders_take_each_others_place(fast_path: Path, 
     ):
         apply_changes(verified(done, wanted), project, done / SNAPSHOT)
     new = read_tree(done)
-    root = fast_path / "tree"
-    subprocess.run(["cp", "-a", done, root], check=True)
-    points = changing(driver.trace(fast_path / "trace", "restore", root))
-    outcomes: Counter[str] = Counter()
-    for call in sample(points, 30, whole=whole):
-        shutil.rmtree(root)
-        subprocess.run(["cp", "-a", done, root], check=True)
-        kill(driver, call, "restore", root)
-        recover(Project(root))
-        tree = read_tree(root)
-        assert tree in (old, new), call
-        outcomes["undone" if tree == old else "not undone"] += 1
-    say(
-        f"killed at {outcomes.total()} of {len(points)} calls while files became folders: {dict(outcomes)}, 0 torn trees"
-    )
+    say(f"killed {killed_undos(driver, done, (old, new), 30, whole=whole)} while files became folders, 0 torn trees")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])

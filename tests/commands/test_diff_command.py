@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, tree
+from command import CODE_COMMIT, Run, after_a_run, git, tree
 
 FIRST = "^^^ok.txt\nnot\n^^^end\n^^^new/é.txt\none\n^^^end\n^^^gone.txt\n^^^delete\n"
 SECOND = "^^^ok.txt\nok\n^^^end\n"
@@ -14,12 +14,7 @@ SECOND = "^^^ok.txt\nok\n^^^end\n"
 
 @pytest.fixture
 def root(project_folder: Path, run_code_commit: Run) -> Path:
-    (project_folder / "gone.txt").write_text("gone\n")
-    git(project_folder, "add", "-A")
-    git(project_folder, "commit", "-qm", "more")
-    done = run_code_commit(project_folder, *recorded(project_folder, FIRST, SECOND), "--sandbox", "off")
-    assert done.returncode == 0, done.stderr
-    return project_folder
+    return after_a_run(project_folder, run_code_commit, {"gone.txt": "gone\n"}, FIRST, SECOND)
 
 
 def test_git_takes_it_back_and_applies_it(root: Path, run_code_commit: Run):

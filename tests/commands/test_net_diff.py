@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import Run, git, recorded, the_log, tree
+from command import Run, after_a_run, git, recorded, the_log, tree
 
 from code_commit.commands.net_diff import net_diff
 
@@ -17,13 +17,8 @@ SECOND = "^^^ok.txt\nok\n^^^end\n^^^dos.txt\none\n2\n^^^end\n^^^empty.txt\n^^^en
 @pytest.fixture
 def root(project_folder: Path, run_code_commit: Run) -> Path:
     """A run of two attempts; both changed dos.txt and ok.txt."""
-    (project_folder / "dos.txt").write_bytes(b"one\r\n")
-    (project_folder / "old.txt").write_text("old\n")
-    git(project_folder, "add", "-A")
-    git(project_folder, "commit", "-qm", "more")
-    done = run_code_commit(project_folder, *recorded(project_folder, FIRST, SECOND), "--sandbox", "off")
-    assert done.returncode == 0, done.stderr
-    return project_folder
+    files = {"dos.txt": "one\r\n", "old.txt": "old\n"}
+    return after_a_run(project_folder, run_code_commit, files, FIRST, SECOND)
 
 
 def unapply(root: Path, diff: bytes) -> None:
