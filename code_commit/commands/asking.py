@@ -18,7 +18,7 @@ def asking(llm: Asked, project: Project, log: RunLog, fallback: Asked | None = N
     When it cannot be asked, for another reason than the cost, the fallback takes over for good. Recorded responses that
     the run's choice of files took are not taken again, unless that was asked of another model.
     """
-    if fallback and log.record.asked_model == str(fallback.choice):
+    if fallback and llm.choice != fallback.choice and log.record.asked_model == str(fallback.choice):
         llm, fallback = fallback, None
     with ExitStack() as stack:
         current, spare = _fetching_first(_open(llm, project, log, stack), log), fallback

@@ -80,6 +80,15 @@ def test_it_takes_over_for_good_when_the_first_model_cannot_be_asked(
     assert f"repair, {SECOND}<" in run_code_commit(root, "log", "--html", "-").stdout
 
 
+def test_the_same_model_at_another_address_is_asked_second(root: Path, run_code_commit: Run):
+    give_key(root, "chat")
+    with FakeServer(answers=[WRONG]) as first, FakeServer(answers=[WRONG, RIGHT]) as second:
+        both = ["--model", "chat:m", "--fallback-model", "chat:m"]
+        urls = ["--base-url", first.base_url("chat"), "--fallback-base-url", second.base_url("chat")]
+        done = run_code_commit(root, *both, *urls, "--max-repairs", "0")
+    assert (done.returncode, len(first.requests), second.requests) == (1, 1, []), done.stderr
+
+
 def test_it_is_priced_by_its_own_table(root: Path, run_code_commit: Run):
     set_prices(root, 1, 7)
     with FakeServer(answers=[WRONG]) as first, FakeServer(answers=[RIGHT]) as second:
