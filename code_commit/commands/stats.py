@@ -50,11 +50,11 @@ def runs_of_fleet(out: Path) -> list[Path]:
 
 
 def collect(folders: Iterable[Path]) -> list[ModelStats]:
-    """Return what the runs of these folders came to, by model; one that cannot be read counts for nothing."""
+    """Return what the runs of these folders came to, by the model asked last; one that cannot be read is left out."""
     runs: dict[str, list[RunRecord]] = {}
     for record in map(read_run, folders):
         if isinstance(record, RunRecord) and record.command == "run":
-            runs.setdefault(record.model, []).append(record)
+            runs.setdefault(record.asked_model, []).append(record)
     return [_add_up(model, runs[model]) for model in sorted(runs)]
 
 

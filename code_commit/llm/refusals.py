@@ -141,7 +141,7 @@ def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> str:
     if status == 403:
         return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
     if status == 404 or "model_not_found" in codes:
-        return f"check the name in --model ({endpoint.model}) and the address in --base-url ({endpoint.base_url})"
+        return f"check the name of the model ({endpoint.model}) and the address of the API ({endpoint.base_url})"
     return (
         "the request was not accepted, and asking again does not help: check --model, --max-output-tokens and "
         "--reasoning-effort"

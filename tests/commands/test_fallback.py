@@ -52,7 +52,7 @@ def refusal(status: int, code: str) -> Fault:
 CAUSES = {
     "outage": (Fault("status", status=503, times=99), ["--llm-timeout", "0.5"], "answered 503"),
     "quota": (refusal(429, "insufficient_quota"), [], "no money or quota is left there"),
-    "unknown model": (refusal(404, "model_not_found"), [], "check the name in --model (gpt-6.2-sol)"),
+    "unknown model": (refusal(404, "model_not_found"), [], "check the name of the model (gpt-6.2-sol)"),
     "a job that is lost": (replace(refusal(401, "invalid_api_key"), stage="poll"), [], "openai-key.txt is refused"),
     "key refused": (refusal(401, "invalid_api_key"), [], "openai-key.txt is refused"),
 }

@@ -18,6 +18,8 @@ def root(project_folder: Path, run_code_commit: Run) -> Path:
     embellish(solved, model=OPUS)
     record = json.loads((solved / "run.json").read_text())
     record["totals"]["build_seconds"] = 15.0
+    for attempt in record["attempts"]:
+        attempt["model"] = ""
     (solved / "run.json").write_text(json.dumps(record))
     first = record["attempts"][0]
     more = [
@@ -29,7 +31,7 @@ def root(project_folder: Path, run_code_commit: Run) -> Path:
             "totals": record["totals"] | {"cost_usd": None},
             "status": "rejected",
         },
-        {"model": ARGON, "attempts": [*record["attempts"], *record["attempts"], record["attempts"][2]]},
+        {"attempts": [*record["attempts"], *record["attempts"], record["attempts"][2] | {"model": ARGON}]},
         {"model": ARGON, "options": record["options"] | {"dry_run": True}},
         {"model": ARGON, "status": "running", "finished": None, "pid": 2**22 - 3, "attempts": []},
         {"model": ARGON, "command": "apply"},
@@ -94,7 +96,9 @@ def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_pat
         task = tmp_path / f"out/task-{number}"
         shutil.copytree(run, task)
         record = json.loads((task / "run.json").read_text())
-        (task / "run.json").write_text(json.dumps(record | {"model": f"chat:a-model-with-a-long-name-{number % 3}"}))
+        model = f"chat:a-model-with-a-long-name-{number % 3}"
+        attempts = [attempt | {"model": model} for attempt in record["attempts"]]
+        (task / "run.json").write_text(json.dumps(record | {"model": model, "attempts": attempts}))
     shutil.copytree(tmp_path / "out/task-0", tmp_path / "out/.task-0.old")
     (tmp_path / "out/lost").mkdir()
     done = run_code_commit(root, "log", "--stats", "../out")

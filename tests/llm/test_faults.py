@@ -121,7 +121,7 @@ CALL_FAULTS = {
     "401 that quotes the key where it is cut": Case(status(401, LONG_ECHO), r"provided: \*{12}\.\.\.", retried=False),
     "402": Case(status(402), "no money", retried=False),
     "403": Case(status(403), "may not use", retried=False),
-    "404": Case(status(404), "check the name in --model", retried=False),
+    "404": Case(status(404), "check the name of the model", retried=False),
     "408": Case(status(408)),
     "409": Case(status(409)),
     "413": Case(status(413), "too long", retried=False),
