@@ -320,12 +320,12 @@ def _kind_of(path: Path) -> str:
 def _read(path: str, *, is_wanted: bool) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        beginning = file.read(_BINARY_SHOWS_IN)
-        if b"\0" in beginning:
+        content = file.read(size if size <= _LARGE else _BINARY_SHOWS_IN)
+        if b"\0" in content:
             raise _UnfitFileError(BINARY)
         if size > _LARGE and not is_wanted:
             raise _UnfitFileError(LARGE, f"{size:,} bytes")
-        content = beginning + file.readall()
+        content += file.readall() if size > _LARGE else b""
     if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
         raise _UnfitFileError(MINIFIED)
     return content

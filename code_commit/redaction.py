@@ -70,7 +70,7 @@ class Redactor:
 
     def reveals_key(self, text: str) -> bool:
         """Tell whether a key stands in the text, in any form."""
-        return bool(self.spans(text.encode("utf-8", "surrogatepass")))
+        return bool(self._secrets) and bool(self.spans(text.encode("utf-8", "surrogatepass")))
 
     def stream(self, write: Callable[[bytes], object]) -> "RedactingStream":
         """Return a sink for data in pieces, which hands the censored data on to `write`."""
