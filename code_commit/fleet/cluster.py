@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import signal
+import stat
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 import dask
@@ -38,6 +40,7 @@ from code_commit.fleet.worker import (
 )
 from code_commit.project import ask_git
 from code_commit.summary import count
+from code_commit.terminal import shown
 from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
@@ -85,7 +88,8 @@ def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], obj
 def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
-    dask.config.set({f"distributed.{place}.http.routes": [] for place in ("scheduler", "worker")})
+    routes: dict[str, list[str]] = {f"distributed.{place}.http.routes": [] for place in ("scheduler", "worker")}
+    dask.config.set({"temporary-directory": str(_own_folder()), **routes})
     return LocalCluster(
         n_workers=processes,
         threads_per_worker=-(-at_once // processes),
@@ -96,6 +100,20 @@ def _local_cluster(at_once: int) -> LocalCluster:
         security=True,
         preload=__name__,
     )
+
+
+def _own_folder() -> Path:
+    """Return the folder below which Dask makes those of workers, and removes those of dead ones. Raises NotSetUpError.
+
+    Had somebody else made it, he could put his files in the place of a clone.
+    """
+    folder = Path(gettempdir(), f"code-commit-fleet-{os.geteuid()}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    state = folder.lstat()
+    if (state.st_mode, state.st_uid) != (stat.S_IFDIR | 0o700, os.geteuid()):
+        raise NotSetUpError(f"{folder} is not a folder of yours alone: remove it, or name another place with TMPDIR")
+    return folder
 
 
 def dask_setup(_worker: object) -> None:
@@ -244,8 +262,12 @@ class Dispatcher:
             return Source(str(task.path or task.repository))
         if task.repository not in self._bundles:
             bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
+            if bundle.returncode != 0:
+                complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
+                raise NotSetUpError(f"git bundle of {task.repository}: {complaint}")
             source = Source(str(task.path), bundle.stdout)
-            self._bundles[task.repository] = self._client.scatter(source, hash=False)
+            self._client.submit(worker_version, pure=False).result()  # it waits for a worker, the next line does not
+            (self._bundles[task.repository],) = self._client.scatter([source], hash=False)
         return self._bundles[task.repository]
 
     def _attend(self, what: str, number: int) -> None:
@@ -299,7 +321,8 @@ class Dispatcher:
             return
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, lambda ending, _: os._exit(128 + ending))
-        self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
+        if self._begun:
+            self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
         self._client.cancel([sent.future for sent in self._sent.values()])
         until = time.monotonic() + 2 * GRACE
         while self._begun and time.monotonic() < until:

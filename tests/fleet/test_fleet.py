@@ -96,6 +96,15 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.1]
 
 
+def test_the_workers_folder_is_nobody_elses(tmp_path):
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository")))
+    folder = tmp_path / f"code-commit-fleet-{os.geteuid()}"
+    folder.symlink_to(tmp_path / "repository")
+    done = run_fleet(tasks, env=os.environ | {"TMPDIR": str(tmp_path)})
+    assert done.returncode == 2
+    assert f"{folder} is not a folder of yours alone" in done.stderr
+
+
 def test_an_interrupt_at_the_terminal_ends_what_runs_and_keeps_the_state(tmp_path):
     """The first of them ends in order; the whole process group has it, as from a terminal."""
     repository = make_repository(tmp_path / "repository", f"touch {tmp_path}/built; sleep 66; :")
