@@ -20,6 +20,7 @@ _DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"
 """A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
 
 
@@ -49,7 +50,7 @@ def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log
         attempt = log.attempt(number)
         named, reasons = _read_list(attempt.recorded_response() or ask(complete, prompt, attempt), files)
         chosen = named if named or not reasons else chosen
-        if not reasons:
+        if not reasons or (named and number > 1):
             break
         attempt.rejected(rejection := RejectedResponseError(reasons))
         told = "\n".join(f"- {reason}" for reason in rejection.reasons)
@@ -57,8 +58,8 @@ def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log
     if chosen is None:
         raise NothingChosenError(reasons)
     if reasons:
-        unknown = {reason.path for reason in reasons if reason.path}
-        log.add_warning(f"no files of the codebase, not taken: {listed(unknown)}" if unknown else str(reasons[0]))
+        unknown = listed({reason.path for reason in reasons if reason.path})
+        log.add_warning(f"no files of the codebase, not taken: {unknown}" if unknown else _ONE_BEFORE)
     attempt.chose(chosen)
     return chosen
 

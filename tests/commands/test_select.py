@@ -81,12 +81,15 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
 def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_code_commit: Run):
     options = ["--rollup", "select", *recorded(root, CHOICE, RIGHT)]
     (root / ROLLUP).unlink()
+    (root / "agent-config/system-prompts").mkdir()
+    (root / "agent-config/system-prompts/file_selection.txt").write_text("Choose.\n")
     done = run_code_commit(root, "-m", "Make ok.txt say ok, for short.", *options)
     assert done.returncode == 0, done.stderr
     choice, made = records(root)
     assert (made["command"], made["rollup_run"], made["rollup_costs"]) == ("run", choice["run"], [0.0])
     assert (choice["query"], made["query"]) == ("Make ok.txt say ok, for short.",) * 2
     assert f"[codebase]\n{(root / ROLLUP).read_text()}" in of(root, made, "1-query.txt")
+    assert of(root, choice, "1-query.txt").startswith("Choose.\n[query]\n")
     listed = run_code_commit(root, "log").stdout
     assert "(rollup) Make ok.txt say ok" in listed
     assert f"rollup    chosen by {choice['run']}, $0.0000" in run_code_commit(root, "log", "latest").stdout
@@ -162,6 +165,7 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     assert "warning: no files of the codebase, not taken: part_07.py, src/, src/part_4.py\n1 file chosen: ok.txt" in (
         done.stderr
     )
+    assert [attempt["verdict"] for attempt in records(root)[-1]["attempts"]] == ["rejected", "chosen"]
 
 
 @pytest.mark.parametrize("second", ["none", "^^^files\nno.txt\n^^^end\n"])
@@ -173,7 +177,8 @@ def test_an_answer_without_a_list_is_told_once_then_it_is_over(second: str, root
     (record,) = records(root)
     assert (record["status"], (root / ROLLUP).read_text()) == ("rejected", "old")
     done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, "none"))
-    assert (done.returncode, "1 file chosen: ok.txt" in done.stderr) == (0, True), done.stderr
+    taken = "warning: the last answer has no list: the files of the one before it are taken\n1 file chosen: ok.txt\n"
+    assert (done.returncode, taken in done.stderr) == (0, True), done.stderr
 
 
 def test_nothing_need_be_chosen(root: Path, run_code_commit: Run):
