@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import accumulate
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase import Rollup, fit_names, list_files, sections
@@ -63,9 +62,10 @@ def show_unseen(
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
     rollup = Rollup(named=[reason.path for reason in unseen])
     texts = _read(project, rollup.named, redactor, rollup)
-    for path, length in list(zip(texts, accumulate(map(len, texts.values())), strict=True)):
-        if length > room:
+    for path, text in list(texts.items()):
+        if len(text) > room:
             rollup.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
+        room -= len(texts.get(path, ""))
     told = dict.fromkeys(texts, _SHOWN)
     told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in rollup.left_out.items() for path in left_out}
     reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]

@@ -37,7 +37,7 @@ class Task(NamedTuple):
     """What hardly changes in a run: the system prompts, the query and the codebase, and in which order they go.
 
     `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
-    `late_edits` is how to send edits, where that is told as soon as an answer made a file long.
+    `late_edits` is how to send edits, where that is told as soon as an answer made a file long, or a long one is added.
     `additions` are files that the codebase does not hold whole, and that an answer would have changed.
     """
 
@@ -209,19 +209,17 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     if history:
         phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{_told(history)}\n"
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase)
-    output = additions = replacements = ""
-    added = {file.path: file for file in [*task.additions, *(failed.additions if failed else ())]}
-    if failed:
-        output = labelled("build.sh output", failed.output)
-        changes = sorted(failed.replacements, key=lambda change: change.path)
-        shown_changes = [_replacement(change) for change in changes]
-        replacements = labelled("file replacements", "".join(shown_changes))
-        if any(text.count("\n") > _LONG_FILE + 1 for text in shown_changes):
-            phase = task.late_edits + phase
-        added = {path: file for path, file in added.items() if path not in {change.path for change in changes}}
-    if added:
-        texts = (f"--- {file.path} ---\n{_ended(file.content)}\n" for file in added.values())
-        additions = labelled("codebase additions", "".join(texts))
+    changes = sorted(failed.replacements, key=lambda change: change.path) if failed else []
+    shown_changes = [_replacement(change) for change in changes]
+    files = {file.path: file for file in (*task.additions, *(failed.additions if failed else ()))}
+    for change in changes:
+        files.pop(change.path, None)
+    added = [f"--- {file.path} ---\n{_ended(file.content)}\n" for file in files.values()]
+    if any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
+        phase = task.late_edits + phase
+    output = labelled("build.sh output", failed.output) if failed else ""
+    replacements = labelled("file replacements", "".join(shown_changes)) if failed else ""
+    additions = labelled("codebase additions", "".join(added)) if added else ""
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": additions, "file replacements": replacements}
     if task.layout == "cached":

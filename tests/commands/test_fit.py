@@ -251,10 +251,17 @@ def test_a_file_that_has_no_room_beside_the_codebase_is_not_shown(talkative: Pat
     root = talkative
     (root / "long.py").write_text(module("long", 1800))
     git(root, "add", "-A")
-    done = run_code_commit(root, *recorded(root, "^^^long.py\npass\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"))
+    (root / "agent-config/config.toml").write_text(
+        f'{(root / "agent-config/config.toml").read_text()}answer_format = "auto"\n'
+    )
+    (root / "src/part_59.py").write_text(module("part_59", 250))
+    answers = "^^^long.py\npass\n^^^end\n^^^src/part_59.py\npass\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, *answers))
     assert done.returncode == 0, done.stderr
-    told = "long.py: it cannot be shown whole (too large with 3"
-    assert told in (the_log(root) / "2-query.txt").read_text()
+    first, second = ((the_log(root) / f"{number}-query.txt").read_text() for number in (1, 2))
+    assert "long.py: it cannot be shown whole (too large with 3" in second
+    assert "[codebase additions]\n--- src/part_59.py ---\n" in second
+    assert ("^^^find" in first, "^^^find" in second) == (False, True), "a long file may be sent as edits"
 
 
 def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run_code_commit: Run):
