@@ -165,8 +165,9 @@ def verify_changes(
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
+    stale = list(_check_rollup(findings, originals, rules))
     verified = _check_content(findings, originals, rules)
-    warnings = [*find_cautions(verified), *_check_rollup(findings, verified, rules)]
+    warnings = [*find_cautions(verified), *stale]
     findings.reasons.reject(rules.redactor.redact_quotations)
     rules.seen.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
@@ -244,21 +245,22 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
     return verified
 
 
-def _check_rollup(findings: _Findings, verified: Sequence[VerifiedChange], rules: Rules) -> Iterator[str]:
+def _check_rollup(findings: _Findings, originals: Originals, rules: Rules) -> Iterator[str]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
-    It is always one where the rollup was made to fit: an outline is easily taken for the file.
+    It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
+    said of the path: of what is wrong with an edit, the LLM could not have known better.
     """
     if rules.codebase is None:
         return
     texts = {
-        change.path: change.original.content.decode("utf-8", "surrogateescape")
-        for change in verified
-        if change.original is not None and rules.seen.get(change.path) != hash(change.original.content)
+        path: original.content.decode("utf-8", "surrogateescape")
+        for path in findings.open_paths
+        if (original := originals[path]) is not None and rules.seen.get(path) != hash(original.content)
     }
     for path in sorted(find_unseen(texts, rules.codebase)):
         if is_fitted(rules.codebase) and not holds_whole(rules.codebase, path):
-            findings.add(path, "unseen", _UNSEEN)
+            findings.close(path, "unseen", _UNSEEN)
         elif rules.strict:
             findings.add(path, "stale", _STALE)
         else:

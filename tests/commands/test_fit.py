@@ -147,9 +147,8 @@ def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     (root / "local.py").write_text("PASSWORD = 'mine'\n")
     git(root, "add", ".gitignore", "secret.py")
     fitted(run_code_commit, root, "--fit", "2000")
-    unseen = "".join(
-        f"^^^{name}\nok = 1\n^^^end\n" for name in ("src/part_20.py", "src/slugs.py", "secret.py", "local.py")
-    )
+    unseen = "^^^src/part_20.py\n^^^find\nok = 0\n^^^replace\nok = 1\n^^^end\n"
+    unseen += "".join(f"^^^{name}\nok = 1\n^^^end\n" for name in ("src/slugs.py", "secret.py", "local.py"))
     change = f"^^^src/part_20.py\n{module('part_20', 52)}^^^end\n"
     answers = ["^^^ok.txt\nno\n^^^end\n"] * is_repair + [unseen, f"{change}^^^ok.txt\nnot yet\n\n^^^end\n"]
     done = run_code_commit(root, "--prompt-layout", layout, *recorded(root, *answers))
