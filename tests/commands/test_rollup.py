@@ -396,14 +396,14 @@ def test_what_it_says(root: Path, run_code_commit: Run):
 
 
 def test_what_tells_of_the_whole_project_comes_first(root: Path, run_code_commit: Run):
-    first = ["README.rst", "CLAUDE.md", "AGENTS.md", "LLMInstructions.md"]
+    first = ["Readme.rst", "CLAUDE.md", "AGENTS.md", "LLMInstructions.md"]
     lay(root, dict.fromkeys([*first, "A.txt", "README.de.md", "src/README"], "x"))
     rolled_up(run_code_commit, root)
     assert names(root) == [
         "LLMInstructions.md",
         "AGENTS.md",
         "CLAUDE.md",
-        "README.rst",
+        "Readme.rst",
         ".gitignore",
         "A.txt",
         "README.de.md",
