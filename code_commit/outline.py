@@ -54,7 +54,7 @@ _KINDS = {
     r"|class|module|internal_module|singleton_class|companion_object",
     "head": r".*(constructor|destructor|function|macro|method|operator|delegate|indexer|init|subscript)[a-z_]*"
     r"_(declaration|definition|def|elem|item|signature)|(function|method)_signature|method|singleton_method|secondary_constructor",
-    "variable": r"variable_declarator|(public_)?field_definition",
+    "variable": r"variable_declarator|assignment_expression|(public_)?field_definition",
     "prototype": r"declaration",
     "assignment": r"assignment",
     "call": r"call|call_expression|command",
@@ -66,7 +66,7 @@ _FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_fun
 _TEST = re.compile(rb"(?:(describe|context|feature|suite)|scenario|test|it|specify|should)\b[.\w]*[ (]+([\"'`]).*?\2")
 _LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*")
 _COMMENT = re.compile(r"#|//|/\*|--")
-_LONGEST_HEAD, _LONGEST = 2000, 200  # characters
+_LONGEST_HEAD, _LONGEST = 2000, 200  # characters; longer decorators are left out
 
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:import|from|use|using|require|include|package|open|alias)\b[ (\"'<{].*"
@@ -143,7 +143,8 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[str]
         case "wrapper" | "group":
             is_one = kind == "wrapper" and (node.type != "type_declaration" or node.named_child_count == 1)
             for child in node.named_children:
-                yield from _lines(source, child, start if is_one else child.start_byte, depth)
+                has_short_start = is_one and child.start_byte - start <= _LONGEST
+                yield from _lines(source, child, start if has_short_start else child.start_byte, depth)
         case "nest" | "head":
             yield _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
             for child in body.named_children if body and kind == "nest" else ():
@@ -191,11 +192,13 @@ def _end_of_head(node: "Node", body: "Node | None") -> int:
 
 
 def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[str]:
-    """Yield a variable that holds a function or a module, and a field of a class."""
-    value = node.child_by_field_name("value")
+    """Yield a variable or a property that holds a function or a module, and a field of a class."""
+    value: Node | None = node
+    while value is not None and _kind(value.type) == "variable":
+        value = value.child_by_field_name("value") or value.child_by_field_name("right")
     if value is not None and _FUNCTION_VALUE.match(value.type):
         yield _shown(source[start : _end_of_head(node, _body(value))], depth, _LONGEST_HEAD)
-    elif node.type != "variable_declarator" or (
+    elif node.type.endswith("definition") or (
         value is not None and source[value.start_byte : value.end_byte].startswith(b"require(")
     ):
         yield _shown(source[start : node.end_byte], depth, _LONGEST)
@@ -237,7 +240,8 @@ def _python_lines(parent: ast.AST, depth: int) -> Iterator[str]:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
                 result = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-                yield f"{'  ' * depth}{decorators}{word} {node.name}({ast.unparse(node.args)}){result}:"
+                heads = decorators if len(decorators) <= _LONGEST else ""
+                yield f"{'  ' * depth}{heads}{word} {node.name}({ast.unparse(node.args)}){result}:"
             case ast.ClassDef():
                 bases = ", ".join(map(ast.unparse, [*node.bases, *node.keywords]))
                 yield f"{'  ' * depth}{decorators}class {node.name}{f'({bases})' if bases else ''}:"
