@@ -56,8 +56,9 @@ _DECLINE = "cannot"
 _MIXED = "^^^cannot stands beside blocks of files: send it alone, or the files without it"
 
 _NO_BLOCK = (
-    "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when no change of the project"
-    " can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
+    "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when nothing has to change,"
+    " one short file as it is; when no change of the project can do the task, ^^^cannot, the reason on the lines after"
+    " it, and ^^^end"
 )
 
 _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")

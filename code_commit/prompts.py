@@ -156,7 +156,7 @@ def tell_attempt(attempt: Attempt) -> str:
         told += f"; the build failed: {attempt.build.ending}"
         told += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
         is_repeated = attempt.same_change_as or attempt.same_failure_as
-        told += _IDLE if idle else ": take another way now" if is_repeated else ""
+        told += _STUCK if idle or is_repeated else ""
     notes = " ".join(attempt.notes.split())
     short = notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ..."
     return f"Attempt {attempt.number} {told}" + (f"{_NOTES}{short}\n" if notes else "\n")
@@ -174,7 +174,7 @@ _COUNTED = ("added", "removed")
 _LONGEST_NOTES = 600
 _NOTES = "\n  Its notes: "
 _NOTHING_WRITTEN = ", nothing of it was written"
-_IDLE = ": if the cause lies in the project, change it now; if outside, send ^^^cannot"
+_STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
 
 
 def comparable(build: BuildResult, output: str) -> tuple[object, ...]:
