@@ -88,13 +88,19 @@ def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], obj
 def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
-    routes: dict[str, list[str]] = {f"distributed.{place}.http.routes": [] for place in ("scheduler", "worker")}
-    dask.config.set({"temporary-directory": str(_own_folder()), **routes})
+    dask.config.set(
+        {
+            "temporary-directory": str(_own_folder()),
+            "distributed.nanny.pre-spawn-environ": {},  # OMP_NUM_THREADS=1 is for Dask's own work, not for builds
+            "distributed.scheduler.http.routes": [],  # no page is served: they have no password
+            "distributed.worker.http.routes": [],
+        }
+    )
     return LocalCluster(
         n_workers=processes,
         threads_per_worker=-(-at_once // processes),
         memory_limit=0,
-        dashboard_address="127.0.0.1:0",  # no page is served there: they have no password
+        dashboard_address="127.0.0.1:0",
         scheduler_kwargs={"dashboard": False},
         silence_logs=logging.CRITICAL,
         security=True,

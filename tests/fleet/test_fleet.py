@@ -29,7 +29,8 @@ from code_commit.run_record import load_run_record
 
 
 def test_three_tasks_of_three_repositories(tmp_path):
-    repositories = [make_repository(tmp_path / name) for name in ("one", "two", "three")]
+    build = "env | grep NUM_THREADS && exit 1; grep -q '^ok$' ok.txt"  # Dask sets OMP_NUM_THREADS for its own work
+    repositories = [make_repository(tmp_path / name, build) for name in ("one", "two", "three")]
     before = [tree(root) for root in repositories]
     answers = make_answers(tmp_path / "answers", WRONG, RIGHT)
     lines = [task(root.name, root, answers) for root in repositories]
