@@ -72,7 +72,7 @@ def show_unseen(
     return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
 
 
-_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change anew, of what stands there"
+_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 
 
