@@ -89,8 +89,9 @@ class _Findings:
     closed: FileReplacement | EditBlock | None = None
     overran: FileReplacement | EditBlock | None = None
     unused_carets: int = 0
-    outside: int = 0
-    """Where the text between the blocks begins that is read now."""
+    outside: list[str] = field(default_factory=list)
+    blocks: list[str] = field(default_factory=list)
+    """The pieces of the text between the blocks, and the blocks, stray fences among them."""
     declined_in: int = 0
     declined: list[str] = field(default_factory=list)
     """What the blocks of `^^^cannot` say, and the line of the last."""
@@ -125,26 +126,8 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
 
     Raises DeclinedError. What follows fifty reasons is not read, its fences are counted.
     """
-    found = _Findings(text)
-    thinking = _THINKING.match(text)
-    position, blocks = thinking.end() if thinking else 0, 0
-    if text.startswith("\ufeff", position):
-        position += 1
-    while position < len(text) and not found.reasons.more:
-        opening = _next_fence(text, position, SHORTEST_FENCE)
-        found.outside = position
-        _reject_short_block(found, position, opening)
-        position = _reject_indented_fences(found, position, opening)
-        if position == opening < len(text):
-            if blocks == _MOST_BLOCKS:
-                message = f"the response has more than {blocks:,} blocks: send each file once"
-                found.reject(found.line_at(opening), "too-many-blocks", message)
-                break
-            position = _read_block(found, opening)
-            blocks += 1
-    if found.reasons.more:
-        found.reasons.more += text.count(SHORTEST_FENCE, position)
-    elif found.declined_in and found.changes:
+    found = _read(text)
+    if found.declined_in and found.changes:
         found.reject(found.declined_in, "mixed", _MIXED)
     elif not found.changes and not found.reasons.kept:
         if found.declined_in:
@@ -155,40 +138,36 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
 
 def notes_of(text: str) -> str:
     """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
-    return split_response(text)[0]
+    return "".join(_read(text).outside).strip()
 
 
-def split_response(text: str) -> tuple[str, str]:
-    """Return what a response says outside its blocks, and its blocks.
+def blocks_of(text: str) -> str:
+    """Return the blocks of a response alone, as they stand there."""
+    return "".join(_read(text).blocks)
 
-    As for the blocks themselves, what stands after 50,000 of them is not read.
-    """
+
+def _read(text: str) -> _Findings:
+    """Read a response to its end, or to the fiftieth reason to reject it."""
+    found = _Findings(text)
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
-    outside: list[str] = []
-    blocks: list[str] = []
-    while position < len(text) and len(outside) <= _MOST_BLOCKS:
+    if text.startswith("\ufeff", position):
+        position += 1
+    while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
-        outside.append(text[position:opening])
-        position = _block_end(text, opening) if opening < len(text) else opening
-        blocks.append(text[opening:position])
-    return "".join(outside).strip(), "".join(blocks)
-
-
-def _block_end(text: str, opening: int) -> int:
-    """Return where the text goes on after the block, or the stray fence, that stands at `opening`."""
-    carets, name, body = _split_fence(text, opening)
-    if name in ("", *_INNER):
-        return body
-    closing = _closing_fence(text, body, carets)
-    _, word, after = _split_fence(text, closing)
-    if word == "find" and closing == body:
-        while word in ("find", "replace"):
-            closing = _closing_fence(text, after, carets)
-            _, word, after = _split_fence(text, closing)
-    if word == "end":
-        return after
-    return _skip_end(text, after, carets) if word == "delete" and closing == body else closing
+        found.outside.append(text[position:opening])
+        _reject_short_block(found, position, opening)
+        position = _reject_indented_fences(found, position, opening)
+        if position == opening < len(text):
+            if len(found.blocks) == _MOST_BLOCKS:
+                message = f"the response has more than {_MOST_BLOCKS:,} blocks: send each file once"
+                found.reject(found.line_at(opening), "too-many-blocks", message)
+                break
+            position = _read_block(found, opening)
+            found.blocks.append(text[opening:position])
+    if found.reasons.more:
+        found.reasons.more += text.count(SHORTEST_FENCE, position)
+    return found
 
 
 def _read_block(found: _Findings, opening: int) -> int:
@@ -198,7 +177,7 @@ def _read_block(found: _Findings, opening: int) -> int:
     carets, name, body = _split_fence(text, opening)
     named = _NAMED_WORD.fullmatch(name)
     if not name or name in _INNER or named:
-        _reject_opening(found, opening, name)
+        _reject_stray_fence(found, opening, name, named)
         return _skip_end(text, body, carets) if named else body
     if re.match(rf"{_DECLINE}(?![^ \t:])", name):
         return _read_reason(found, name, line, carets, body)
@@ -319,33 +298,27 @@ def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, p
     return end or position
 
 
-def _reject_opening(found: _Findings, opening: int, name: str) -> None:
-    """Tell why the fence there opens no block."""
+def _reject_stray_fence(found: _Findings, position: int, name: str, named: re.Match[str] | None) -> None:
+    """Tell why the fence there opens no block; of those after a block, which may be lines of its file, the first."""
+    line, block = found.line_at(position), found.closed
     if not name:
-        message = "the fence names no file: write ^^^ and the file's path on one line"
-        found.reject(found.line_at(opening), "empty-path", message)
-    elif named := _NAMED_WORD.fullmatch(name):
+        found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
+        return
+    if named:
         message = f"^^^{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
         if named[1] == "delete":
             message = f"to delete it, write ^^^{quoted(named[2])} and ^^^delete on the next line"
-        found.reject(found.line_at(opening), "stray-fence", message)
-    else:
-        _reject_stray_fence(found, opening, name)
-
-
-def _reject_stray_fence(found: _Findings, position: int, name: str) -> None:
-    """Tell the first of the fences after a block, all of which may be lines of its file."""
-    block, message = found.closed, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
+        found.reject(line, "stray-fence", message)
+        return
+    if block and block is found.overran:
+        return
+    found.overran, message = block, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
     is_edit = name in ("find", "replace")
     if is_edit:
         message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
-    if block and block is found.overran:
-        return
     if block and not (is_edit and isinstance(block, EditBlock)):
         message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
-    found.overran = block
-    line = found.line_at(position)
-    if short := _SHORT_FENCE.search(found.text, found.outside, position):
+    if short := _SHORT_FENCE.search(found.text, position - len(found.outside[-1]), position):
         at = line - found.text.count("\n", short.start(), position)
         message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence has 3 or more"
     found.reject(line, "stray-fence", message)
@@ -398,18 +371,13 @@ def _closing_fence(text: str, position: int, carets: int) -> int:
 
 
 def _skip_end(text: str, position: int, carets: int) -> int:
-    if text.startswith("^", position):
-        length, word, after = _split_fence(text, position)
-        if length == carets and word == "end":
-            return after
-    return position
+    length, word, after = _split_fence(text, position)
+    return after if length == carets and word == "end" else position
 
 
 def _canonical(name: str) -> str:
     """Drop a leading `./`, inner `/./` and `//`: one file has one spelling."""
-    if "//" in name or "/./" in name:
-        name = _REDUNDANT_SLASHES.sub("/", name)
-    return name.removeprefix("./")
+    return _REDUNDANT_SLASHES.sub("/", name).removeprefix("./")
 
 
 def _reject_short_block(found: _Findings, start: int, end: int) -> None:

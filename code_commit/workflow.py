@@ -13,7 +13,7 @@ from code_commit.changes import DeclinedError, NotApprovedError, RejectedRespons
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response
 from code_commit.keys import ApiKey
-from code_commit.parse import notes_of, parse_response, read_response, split_response
+from code_commit.parse import blocks_of, notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts import (
     FailedBuild,
@@ -118,7 +118,7 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
 
 def _compare(attempt: AttemptLog, response: Response, first_seen: dict[object, int], failure: object = None) -> None:
     """Note which attempt was the first with the same blocks, and which one with the same failure."""
-    blocks = split_response(response.text)[1]
+    blocks = blocks_of(response.text)
     keys = ((attempt.record.verdict, blocks) if blocks else None, failure)
     attempt.compared(*(first_seen.setdefault(key, attempt.number) if key else attempt.number for key in keys))
 
