@@ -11,7 +11,7 @@ once more without the blanks and the `\r` at their ends. Nothing else is tried.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
@@ -128,41 +128,19 @@ def _stripped(lines: Iterable[str]) -> list[str]:
 def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
     """Return for each find the indexes of the lines where it begins: all of them, or one more than are told.
 
-    All are looked for in one pass (Aho and Corasick, 1975), whose time does not depend on what the lines are.
+    It is compared only where its rarest line stands.
     """
-    steps: dict[tuple[int, str], int] = {}
-    origins, depths = [(0, "")], [0]
-    ends = []
+    numbers: dict[str, list[int]] = {line: [] for find in finds for line in find}
+    for number, line in enumerate(lines):
+        if line in numbers:
+            numbers[line].append(number)
+    places = []
     for find in finds:
-        node = 0
-        for line in find:
-            parent, node = node, steps.setdefault((node, line), len(origins))
-            if node == len(origins):
-                origins.append((parent, line))
-                depths.append(depths[parent] + 1)
-        ends.append(node)
-    places: dict[int, list[int]] = {node: [] for node in ends}
-    shorter = [0] * len(origins)  # the node of the longest end of a node's lines that begins a find as well
-    found = [node if node in places and node else 0 for node in range(len(origins))]
-
-    def step(node: int, line: str) -> int:
-        while node and (node, line) not in steps:
-            node = shorter[node]
-        return steps.get((node, line), 0)
-
-    for node in sorted(range(1, len(origins)), key=depths.__getitem__):
-        parent, line = origins[node]
-        shorter[node] = step(shorter[parent], line) if parent else 0
-        found[node] = found[node] or found[shorter[node]]
-    node = 0
-    for index, line in enumerate(lines):
-        node = step(node, line)
-        end = found[node]
-        while end:
-            if len(places[end]) <= _MOST_PLACES:
-                places[end].append(index + 1 - depths[end])
-            end = found[shorter[end]]
-    return [places[node] for node in ends]
+        rarest = min(range(len(find)), key=lambda at: len(numbers[find[at]]))
+        starts = (number - rarest for number in numbers[find[rarest]] if number >= rarest)
+        fitting = (start for start in starts if lines[start : start + len(find)] == find)
+        places.append(list(islice(fitting, _MOST_PLACES + 1)))
+    return places
 
 
 def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[str, list[int]]:
