@@ -31,7 +31,9 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field, ValidationError
 
-from code_commit.errors import Interrupted
+from code_commit.errors import Interrupted, NotSetUpError
+from code_commit.project import find_project
+from code_commit.settings import load_settings
 from code_commit.summary import duration
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -66,6 +68,12 @@ class _RunArguments(_Arguments):
         folder = self.model.removeprefix("replay:")
         if folder != self.model and not Path(folder).resolve().is_relative_to(Path.cwd()):
             raise ValueError("model: recorded responses must lie in the project")
+        own = load_settings(find_project(), {})
+        for name in ("allow", "protect"):
+            if getattr(self, name) and getattr(own, name):
+                raise ValueError(f"{name}: it stands in agent-config/config.toml, and that holds: leave it out")
+        if self.max_cost and own.max_cost and self.max_cost > own.max_cost:
+            raise ValueError(f"max_cost: agent-config/config.toml grants {own.max_cost:g} at most")
         words = [f"-m={self.query}"] if self.query else []
         words += [f"--model={self.model}"] if self.model else []
         words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
@@ -194,7 +202,7 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
             exit_code, said = await _run_command([call.name, *options, *arguments.words()], given, printed, context)
         except ValidationError as error:
             return _result("\n".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()))
-        except (OSError, ValueError) as error:
+        except (NotSetUpError, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             return _result(f"{call.name} cannot be called with these arguments: {reason}")
         printed.seek(0)

@@ -159,6 +159,20 @@ def test_hostile_arguments_are_told_and_change_nothing(root: Path):
     assert not (root.parent / "out.txt").exists()
 
 
+@pytest.mark.parametrize("loosened", [{"allow": ["*"]}, {"protect": ["docs/"]}, {"max_cost": 3}])
+def test_what_the_project_forbids_no_agent_allows(loosened: dict, root: Path):
+    settings = 'allow = ["src/"]\nprotect = ["ok.txt"]\nmax_cost = 2\n'
+    (root / "agent-config" / "config.toml").write_text(settings)
+    with agent(root) as host:
+        refused = host.call("run", model=REPLAY, **loosened)
+        assert refused.is_error
+        assert f"arguments: {next(iter(loosened))}: " in text_of(refused)
+        done = host.call("run", model=REPLAY, max_cost=1)
+        assert done.structured_content["options"]["max_cost"] == 1
+        assert "is protected by --protect" in done.structured_content["attempts"][0]["rejections"][0]["message"]
+    assert (root / "ok.txt").read_text() == "not yet\n"
+
+
 def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     lay_build(root, HOLDING)
     call = {"name": "run", "arguments": {"model": REPLAY}, "_meta": {"progressToken": 1}}
