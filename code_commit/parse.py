@@ -51,7 +51,8 @@ _INNER = ("end", "delete", "find", "replace")
 """What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
 
 _DECLINE = "cannot"
-"""What opens the block of a reason; a file of this name is sent as `./cannot`."""
+"""What opens the block of a reason, in any case; a file of this name is sent as `./cannot`."""
+_DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
 
 _MIXED = "^^^cannot stands beside blocks of files: send it alone, or the files without it"
 
@@ -179,7 +180,7 @@ def _read_block(found: _Findings, opening: int) -> int:
     if not name or name in _INNER or named:
         _reject_stray_fence(found, opening, name, named)
         return _skip_end(text, body, carets) if named else body
-    if re.match(rf"{_DECLINE}(?![^ \t:])", name):
+    if _DECLINING.match(name):
         return _read_reason(found, name, line, carets, body)
     commented = _COMMENTED.fullmatch(name)
     path = _canonical(commented[1] if commented else name)
@@ -210,7 +211,7 @@ def _read_reason(found: _Findings, name: str, line: int, carets: int, body: int)
     if word != "end":
         return _reject_inner_fence(found, _DECLINE, line, carets, closing)
     reason = found.text[body:closing].strip()
-    if name != _DECLINE or not reason:
+    if name.lower() != _DECLINE or not reason:
         message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
         found.reject(line, "no-reason", message)
     found.declined_in = line

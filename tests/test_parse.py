@@ -74,8 +74,8 @@ ACCEPTED = {
         {"delete it": "", "end user guide": ""},
     ),
     "files named cannot": (
-        "^^^./cannot\nx\n^^^end\n^^^cannot.md\n^^^end\n^^^a/cannot b\n^^^end\n",
-        {"cannot": "x\n", "cannot.md": "", "a/cannot b": ""},
+        "^^^./cannot\nx\n^^^end\n^^^cannot.md\n^^^end\n^^^a/cannot b\n^^^end\n^^^Cannot_x\n^^^end\n",
+        {"cannot": "x\n", "cannot.md": "", "a/cannot b": "", "Cannot_x": ""},
     ),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
@@ -199,6 +199,7 @@ REJECTED = {
     "declined beside a fault": ("^^^end\n^^^cannot\nx\n^^^end\n", ["stray-fence"]),
     "declined without a reason": ("^^^cannot\n \n^^^end\n", ["no-reason"]),
     "a reason beside the fence": ("^^^cannot: no gcc\n^^^end\n^^^cannot do it\nx\n^^^end\n", ["no-reason"] * 2),
+    "a reason after a comma": ("^^^Cannot, because:\nno gcc\n^^^end\n^^^cannot.\nx\n^^^end\n", ["no-reason"] * 2),
     "declined and unclosed": ("^^^cannot\nno gcc\n", ["unclosed"]),
     "declined and unclosed before a file": ("^^^cannot\nno gcc\n^^^a\nx\n^^^end\n", ["fence-in-block"]),
     "all reasons at once": (
@@ -213,7 +214,7 @@ REJECTED = {
     [
         ("So:\n^^^cannot\n\n  no gcc\nnor cc\n^^^end\nSorry.\n", "no gcc\nnor cc"),
         ("^^^^ cannot \r\nthe file\n^^^a\n^^^end\n^^^^end", "the file\n^^^a\n^^^end"),
-        ("^^^cannot\none\n^^^end\n^^^cannot\ntwo\n^^^end\n", "one\ntwo"),
+        ("^^^CANNOT\none\n^^^end\n^^^cannot\ntwo\n^^^end\n", "one\ntwo"),
     ],
 )
 def test_a_reason_alone_declines_the_task(text, reason):
