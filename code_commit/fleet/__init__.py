@@ -46,7 +46,7 @@ code-commit fleet tasks.jsonl --out results --scheduler tcp://10.0.0.5:8786"""
 
 def add_arguments(parser: ArgumentParser) -> None:
     whole, dollars = _number(int, "a whole number"), _number(float, "a number")
-    parser.add_argument("tasks", nargs="?", type=Path, metavar="TASKS", help="the list of tasks, JSON Lines")
+    parser.add_argument("tasks", nargs="?", metavar="TASKS", help="the list of tasks, JSON Lines")
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
@@ -77,7 +77,7 @@ def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
 class Order(NamedTuple):
     """What is asked for: the options, by their names."""
 
-    tasks: Path | None = None
+    tasks: str = ""
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
@@ -116,9 +116,9 @@ def _carry_out(order: Order) -> int:
     from code_commit.fleet.results import results_folder
     from code_commit.fleet.tasks import read_tasks
 
-    if order.tasks is None:
+    if not order.tasks:
         raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT")
-    tasks = read_tasks(order.tasks)
+    tasks = read_tasks(Path(order.tasks))
     if unknown := set(order.only) - {task.id for task in tasks}:
         raise NotSetUpError(f"{order.tasks} has no task {', '.join(map(shown, sorted(unknown)))}")
     if order.check:

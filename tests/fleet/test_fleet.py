@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
@@ -21,6 +20,7 @@ from fleet_tools import (
     task,
 )
 
+from code_commit.commands import make_parser
 from code_commit.errors import NotSetUpError
 from code_commit.fleet import Order, run
 from code_commit.fleet.results import Result
@@ -127,16 +127,18 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     monkeypatch.delitem(sys.modules, "code_commit.fleet.cluster", raising=False)
     tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"))))
 
-    def told(**options):
+    def told(*words):
+        options = vars(make_parser(["fleet", *words]).parse_args(["fleet", *words]))
+        options.pop("command")
         try:
             run(options)
         except NotSetUpError as error:
             return str(error)
         return capsys.readouterr().out
 
-    path = Path(tasks)
-    assert told(tasks=path, check=True) == "1 task: no mistake\n"
-    assert json.loads(told(schema=True))["required"] == ["id", "repository", "commit", "query"]
-    assert told(tasks=path, only=["b"]).endswith("tasks.jsonl has no task b")
-    assert "name the folder" in told(tasks=path)
-    assert "pip install 'code-commit[fleet]'" in told(tasks=path, out=tmp_path / "out")
+    assert told(tasks, "--check") == "1 task: no mistake\n"
+    assert json.loads(told("--schema"))["required"] == ["id", "repository", "commit", "query"]
+    assert told("--out", "out").startswith("name the list of tasks")
+    assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
+    assert told(tasks).startswith("name the folder")
+    assert "pip install 'code-commit[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
