@@ -22,7 +22,6 @@ from code_commit.project import Project
 from code_commit.prompts import load_system_prompt
 from code_commit.run_log import RunLog, open_run_log, reopen_run_log
 from code_commit.run_record import RunRecord
-from code_commit.selection import select_files, selection_prompt
 from code_commit.settings import Settings
 from code_commit.summary import count
 from code_commit.terminal import shown
@@ -55,6 +54,11 @@ class FileChooser:
 
         `rollup` has those that are left out so far. Raises NotSetUpError, LLMError and RejectedResponseError.
         """
+        from code_commit.selection import (
+            select_files,
+            selection_prompt,
+        )  # a run whose files nobody chooses does without
+
         project, redactor = self.project, self.progress.redactor
         keys = load_keys(project, self.environment)
         own = choose_model(settings.model, keys, keys.unfit)
