@@ -17,6 +17,7 @@ from code_commit.llm.models import choose_model
 from code_commit.project import ask_git
 from code_commit.settings import validate_settings
 from code_commit.summary import count
+from code_commit.terminal import shown
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
@@ -84,14 +85,17 @@ def read_tasks(path: Path) -> list[FleetTask]:
     except UnicodeDecodeError as error:
         raise NotSetUpError(f"{path} is not UTF-8 text: convert it") from error
     tasks: dict[int, FleetTask] = {}
+    names: dict[int, str] = {}
     mistakes: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
+        if name := _ID.search(line):
+            names[number] = name[1]
         try:
             if line.strip():
                 tasks[number] = FleetTask.model_validate_json(line)
         except ValidationError as error:
             mistakes += [(number, _explained(details)) for details in error.errors()]
-    mistakes += [*_twins(tasks), *_missing(tasks)]
+    mistakes += [*_taken(names), *_missing(tasks)]
     if mistakes:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
         told = [f"{path}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
@@ -116,14 +120,18 @@ _PATTERNS = {
 }
 
 
-def _twins(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
+_ID = re.compile(r'"id"\s*:\s*"([^"]*)"')
+"""The id of a line, also of one that has other mistakes."""
+
+
+def _taken(names: Mapping[int, str]) -> Iterator[tuple[int, str]]:
     """Yield the ids that are there twice, or would be on a file system without regard to case."""
-    counts = Counter(task.id.lower() for task in tasks.values())
-    for number, task in tasks.items():
-        if counts[task.id.lower()] > 1:
-            yield number, f"id: {task.id} is the name of more than one task"
-        elif task.id.lower() in RESERVED:
-            yield number, f"id: {task.id} is the name of a file of the results"
+    counts = Counter(map(str.lower, names.values()))
+    for number, name in names.items():
+        if counts[name.lower()] > 1:
+            yield number, f"id: {shown(name)} is the name of more than one task"
+        elif name.lower() in RESERVED:
+            yield number, f"id: {name} is the name of a file of the results"
 
 
 def _missing(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:

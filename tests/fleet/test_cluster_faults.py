@@ -118,7 +118,7 @@ def test_a_lost_scheduler_ends_the_fleet_with_a_message(tmp_path, server, marks,
 
 
 def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_path):
-    repository = make_repository(tmp_path / "repository", "env; grep -q '^ok$' ok.txt")
+    repository = make_repository(cluster.hidden / "repository", "env; grep -q '^ok$' ok.txt")
     server.answer = lambda number: (200, RIGHT) if number > 1 else (200, WRONG)
     with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
         fleet.communicate(timeout=60)

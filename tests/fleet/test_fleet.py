@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 import pytest
 from command import git, tree, wait_for
@@ -106,20 +107,22 @@ def test_the_workers_folder_is_nobody_elses(tmp_path):
     assert f"{folder} is not a folder of yours alone" in done.stderr
 
 
-def test_an_interrupt_at_the_terminal_ends_what_runs_and_keeps_the_state(tmp_path):
-    """The first of them ends in order; the whole process group has it, as from a terminal."""
-    repository = make_repository(tmp_path / "repository", f"touch {tmp_path}/built; sleep 66; :")
+def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
+    """The whole process group has it, as from a terminal; the build takes five seconds to end."""
+    repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 66; sleep 66")
     answers = make_answers(tmp_path / "answers", RIGHT)
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, answers))
     with start_fleet(tasks, "--at-once", "1", start_new_session=True) as fleet:
         wait_for((tmp_path / "built").exists)
         os.killpg(fleet.pid, signal.SIGINT)
-        _, complaint = fleet.communicate(timeout=40)
-    assert fleet.returncode == 130
-    assert complaint.startswith("ending 1 running task; a second interrupt leaves at once\n")
-    assert "Traceback" not in complaint
+        assert fleet.stderr.readline() == "ending 1 running task; a second interrupt leaves at once\n"
+        begun = time.monotonic()
+        os.killpg(fleet.pid, signal.SIGINT)
+        assert fleet.wait(timeout=40) == 130
+        assert time.monotonic() - begun < 3
+        assert "Traceback" not in fleet.stderr.read()
     assert results(tmp_path) == {}
-    wait_for(lambda: not processes_with(str(answers)) + processes_with("dask-scratch-space"))
+    wait_for(lambda: not processes_with(str(answers)) + processes_with(f"code-commit-fleet-{os.geteuid()}"))
 
 
 def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, capsys):

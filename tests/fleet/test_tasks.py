@@ -41,6 +41,9 @@ def test_every_mistake_is_told_with_its_line(tmp_path):
     for number, (_, words) in enumerate(MISTAKES, start=2):
         (line,) = (line for line in told if line.startswith(f"{path}:{number}: "))
         assert words in line
+    path.write_text(path.read_text() + json.dumps({**good, "commit": 1}) + "\n")
+    with pytest.raises(NotSetUpError, match=rf"{path}:{len(MISTAKES) + 4}: id: a is the name of more than one task"):
+        read_tasks(path)
     assert f"{path}:1: id: a is the name of more than one task" in told
     assert f"{path}:{len(MISTAKES) + 3}: Invalid JSON" in told[-1]
     assert "secret" not in str(caught.value)
