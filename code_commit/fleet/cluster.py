@@ -88,6 +88,7 @@ def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], obj
 def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
+    os.environ.setdefault(_SAFE_PATH, _OURS)  # workers start with `python -c`, which imports from the current folder
     dask.config.set(
         {
             "temporary-directory": str(_own_folder()),
@@ -122,9 +123,17 @@ def _own_folder() -> Path:
     return folder
 
 
+_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "code-commit-fleet"
+
+
 def dask_setup(_worker: object) -> None:
-    """Take a worker on this machine out of the terminal's process group: an interrupt is its client's."""
+    """Take a worker on this machine out of the terminal's process group: an interrupt is its client's.
+
+    What its Python was started with is none of the builds' business.
+    """
     os.setpgid(0, 0)
+    if os.environ.get(_SAFE_PATH) == _OURS:
+        del os.environ[_SAFE_PATH]
 
 
 def worker_version() -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -30,7 +31,7 @@ from code_commit.run_record import load_run_record
 
 
 def test_three_tasks_of_three_repositories(tmp_path):
-    build = "env | grep NUM_THREADS && exit 1; grep -q '^ok$' ok.txt"  # Dask sets OMP_NUM_THREADS for its own work
+    build = "env | grep -E 'NUM_THREADS|SAFEPATH' && exit 1; grep -q '^ok$' ok.txt"
     repositories = [make_repository(tmp_path / name, build) for name in ("one", "two", "three")]
     before = [tree(root) for root in repositories]
     answers = make_answers(tmp_path / "answers", WRONG, RIGHT)
@@ -96,6 +97,19 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert "--max-cost 1.05 is too little for all: $0.1000 are spent; with more it goes on" in done.stderr
     assert len(server.calls) == 1, "the second could have passed it"
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.1]
+
+
+def test_nothing_that_lies_in_the_current_folder_is_imported(tmp_path):
+    script = tmp_path / "bin" / "code-commit"
+    script.parent.mkdir()
+    script.write_text("if __name__ == '__main__':\n    from code_commit.__main__ import command\n    command()\n")
+    (tmp_path / "multiprocessing.py").write_text(f"open('{tmp_path}/imported', 'w')\n")
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", "file:///nowhere"))
+    words = [sys.executable, str(script), "fleet", str(tasks), "--out", "out", "--at-once", "1"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert not (tmp_path / "imported").exists()
+    assert done.returncode == 1, done.stderr
+    assert "git clone of file:///nowhere: fatal: " in results(tmp_path)["a"]["message"]
 
 
 def test_the_workers_folder_is_nobody_elses(tmp_path):
