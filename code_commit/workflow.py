@@ -161,7 +161,8 @@ def _read_failed_build(job: Job, task: Task, log: RunLog, attempt: AttemptLog, c
     if job.settings.codebase_additions:
         known = changed | {file.path for file in task.additions}
         additions = find_additions(job.project, task.codebase, output, known, log.redactor)
-    job.rules.note_seen([*replacements, *additions])
+    job.rules.seen.clear()  # what an earlier prompt alone has shown, the LLM no longer knows
+    job.rules.note_seen([*task.additions, *replacements, *additions])
     return FailedBuild(output, replacements, additions)
 
 

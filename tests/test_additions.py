@@ -106,3 +106,13 @@ def test_a_repair_shows_the_files_that_the_build_names_and_the_codebase_lacks(pr
 def test_nothing_is_added_unless_it_is_wanted(project: Path, run_code_commit: Run):
     assert run_code_commit(project, *recorded(project, *ANSWERS)).returncode == 0
     assert "[codebase additions]\n" not in (the_log(project) / "2-query.txt").read_text()
+
+
+def test_what_only_an_earlier_repair_was_shown_counts_as_unseen(project: Path, run_code_commit: Run):
+    (project / "agent-config/config.toml").write_text("codebase_additions = true\nstrict = true\n")
+    (project / "build.sh").write_text("#!/bin/sh\ngrep -qx no ok.txt && echo t/first.py:1: wrong\ngrep -qx ok ok.txt\n")
+    answers = recorded(project, ANSWERS[0], "^^^ok.txt\nstill not\n^^^end\n", ANSWERS[2])
+    done = run_code_commit(project, *answers, "--max-repairs", "2")
+    shown = [TEST in (the_log(project) / f"{number}-query.txt").read_text() for number in (2, 3)]
+    assert shown == [True, False]
+    assert (done.returncode, (project / "t/first.py").read_text()) == (4, TEST), done.stderr

@@ -81,7 +81,7 @@ class Rules:
     """What holds for a whole run: options, the codebase, the keys, and the ignore rules of before the run.
 
     The codebase is that of the last prompt.
-    `seen` remembers what else the LLM knows of files: what a response put into them, or what a prompt has shown since.
+    `seen` is what else that prompt shows of files.
     """
 
     allow: tuple[str, ...]
@@ -169,7 +169,6 @@ def verify_changes(
     verified = _check_content(findings, originals, rules)
     warnings = [*find_cautions(verified), *stale]
     findings.reasons.reject(rules.redactor.redact_quotations)
-    rules.seen.update((change.path, hash(change.content)) for change in verified)
     return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
 
 

@@ -278,12 +278,13 @@ def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_
     assert verify(project_folder, new, codebase=codebase, strict=True).warnings == ()
 
 
-def test_what_the_llm_wrote_or_was_shown_earlier_in_the_run_is_not_stale(project_folder):
+def test_what_the_prompt_shows_beside_the_codebase_is_not_stale_whatever_was_verified_since(project_folder):
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(strict=True), "not yet\n", Redactor([]))
-    verify_changes([FileReplacement("ok.txt", "still not right\n", 1)], project, rules)
     (project_folder / "ok.txt").write_text("still not right\n")
-    assert verify_changes([FileReplacement("ok.txt", "ok, it is right\n", 1)], project, rules).warnings == ()
+    rules.note_seen([FileReplacement("ok.txt", "still not right\n")])
+    for _ in range(2):  # the first one was not approved
+        assert verify_changes([FileReplacement("ok.txt", "ok, it is right\n", 1)], project, rules).warnings == ()
     (project_folder / "ok.txt").write_text("formatted by the build\n")
     with pytest.raises(RejectedResponseError, match="rollup"):
         verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules)
