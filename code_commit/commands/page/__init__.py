@@ -6,9 +6,7 @@ Everything from the log is foreign text: it is escaped by the template, or by th
 
 import base64
 import os
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import read_regular_file, replacing
 from code_commit.redaction import Redactor
 from code_commit.run_record import RunRecord, load_run_record
 from code_commit.runs import status_of
@@ -56,7 +54,8 @@ def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, 
         there = read_regular_file(target) if target.exists() else b""
         if there and not there.startswith(BEGINNING):
             raise NotSetUpError(f"{path} is there already and is no page of a run: name another file, or remove it")
-        _write(target, render_page(logged, target.parent))
+        with replacing(target) as file:
+            file.write(render_page(logged, target.parent))
     except OSError as error:
         raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}") from error
     if options.get("open"):
@@ -66,19 +65,6 @@ def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, 
         if not webbrowser.open(target.as_uri()):
             raise NotSetUpError(f"no browser could be started: open {target} yourself")
     return f"{shown(str(target))}\n".encode("utf-8", "replace")
-
-
-def _write(target: Path, page: bytes) -> None:
-    """Write the page, whole or not at all, readable by its owner alone. Raises OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=".code-commit-page-", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(page)
-        Path(name).replace(target)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def render_page(logged: LoggedRun, start: Path) -> bytes:
