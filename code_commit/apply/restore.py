@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
@@ -21,26 +20,11 @@ from code_commit.apply.snapshot import (
     read_original,
 )
 from code_commit.apply.transaction import carry_out
-from code_commit.changes import Action
+from code_commit.diff import FileEdit
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, replacing
 from code_commit.project import Project
 from code_commit.terminal import shown
-
-
-class RestoredFile(NamedTuple):
-    """One file that was put back: its content before the undo and after it (None: not there)."""
-
-    path: str
-    old: bytes | None
-    new: bytes | None
-
-    @property
-    def action(self) -> Action:
-        if self.new is None:
-            return "delete"
-        return "create" if self.old is None else "replace"
-
 
 _Now = tuple[bytes, int]
 """The content and the permission bits of a file as it is now."""
@@ -53,7 +37,7 @@ def find_changed(snapshot: Path) -> list[str]:
 
 def restore(
     snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, only: Collection[str] | None = None
-) -> tuple[RestoredFile, ...]:
+) -> list[FileEdit]:
     """Put back every file, or `only` some, as it was before the run whose snapshot folder this is.
 
     All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
@@ -71,7 +55,7 @@ def restore(
         if changed and not force:
             raise ChangedSinceError(changed)
         carry_out(writes, project, own_snapshot, folders=folders)
-        return tuple(RestoredFile(write.path, write.old, write.new) for write in writes)
+        return [FileEdit(write.path, write.old, write.new) for write in writes]
 
 
 def check_restorable(snapshot: Path, project: Project, only: Collection[str] | None = None) -> None:

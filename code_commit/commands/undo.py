@@ -10,7 +10,6 @@ from typing import Any
 
 from code_commit.apply import ChangedSinceError, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
-from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
 from code_commit.run_log import RunLog, open_run_log
@@ -62,7 +61,7 @@ def run(options: dict[str, Any]) -> int:
             with log:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force, only=only)
                 if restored:
-                    log.attempt(1).restored([FileEdit(file.path, file.old, file.new) for file in restored])
+                    log.attempt(1).restored(restored)
                 chain = _chain(target) if only is None else []
                 done = f"put back of {target.name} only what --path names" if only else ""
                 log.finish("success", EXIT_SUCCESS, done or _say_what_was_done(target.name, chain, len(restored)))
