@@ -32,6 +32,8 @@ from code_commit.terminal import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
     from rich.text import Text
 
 
@@ -126,16 +128,41 @@ class Progress:
             self._print(f"  {line}")
 
     def _print(self, text: str, colour: str = "") -> None:
-        width = terminal_width(self._stream)
-        printed = "\n".join(row for line in self._clean(text).split("\n") for row in wrapped(line, width))
-        with suppress(OSError, ValueError):  # its reader may be gone: what the run does stays the same
-            if self._region:
-                self._region.print_above(printed, colour)
-            else:
-                print(coloured(printed, colour, self._stream), file=self._stream, flush=True)
+        print_lines(self._clean(text), colour, self._stream, self._region.live if self._region else None)
 
     def _clean(self, text: str) -> str:
         return "\n".join(shown(line) for line in self.redactor.redact_text(text).split("\n"))
+
+
+def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> None:
+    """Print lines that stay, in rows of the terminal's width, above what is live there."""
+    width = terminal_width(stream)
+    printed = "\n".join(row for line in text.split("\n") for row in wrapped(line, width))
+    with suppress(OSError, ValueError):  # its reader may be gone: what goes on stays the same
+        if live:
+            live.console.print(printed, style=colour or None, markup=False, highlight=False, soft_wrap=True)
+        else:
+            print(coloured(printed, colour, stream), file=stream, flush=True)
+
+
+def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second: int) -> "Live":
+    """Show on a terminal what `draw` returns, drawn anew again and again, until it is stopped.
+
+    rich takes 50 ms to load: only here, where a terminal is drawn on.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(
+        console=Console(file=stream),
+        get_renderable=draw,
+        transient=True,
+        refresh_per_second=per_second,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    live.start()
+    return live
 
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
@@ -282,13 +309,10 @@ _REDRAWS_PER_SECOND = 5
 class _LiveRegion:
     """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it. Drawn until `close`.
 
-    `clean` makes foreign text fit to be printed. rich takes 50 ms to load: only here, where a terminal is drawn on.
+    `clean` makes foreign text fit to be printed.
     """
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         self._clean = clean
         self._lead = ""
         self._phase = ""
@@ -296,33 +320,21 @@ class _LiveRegion:
         self._phase_started = 0.0
         self._state = ""
         self._encoding = stream.encoding or "ascii"
-        self._live = Live(
-            console=Console(file=stream),
-            get_renderable=self._draw,
-            transient=True,
-            refresh_per_second=_REDRAWS_PER_SECOND,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
+        self.live = start_live(stream, self._draw, _REDRAWS_PER_SECOND)
 
     def close(self) -> None:
         """Take the region off the terminal."""
-        self._live.stop()
+        self.live.stop()
 
     def begin_phase(self, lead: str, phase: str, until: str) -> None:
         """Show another phase from now on, which ends at that time of day at the latest; "" shows none."""
         self._lead, self._phase, self._until, self._phase_started = lead, phase, until, time.monotonic()
         self._state = ""
-        self._live.refresh()  # or the lines printed next would stand above the phase that is over
+        self.live.refresh()  # or the lines printed next would stand above the phase that is over
 
     def show(self, state: str) -> None:
         """Show a state of the LLM call, or the last line of the build's output, of which this is the end."""
         self._state = state
-
-    def print_above(self, text: str, colour: str = "") -> None:
-        """Print lines that stay."""
-        self._live.console.print(text, style=colour or None, markup=False, highlight=False, soft_wrap=True)
 
     def _draw(self) -> "Text":
         from rich.text import Text
@@ -333,14 +345,14 @@ class _LiveRegion:
         state = self._clean(_last_line(self._state))
         row = f"{self._lead}{', ' if self._lead else ''}{elapsed}: {self._phase}"
         limited = f"{row} (until {self._until})"
-        row = limited if self._until and len(limited) < self._live.console.width else row
+        row = limited if self._until and len(limited) < self.live.console.width else row
         rows = [row, *([f"  {state}"] if state else [])]
         fitted = (self._fit(Text(self._printable(row))) for row in rows)
         return Text("\n".join(fitted), no_wrap=True, overflow="crop", style="dim")
 
     def _fit(self, row: "Text") -> str:
         """Cut a row to the terminal's width, so that no terminal wraps it: a third row would not be taken off again."""
-        row.truncate(self._live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
+        row.truncate(self.live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
         return row.plain
 
     def _printable(self, row: str) -> str:

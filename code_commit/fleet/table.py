@@ -5,13 +5,15 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.fleet.results import PAGE, Result, Totals
+from code_commit.progress import print_lines, start_live
 from code_commit.summary import count, duration
-from code_commit.terminal import coloured, is_live_terminal, shown, terminal_width, wrapped
+from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.table import Table
 
 _REDRAWS_PER_SECOND = 2
@@ -31,7 +33,7 @@ class FleetTable:
         """How many tasks run now; whoever starts them says so."""
         self._quiet = quiet
         self._stream = stream or sys.stderr
-        self._live: Any = None
+        self._live: Live | None = None
         self._started = time.monotonic()
         for result in results:
             self.totals.add(result)
@@ -39,18 +41,7 @@ class FleetTable:
 
     def __enter__(self) -> Self:
         if not self._quiet and is_live_terminal(self._stream):
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(
-                console=Console(file=self._stream),
-                get_renderable=self._draw,
-                transient=True,
-                refresh_per_second=_REDRAWS_PER_SECOND,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
+            self._live = start_live(self._stream, self._draw, _REDRAWS_PER_SECOND)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -79,14 +70,8 @@ class FleetTable:
 
     def say(self, text: str, colour: str = "") -> None:
         """Print a message above the table, unless `quiet`."""
-        if self._quiet:
-            return
-        lines = [row for line in text.split("\n") for row in wrapped(shown(line), terminal_width(self._stream))]
-        with suppress(OSError, ValueError):  # its reader may be gone: the fleet goes on
-            if self._live:
-                self._live.console.print("\n".join(lines), style=colour or None, markup=False, highlight=False)
-            else:
-                print(coloured("\n".join(lines), colour, self._stream), file=self._stream, flush=True)
+        if not self._quiet:
+            print_lines("\n".join(map(shown, text.split("\n"))), colour, self._stream, self._live)
 
     def _draw(self) -> "Table":
         from rich.table import Table
