@@ -10,12 +10,13 @@ import functools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import NotAFileError, open_regular, replacing
+from code_commit.files import NotAFileError, open_regular, read_regular_file, replacing
 from code_commit.fit import Room, Section, fit_sections
 from code_commit.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, ask_git
@@ -286,6 +287,20 @@ def _left_out_section(rollup: Rollup) -> str:
 
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 _NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
+
+
+def find_stale_files(project: Project, codebase: str) -> list[str]:
+    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none."""
+    written, stale = project.codebase_file.stat().st_mtime_ns, []
+    for section in f"\n{codebase}".split("\n--- "):
+        name, mark, content = section.partition(" ---\n")
+        with suppress(OSError, ValueError):
+            if mark and os.stat(f"{project.root}/{name}").st_mtime_ns >= written:  # noqa: PTH116 - half the time
+                text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
+                if text != content.rstrip("\n") and f"--- {name} ---\n{text}" not in codebase:
+                    stale.append(name)
+    told = "changed since codeRollup.txt was written, the LLM sees the old text"
+    return [f"{told}: {listed(stale)}: run code-commit rollup"] if stale else []
 
 
 def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[Section]:

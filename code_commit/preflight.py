@@ -152,7 +152,9 @@ def _check_llm(
     """Check all that asking this LLM needs; without `keys`, none of which could be read, its key is not asked for."""
     key = None
     if keys is not None:
-        key = findings.ask("key", lambda: require_key(choice.provider, keys), _source)
+        key = findings.ask(
+            "key", lambda: require_key(choice.provider, keys), lambda found: found.source if found else "none needed"
+        )
     findings.ask("base URL", lambda: check_base_url(choice, settings), str)
     if choice.provider == "replay" and not (project.root / choice.name).is_dir():
         findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
@@ -299,16 +301,9 @@ def _check_nothing_is_tracked(project: Project) -> None:
 
 def _check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
     """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
-    script = project.build_script
-    if not os.path.lexists(script):
-        raise NotSetUpError(
-            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it exits with 0 if the build passes"
-        )
-    if not script.is_symlink() and not script.is_file():
-        raise NotSetUpError(f"{BUILD_SCRIPT} is not a file")
     try:
         build_command(project, environment, warn)
-        if _UNWRITTEN in read_regular_file(script):
+        if _UNWRITTEN in read_regular_file(project.build_script):
             raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
     except BuildError as error:
         raise NotSetUpError(str(error)) from error
@@ -323,10 +318,6 @@ _UNWRITTEN = b"build.sh: put your build and test commands here"
 def _name_keys(keys: Keys) -> str:
     fit = ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
     return "; ".join([fit, *keys.unfit.values()])
-
-
-def _source(key: ApiKey | None) -> str:
-    return key.source if key else "none needed"
 
 
 def _choose_sandbox(findings: Findings, settings: Settings, project: Project) -> Sandbox | None:
@@ -350,54 +341,20 @@ def _check_terminal(findings: Findings, settings: Settings) -> None:
         findings.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
 
 
-def find_stale_files(project: Project, codebase: str) -> list[str]:
-    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none.
-
-    It knows them by the lines `--- PATH ---` of `code-commit rollup`.
-    """
-    written = project.codebase_file.stat().st_mtime_ns
-    stale = []
-    for section in f"\n{codebase}".split("\n--- "):
-        name, mark, content = section.partition(" ---\n")
-        try:
-            if not mark or os.stat(f"{project.root}/{name}").st_mtime_ns < written:  # noqa: PTH116 - half the time
-                continue
-            text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
-        except (OSError, ValueError):
-            continue
-        if text != content.rstrip("\n") and f"--- {name} ---\n{text}" not in codebase:
-            stale.append(shown(name))
-        if len(stale) > _STALE_SHOWN:
-            break
-    if not stale:
-        return []
-    names = ", ".join(stale[:_STALE_SHOWN]) + (" and more" if len(stale) > _STALE_SHOWN else "")
-    return [f"changed since codeRollup.txt was written, the LLM sees the old text: {names}: run code-commit rollup"]
-
-
-_STALE_SHOWN = 5
-
-
 def _check_clean(findings: Findings, settings: Settings, project: Project) -> TreeState | None:
     """Return the tree as git sees it before the run."""
-    tree, doubt = _judge_tree(project)
+    tree, doubt = None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
+    try:
+        if tree := look_at_tree(project):
+            is_doubtful = not is_clean(project, tree)
+            doubt = "git status is not clean: the diff will mix your changes with the LLM's" if is_doubtful else ""
+    except UnansweredError as error:
+        tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
     if doubt and settings.require_clean:
         findings.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
     elif doubt:
         findings.warnings.append(doubt)
     return tree
-
-
-def _judge_tree(project: Project) -> tuple[TreeState | None, str]:
-    """Return the tree, and why it does not count as clean, "" for a clean one; no answer of git is a doubt too."""
-    try:
-        tree = look_at_tree(project)
-        clean = tree is not None and is_clean(project, tree)
-    except UnansweredError as error:
-        return None, f"{error}; put that right, or there may be no diff to review"
-    if tree is None:
-        return None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
-    return tree, "" if clean else "git status is not clean: the diff will mix your changes with the LLM's"
 
 
 def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked]) -> None:

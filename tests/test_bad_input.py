@@ -84,7 +84,7 @@ CASES: dict[str, Case] = {
     "line in a comment": (lambda root: (root / ".gitignore").write_text("# /agent-config\n"), [], ["lacks the line"]),
     "build.sh missing": (lambda root: (root / "build.sh").unlink(), [], ["build.sh is missing"]),
     "build.sh a folder": (
-        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is not a file"],
+        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is a link, a folder or a device"],
     ),
     "tracked key file": (tracked_key, [], ["git tracks agent-config/openai-key.txt", "git rm -r --cached"]),
     "key that others can read": (shared_key, [], ["chmod 600 agent-config/openai-key.txt"]),

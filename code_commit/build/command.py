@@ -61,7 +61,9 @@ def _read_head(path: Path) -> tuple[bytes, bool]:
         with open_regular(path) as file:
             return file.read(HEAD_BYTES) or b"", os.access(path, os.X_OK)
     except FileNotFoundError as error:
-        raise BuildError(f"{BUILD_SCRIPT} is missing: write the script that builds the project") from error
+        raise BuildError(
+            f"{BUILD_SCRIPT} is missing: code-commit init writes one; it exits with 0 if the build passes"
+        ) from error
     except NotAFileError as error:
         raise BuildError(f"{BUILD_SCRIPT} is a link, a folder or a device: put the script itself there") from error
     except OSError as error:

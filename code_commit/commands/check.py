@@ -8,10 +8,11 @@ from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
+from code_commit.codebase import find_stale_files
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.commands.run import rollup_before
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
-from code_commit.preflight import Check, Findings, Ready, find_stale_files, hint_at_init, inspect_project
+from code_commit.preflight import Check, Findings, Ready, hint_at_init, inspect_project
 from code_commit.project import Project
 from code_commit.settings import add_settings
 from code_commit.summary import count

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
+from code_commit.codebase import find_stale_files
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
@@ -20,7 +21,7 @@ from code_commit.files import ending_signals_held
 from code_commit.keys import find_secrets
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.preflight import Ready, ReadyTree, find_stale_files, inspect_project, require_ready
+from code_commit.preflight import Ready, ReadyTree, inspect_project, require_ready
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
 from code_commit.redaction import Redactor
