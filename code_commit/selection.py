@@ -15,7 +15,7 @@ from code_commit.settings import did_you_mean
 from code_commit.summary import listed
 from code_commit.workflow import ask
 
-_LIST = re.compile(r"^[ \t]*\^{3,}[ \t]*files[ \t\r]*\n(.*?)^[ \t]*\^{3,}[ \t]*end\b", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?(?:\s+\(outline\))?(?:\s+---)?[,;]?")
 """A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
 
@@ -67,25 +67,39 @@ def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log
 def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], list[Violation]]:
     """Return the files that a response names, and what is wrong with it."""
     try:
-        lists = _LIST.findall(_THINKING.sub("", response.complete_text()))
+        lines = _lines_of(_THINKING.sub("", response.complete_text()))
     except RejectedResponseError as rejection:
         return [], list(rejection.violations)
-    if not lists:
+    if lines is None:
         return [], [Violation("", 0, "no-list", _NO_LIST)]
-    lines = chain.from_iterable(text.split("\n") for text in lists)
-    names = dict.fromkeys(_path_of(line.strip(), files) for line in lines if line.strip())
+    names = dict.fromkeys(_path_of(line, files) for line in lines if line)
     unknown = [name for name in names if name not in files]
     reasons = [
-        Violation(quoted(name), 0, "unknown-file", _UNKNOWN + did_you_mean(name, files))
-        for name in unknown[:_MOST_UNKNOWN]
+        Violation(quoted(name), 0, "unknown-file", _UNKNOWN + did_you_mean(name, files if number < _MOST_HINTS else ()))
+        for number, name in enumerate(unknown[:_MOST_UNKNOWN])
     ]
     return [name for name in names if name in files], reasons
 
 
-_MOST_UNKNOWN = 20
+_MOST_UNKNOWN, _MOST_HINTS = 20, 5
+_LONGEST_LINE = 500
 _UNKNOWN = "no file of [codebase] that can be chosen"
 
 
+def _lines_of(text: str) -> list[str] | None:
+    """Return the lines of all lists, None where there is no whole one."""
+    lists: list[list[str]] = []
+    opened: list[str] | None = None
+    for line in map(str.strip, text.split("\n")):
+        if fence := _FENCE.fullmatch(line):
+            if fence[1] == "end" and opened is not None:
+                lists.append(opened)
+            opened = [] if fence[1] == "files" else None
+        elif opened is not None:
+            opened.append(line)
+    return list(chain.from_iterable(lists)) if lists else None
+
+
 def _path_of(line: str, files: Collection[str]) -> str:
-    match = _DRESSED.fullmatch(line)
+    match = _DRESSED.fullmatch(line[:_LONGEST_LINE])
     return line if line in files or not match else match[1]
