@@ -89,7 +89,7 @@ def outline(path: str, text: str) -> str:
             lines = [match[2] for match in _MARKDOWN.finditer(text) if match[2]]
         elif suffix == "rst":
             lines = _UNDERLINED.findall(text)
-        elif language and (parser := _parser(language)):
+        elif language and not _has_long_line(text) and (parser := _parser(language)):
             source = text.encode()
             root = _parsed(parser, source)
             lines = [line for node in root.named_children for line in _lines(source, node, node.start_byte, 0)]
@@ -120,15 +120,18 @@ def _parser(language: str) -> "Parser | None":
 
 def _parsed(parser: "Parser", source: bytes) -> "Node":
     """Return the root of the syntax tree. Raises ValueError where it takes too long: some sources take minutes."""
-    if max(map(len, source.split(b"\n"))) > _LONGEST_LINE:  # data; a nested one can also take gigabytes
-        raise ValueError
     end = time.thread_time() + _PARSING_TIME
     parser.reset()  # of a source before that took too long
     tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
     return tree.root_node
 
 
-_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # bytes, bytes, seconds
+def _has_long_line(text: str) -> bool:
+    """Tell whether a text may be data: a nested line can take a grammar gigabytes."""
+    return max(map(len, text.split("\n"))) > _LONGEST_LINE
+
+
+_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # characters, bytes, seconds
 
 
 @functools.cache
