@@ -21,6 +21,7 @@ from code_commit.llm.models import (
     check_base_url,
     choose_fallback,
     choose_model,
+    context_window,
     doubt_model,
     explain_misfit,
     require_price,
@@ -361,7 +362,7 @@ def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked]) -> 
     redactor = findings.redactor
     findings.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
     if llms:
-        findings.ask("prompt fits", lambda: _check_prompt_fits(llms, prompt))
+        findings.ask("prompt fits", lambda: _check_prompt_fits(llms, prompt), str)
 
 
 def _size(text: str) -> str:
@@ -375,11 +376,14 @@ def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
         )
 
 
-def _check_prompt_fits(llms: Sequence[Asked], prompt: Prompt) -> None:
-    """Raise NotSetUpError when a model cannot read so long a prompt."""
+def _check_prompt_fits(llms: Sequence[Asked], prompt: Prompt) -> str:
+    """Return for which models nobody knows that. Raises NotSetUpError when a model cannot read so long a prompt."""
     misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
     if misfits:
         raise NotSetUpError("\n".join(misfits))
+    asked = [llm for llm in llms if llm.choice.provider != "replay"]
+    unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
+    return f"it is not known how much {' and '.join(unknown)} reads" if unknown else ""
 
 
 def _check_lock(project: Project) -> None:

@@ -299,6 +299,8 @@ def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
         if name not in OPTIONS:
+            if name in Settings._fields:
+                raise NotSetUpError(f"environment variable {variable}: {name} can be set in config.toml alone")
             known = [ENVIRONMENT_PREFIX + option.upper() for option in OPTIONS]
             if hint := did_you_mean(variable, known, cutoff=0.92):
                 raise NotSetUpError(f"environment variable {variable} names no option{hint}")

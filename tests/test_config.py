@@ -105,6 +105,7 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
         ("MAX_REPAIRS", "-1", "max_repairs must be 0 or more"),
+        ("CONTEXT_WINDOW", "9", "context_window can be set in config.toml alone"),
     ],
 )
 def test_a_wrong_variable_is_named(project, variable, text, message):
