@@ -139,7 +139,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
     if record.rollup_run:
-        yield f"rollup    chosen by {record.rollup_run}, ${sum(record.rollup_costs):.4f}"
+        cost = sum(record.rollup_costs)
+        yield f"rollup    chosen by {record.rollup_run}" + (f", ${cost:.4f}" if cost else "")
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
