@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
@@ -69,6 +70,13 @@ class Check(NamedTuple):
     note: str = ""
 
 
+class RollUp(NamedTuple):
+    """Makes the codebase of a run anew and returns it: always, or where the settings want that."""
+
+    make: Callable[[Settings, Redactor], str]
+    always: bool
+
+
 @dataclass(slots=True)
 class Findings:
     """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
@@ -100,11 +108,11 @@ def inspect_project(
     options: Mapping[str, Any],
     environment: Mapping[str, str] = os.environ,
     task: str | None = None,
-    roll_up: Callable[[], str] | None = None,
+    roll_up: RollUp | None = None,
 ) -> tuple[Findings, Ready | None]:
     """Make every check of the preflight; None stands where one of them found a problem.
 
-    `roll_up` makes the codebase anew, where that is wanted: when nothing else keeps the run from starting.
+    The codebase is made anew, where that is wanted, when nothing else keeps the run from starting.
     """
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
@@ -123,7 +131,10 @@ def inspect_project(
         _check_terminal(findings, settings)
     prompts = findings.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
     findings.ask("lock", lambda: _check_lock(project))
-    codebase = _find_codebase(findings, project, roll_up)
+    if roll_up and settings and (roll_up.always or settings.rollup != "file"):
+        codebase = None if findings.problems else _make_codebase(findings, settings, roll_up)
+    else:
+        codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
     if query and codebase and prompts and settings:
         whole = make_task(project.root, settings, prompts, query, codebase)
         _check_prompt(findings, initial_prompt(whole), [each for each in (llm, fallback) if each])
@@ -229,12 +240,9 @@ def hint_at_init(project: Project) -> list[str]:
     return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
 
 
-def _find_codebase(findings: Findings, project: Project, roll_up: Callable[[], str] | None) -> str | None:
-    if roll_up is None:
-        return findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
-    if findings.problems:
-        return None
-    return findings.ask("codeRollup.txt", roll_up, lambda text: f"{_size(text)}, made anew by each run")
+def _make_codebase(findings: Findings, settings: Settings, roll_up: RollUp) -> str | None:
+    question, note = partial(roll_up.make, settings, findings.redactor), ", made anew by each run"
+    return findings.ask("codeRollup.txt", question, lambda text: _size(text) + note)
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings:

@@ -10,7 +10,7 @@ from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
 from code_commit.codebase import find_stale_files
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
-from code_commit.commands.run import rollup_before
+from code_commit.commands.run import rolled_up
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Check, Findings, Ready, hint_at_init, inspect_project
 from code_commit.project import Project
@@ -38,9 +38,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     as_json, build = wants_json(options), options.pop("build", False)
     with answering(as_json=as_json) as project:
-        roll_up = rollup_before(project, options)
-        findings, ready = inspect_project(project, options, roll_up=roll_up)
-        if ready and not roll_up:
+        findings, ready = inspect_project(project, options, roll_up=rolled_up(project))
+        if ready and ready.settings.rollup == "file":
             findings.warnings += find_stale_files(project, ready.task.codebase)
         if ready and build:
             findings.checks.append(_build(project, ready, findings.warnings))

@@ -26,7 +26,7 @@ from code_commit.commands.run import (
 )
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.preflight import inspect_project, require_ready
+from code_commit.preflight import RollUp, inspect_project, require_ready
 from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.run_log import RunLog, reopen_run_log
@@ -66,7 +66,7 @@ def run(options: dict[str, Any]) -> int:
             return _choose_on(project, (folder, record), _options_of(record) | options, progress)
         settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
         query, codebase = (_text_of(folder, name) for name in (QUERY_OF_RUN, CODEBASE_OF_RUN))
-        roll_up = None if codebase is None else lambda: codebase
+        roll_up = None if codebase is None else RollUp(lambda *_: codebase, always=True)
         ready = require_ready(project, *inspect_project(project, settings, task=query, roll_up=roll_up))
         with (
             begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,

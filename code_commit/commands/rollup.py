@@ -133,15 +133,15 @@ def make_rollup(
     if not files.select:
         return roll_up(project, settings, files, progress)
     from code_commit.commands.chooser import FileChooser
-    from code_commit.preflight import inspect_project, require_ready
+    from code_commit.preflight import RollUp, inspect_project, require_ready
 
     chooser, made = FileChooser(project, progress, interrupted=interrupted), list[Rollup]()
 
-    def write() -> str:
+    def write(settings: Settings, _: Redactor) -> str:
         made.append(roll_up(project, settings, files, progress, chooser))
         return read_codebase(project)
 
-    require_ready(project, *inspect_project(project, options, roll_up=write))
+    require_ready(project, *inspect_project(project, options, roll_up=RollUp(write, always=True)))
     return made[0]
 
 
@@ -175,7 +175,7 @@ def roll_up(
     Raises NotSetUpError, and what the `chooser` raises where files are to be selected.
     """
     rollup = Rollup()
-    names, warnings = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
+    names, warnings = _select(project, settings, files, rollup)
     room = _room(project, settings, files)
     if files.select and chooser and room:
         room = room._replace(chosen=chooser.choose(settings, files, names, rollup, room))
@@ -192,7 +192,7 @@ def roll_up(
 def codebase_of(project: Project, settings: Settings, redactor: Redactor, files: FileSelection) -> str:
     """Return what `roll_up` would write, and write nothing. Raises NotSetUpError."""
     rollup = Rollup()
-    names, _ = _select(project, files._replace(exclude=[*settings.rollup_exclude, *files.exclude]), rollup)
+    names, _ = _select(project, settings, files, rollup)
     return "".join(make_codebase(project.root, names, redactor, rollup, _room(project, settings, files)))
 
 
@@ -223,7 +223,7 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
     return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query, files.mentions)
 
 
-def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
+def _select(project: Project, settings: Settings, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
     """Return the files to roll up and git's warnings; those that stay out go into `rollup`."""
     with _git_options(project) as options:
         paths, warnings = list_files(project.root, files.pathspecs, options)
@@ -238,10 +238,10 @@ def _select(project: Project, files: FileSelection, rollup: Rollup) -> tuple[lis
         names = fit_names(paths, rollup)
         unwanted = [name for name in names if not rollup.is_wanted(name)]
         dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
-    if files.exclude:
+    if exclude := [*settings.rollup_exclude, *files.exclude]:
         from code_commit.verify.ignored import match_patterns
 
-        dropped |= dict.fromkeys(match_patterns(files.exclude, names), EXCLUDED)
+        dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
     for name in sorted(dropped):
         rollup.leave_out(dropped[name], name)
     names = in_order(name for name in names if name not in dropped)

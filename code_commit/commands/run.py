@@ -16,12 +16,11 @@ from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
 from code_commit.commands.chooser import FileChooser
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.errors import ApplyError
 from code_commit.files import ending_signals_held
-from code_commit.keys import find_secrets
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.preflight import Ready, ReadyTree, inspect_project, require_ready
+from code_commit.preflight import Ready, ReadyTree, RollUp, inspect_project, require_ready
 from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
 from code_commit.redaction import Redactor
@@ -29,7 +28,7 @@ from code_commit.review import review_changes
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord, Status
 from code_commit.runs import remove_old_runs
-from code_commit.settings import load_settings
+from code_commit.settings import Settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files
 from code_commit.workflow import Job, Window, run_dry, run_workflow
@@ -80,31 +79,18 @@ class GivenTask(NamedTuple):
 TASK_OF_FILES = GivenTask()
 
 
-def rollup_before(
-    project: Project,
-    options: Mapping[str, Any],
-    environment: Mapping[str, str] = os.environ,
-    task: GivenTask = TASK_OF_FILES,
-    chooser: FileChooser | None = None,
-) -> Callable[[], str] | None:
-    """Return what makes the codebase of a run anew and returns it, None where codeRollup.txt is taken as it stands.
+def rolled_up(project: Project, task: GivenTask = TASK_OF_FILES, chooser: FileChooser | None = None) -> RollUp:
+    """Return what makes the codebase of a run anew.
 
     It makes agent-config where it is missing, and writes codeRollup.txt; without a `chooser` it writes and asks
-    nothing. It raises NotSetUpError, and what the chooser raises.
+    nothing.
     """
-    try:
-        settings = load_settings(project, options, environment)
-    except NotSetUpError:
-        return None  # the preflight tells it, with all else that is wrong
-    if not task.fresh and settings.rollup == "file":
-        return None
-    from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, codebase_of, roll_up
 
-    fit, select = ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, settings.rollup == "select"
-    files = FileSelection(fit=fit, select=select, query=task.query, for_run=True)
+    def make(settings: Settings, redactor: Redactor) -> str:
+        from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, codebase_of, roll_up
 
-    def make() -> str:
-        redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
+        fit, select = ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, settings.rollup == "select"
+        files = FileSelection(fit=fit, select=select, query=task.query, for_run=True)
         if chooser is None:
             return codebase_of(project, settings, redactor, files)
         progress = chooser.progress
@@ -114,7 +100,7 @@ def rollup_before(
         roll_up(project, settings, files, progress, chooser)
         return read_codebase(project)
 
-    return make
+    return RollUp(make, task.fresh)
 
 
 def run_main_job(
@@ -133,7 +119,7 @@ def run_main_job(
     if message := recover(project):
         progress.say(message)
     chooser = FileChooser(project, progress, environment, task.choice)
-    roll_up = rollup_before(project, options, environment, task, chooser)
+    roll_up = rolled_up(project, task, chooser)
     ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
     with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
         log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
