@@ -154,7 +154,9 @@ class _Work:
     def clone(self, bare: Path, commit: str) -> None:
         """Make the clone, and what a run needs in it. Raises NotSetUpError."""
         self.git(bare, "clone", "-q", "--shared", "--no-checkout", "--", str(bare), str(self._root))
-        self._check_place()
+        git = find_project(self._root).git
+        if git is None or (git.work_tree, git.git_dir) != (self._root, self._root / ".git"):
+            raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
         self.git(self._root, "checkout", "-q", "--detach", commit)
         config = self._root / AGENT_CONFIG
         try:
@@ -233,16 +235,9 @@ class _Work:
 
     def _code_commit(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command of ours in the clone."""
-        self._check_place()
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
         return self._process([*_CODE_COMMIT, *arguments], self._root, environment)
-
-    def _check_place(self) -> None:
-        """Raise NotSetUpError where git would work in anything but the clone, somebody's own tree."""
-        git = find_project(self._root).git
-        if git is None or (git.work_tree, git.git_dir) != (self._root, self._root / ".git"):
-            raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]
