@@ -281,7 +281,8 @@ class Dispatcher:
                 complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
                 raise NotSetUpError(f"git bundle of {task.repository}: {complaint}")
             source = Source(str(task.path), bundle.stdout)
-            self._client.submit(worker_version, pure=False).result()  # it waits for a worker, the next line does not
+            while not self._client.nthreads():  # or scattering would fail
+                time.sleep(TICK)
             (self._bundles[task.repository],) = self._client.scatter([source], hash=False)
         return self._bundles[task.repository]
 

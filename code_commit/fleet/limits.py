@@ -79,7 +79,7 @@ class Budget:
     def _read(self) -> dict[str, float]:
         costs: dict[str, float] = {}
         for line in self._file.read_bytes().split(b"\n") if self._file.exists() else ():
-            with suppress(ValueError):  # a line that was not written to its end
+            with suppress(ValueError, TypeError):  # a line that was not written to its end
                 costs.update(json.loads(line))
         return costs
 
