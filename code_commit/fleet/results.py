@@ -67,8 +67,11 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """The first line of why it is not green; "" where it is."""
-        return "" if self.is_green else self.message.split("\n")[0] or f"exit code {self.exit_code}"
+        """The first line of why it is not green, all of them where it announces a list; "" where it is."""
+        first, *more = self.message.split("\n")
+        if self.is_green:
+            return ""
+        return " ".join([first, *more]) if first.endswith(":") else first or f"exit code {self.exit_code}"
 
 
 def _words(status: str) -> str:

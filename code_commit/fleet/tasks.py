@@ -49,10 +49,12 @@ class FleetTask(BaseModel):
     def _are_known(cls, settings: dict[str, Any]) -> dict[str, Any]:
         try:
             validate_settings(settings)
-            if settings.get("model"):
-                choose_model(settings["model"], ())
+            for name in filter(settings.get, ("model", "select_model", "fallback_model")):
+                choose_model(settings[name], ())
         except NotSetUpError as error:
             raise ValueError(str(error)) from error
+        if settings.get("approve"):
+            raise ValueError("approve asks on a terminal, which a task has not")
         return settings
 
     @property

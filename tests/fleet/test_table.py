@@ -14,11 +14,11 @@ from code_commit.fleet.table import FleetTable
 
 GREEN = Result("a", "d", "success", 0, attempts=2, cost_usd=0.5, seconds=61)
 RED = Result("b", "d", "build_failed", 1, attempts=4, seconds=2, message="the build \x1b[31mstill fails\nmore")
-NOT_CLONED = Result("c", "d", "not_set_up", 2, message="it cannot be cloned")
+NOT_CLONED = Result("c", "d", "not_set_up", 2, message="2 problems to solve:\n- one\n- two")
 LINES = [
     "1 of 4: a: green after 2 attempts in 1 min 1 s, $0.50",
     "2 of 4: b: build failed after 4 attempts in 2.0 s: the build \\x1b[31mstill fails",
-    "3 of 4: c: not set up in 0.0 s: it cannot be cloned",
+    "3 of 4: c: not set up in 0.0 s: 2 problems to solve: - one - two",
 ]
 
 

@@ -21,6 +21,8 @@ MISTAKES = [
     ({"query": " \n"}, "query: says nothing"),
     ({"settings": {"modle": "x"}}, "settings: there is no setting 'modle'; did you mean 'model'?"),
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
+    ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
+    ({"settings": {"approve": True}}, "settings: approve asks on a terminal"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
     ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
