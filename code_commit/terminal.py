@@ -67,15 +67,10 @@ def shown(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if char == " " or _is_readable(char) else _escape(char) for char in text)
-
-
-def _is_readable(char: str) -> bool:
-    return unicodedata.category(char)[0] not in "CZ"
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    return "".join(
+        char if char == " " or unicodedata.category(char)[0] not in "CZ" else char.encode("unicode_escape").decode()
+        for char in text
+    )
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
