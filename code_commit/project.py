@@ -109,6 +109,12 @@ class Project:
         return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments])
 
     @property
+    def prefix(self) -> str:
+        """Where the root is in git's work tree: "" or "a/b/"."""
+        top = self.git.work_tree if self.git else self.root
+        return "" if top == self.root else f"{self.root.relative_to(top)}/"
+
+    @property
     def agent_config(self) -> Path:
         return self.root / AGENT_CONFIG
 

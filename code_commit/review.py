@@ -54,15 +54,13 @@ def look_at_tree(project: Project) -> TreeState | None:
     answer = project.ask_unfiltered(_STATUS)
     if answer.returncode != 0:
         raise UnansweredError("git status", answer)
-    above = project.root.relative_to(project.git.work_tree).as_posix()
-    prefix = "" if above == "." else f"{above}/"
     headers, entries = {"branch.oid": "", "branch.head": "", "stash": "0"}, {}
     for line in os.fsdecode(answer.stdout).split("\0")[:-1]:
         kind, _, rest = line.partition(" ")
         if kind == "#":
             name, _, headers[name] = rest.partition(" ")
         else:
-            path = line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1].removeprefix(prefix)
+            path = line.split(" ", _FIELDS_BEFORE_PATH[kind])[-1].removeprefix(project.prefix)
             entries[path] = _UNTRACKED if kind == "?" else rest[:2]
     stamps = {path: _stamp(project, path) for path, letters in entries.items() if letters != _UNTRACKED}
     head, commit, stashes = headers["branch.head"], headers["branch.oid"], int(headers["stash"])

@@ -40,7 +40,7 @@ def run(options: dict[str, Any]) -> int:
     with answering(as_json=False) as project:
         tell_if_half_changed(project)
         folder = find_run_folder(project, options.get("run", ""))
-        found = net_diff(folder, project.root, _way_from_the_top(project))
+        found = net_diff(folder, project.root, project.prefix)  # git apply counts from there
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
         if found.unknown:
@@ -54,12 +54,6 @@ def run(options: dict[str, Any]) -> int:
         elif diff:
             _page(coloured(diff), project)
         return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
-
-
-def _way_from_the_top(project: Project) -> str:
-    """Return where the project is in its work tree, "" or "a/b/": git apply counts from there."""
-    is_top = project.git is None or project.git.work_tree == project.root
-    return "" if is_top or project.git is None else f"{project.root.relative_to(project.git.work_tree)}/"
 
 
 def _page(text: bytes, project: Project) -> None:

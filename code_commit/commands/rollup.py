@@ -7,7 +7,6 @@ import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,7 +37,7 @@ from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_query
 from code_commit.redaction import Redactor
 from code_commit.run_record import RunRecord
 from code_commit.settings import Settings, add_settings, load_settings
-from code_commit.summary import count
+from code_commit.summary import count, listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
@@ -225,7 +224,9 @@ def _room(project: Project, settings: Settings, files: FileSelection) -> Room | 
 
 def _select(project: Project, settings: Settings, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
     """Return the files to roll up and git's warnings; those that stay out go into `rollup`."""
-    with _git_options(project) as options:
+    from code_commit.verify.ignored import match_patterns, repository_options
+
+    with repository_options(project) as options:
         paths, warnings = list_files(project.root, files.pathspecs, options)
         if files.pathspecs and not paths:
             raise NotSetUpError(f"{shown(' '.join(files.pathspecs))}: no file that git does not ignore is there")
@@ -239,8 +240,6 @@ def _select(project: Project, settings: Settings, files: FileSelection, rollup: 
         unwanted = [name for name in names if not rollup.is_wanted(name)]
         dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
     if exclude := [*settings.rollup_exclude, *files.exclude]:
-        from code_commit.verify.ignored import match_patterns
-
         dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
     for name in sorted(dropped):
         rollup.leave_out(dropped[name], name)
@@ -250,32 +249,15 @@ def _select(project: Project, settings: Settings, files: FileSelection, rollup: 
     return names, warnings
 
 
-@contextmanager
-def _git_options(project: Project) -> Iterator[list[str]]:
-    """Give what stands before a command of git: nothing, or an empty repository for a folder that is in none."""
-    if project.git is not None:
-        yield []
-        return
-    from code_commit.verify.ignored import empty_repository
-
-    with empty_repository() as repository:
-        yield [f"--git-dir={repository}", f"--work-tree={project.root}"]
-
-
 def _file_warnings(rollup: Rollup) -> Iterator[str]:
     for reason in _WARNED:
         if files := rollup.left_out.get(reason):
             mend = "; --include takes them" if reason == CONFIDENTIAL else ""
-            yield f"left out: {reason}: {_first(_with_details(files))}{mend}"
+            yield f"left out: {reason}: {listed(_with_details(files))}{mend}"
 
 
 def _with_details(files: Mapping[str, str]) -> list[str]:
     return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
-
-
-def _first(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
@@ -284,11 +266,10 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
     if rollup.outlined or {NO_ROOM, NOT_CHOSEN} & rollup.left_out.keys():
         whole, outlines = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
-        shown_names = _first([shown(name) for name in rollup.sizes], len(rollup.sizes) if verbose else _NAMES_SHOWN)
+        shown_names = listed(rollup.sizes, len(rollup.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
     if rollup.untracked:
-        untracked = _first([shown(name) for name in rollup.untracked])
-        yield f"{len(rollup.untracked):,} of them git does not track: {untracked}"
+        yield f"{len(rollup.untracked):,} of them git does not track: {listed(rollup.untracked)}"
     shares = [f"{shown(name)} {size / rollup.bytes:.0%}" for name, size in rollup.largest]
     if shares:
         yield f"the largest, and their share of it: {', '.join(shares)}"
@@ -297,7 +278,7 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
         if verbose:
             yield from (f"left out: {reason}: {name}" for name in names)
         elif reason not in _WARNED:
-            yield f"left out: {reason}: {_first(names)}"
+            yield f"left out: {reason}: {listed(names)}"
 
 
 def _tokens(rollup: Rollup) -> int:

@@ -30,7 +30,7 @@ def remember_ignore_files(project: Project) -> IgnoreFiles:
 
     Any other one is read, and counts as before the run, when a path below its folder is asked for the first time.
     """
-    top, root = _work_tree(project)
+    top, root = _top(project), project.prefix
     tracked = {root + path for path in project.index().files if path.endswith("/.gitignore")}
     paths = tracked | _ignore_files_above([f"{root}x"])
     return {path: _read(top / path) for path in paths}
@@ -46,10 +46,9 @@ def load_ignore_files(document: bytes) -> IgnoreFiles:
     return {path: None if text is None else text.encode("latin-1") for path, text in json.loads(document).items()}
 
 
-def _work_tree(project: Project) -> tuple[Path, str]:
-    """Return the top of the work tree, which the ignore rules count from, and where the root is in it: "" or "a/b/"."""
-    top = project.root if project.git is None else project.git.work_tree
-    return top, "" if project.root == top else f"{project.root.relative_to(top)}/"
+def _top(project: Project) -> Path:
+    """Return the folder that the ignore rules count from."""
+    return project.git.work_tree if project.git else project.root
 
 
 def _ignore_files_above(paths: Iterable[str]) -> set[str]:
@@ -71,15 +70,15 @@ def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) 
     """Return those of the paths that the rules of before the run or those of now ignore. Raises UnansweredError."""
     if not paths:
         return set()
-    top, root = _work_tree(project)
+    top, root = _top(project), project.prefix
     now = {path: _read(top / path) for path in _ignore_files_above(root + path for path in paths)}
     then = {path: before.setdefault(path, content) for path, content in now.items()}
-    with _git_dir(project) as git_dir:
-        ignored = _check_ignore(paths, git_dir, top, project.root)
-        return ignored if then == now else ignored | _check_ignore_before(paths, git_dir, root, then)
+    with repository_options(project) as options:
+        ignored = _check_ignore(paths, options, project.root)
+        return ignored if then == now else ignored | _check_ignore_before(paths, options, root, then)
 
 
-def _check_ignore_before(paths: Iterable[str], git_dir: Path, root: str, before: IgnoreFiles) -> set[str]:
+def _check_ignore_before(paths: Iterable[str], options: Sequence[str], root: str, before: IgnoreFiles) -> set[str]:
     """Ask over a work tree that holds nothing but copies of the ignore files of before the run."""
     with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
         for path, content in before.items():
@@ -88,7 +87,7 @@ def _check_ignore_before(paths: Iterable[str], git_dir: Path, root: str, before:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 copy.write_bytes(content)
         Path(folder, root).mkdir(parents=True, exist_ok=True)
-        return _check_ignore(paths, git_dir, Path(folder), Path(folder, root))
+        return _check_ignore(paths, [*options, f"--work-tree={folder}"], Path(folder, root))
 
 
 def ignored_paths(project: Project, paths: Collection[str]) -> frozenset[str]:
@@ -99,10 +98,9 @@ def ignored_paths(project: Project, paths: Collection[str]) -> frozenset[str]:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
 
 
-def _check_ignore(paths: Iterable[str], git_dir: Path, work_tree: Path, root: Path) -> set[str]:
+def _check_ignore(paths: Iterable[str], options: Sequence[str], root: Path) -> set[str]:
     """Ask for all paths at once, sorted: git reads and matches each folder of neighbours once."""
     asked = b"".join(os.fsencode(_PLAINLY + path) + b"\0" for path in sorted(paths))
-    options = [f"--git-dir={git_dir}", f"--work-tree={work_tree}"]
     answer = ask_git([*options, "check-ignore", "--no-index", "-z", "--stdin"], root, asked)
     if answer.returncode not in (0, 1):
         raise UnansweredError("git check-ignore", answer)
@@ -110,23 +108,17 @@ def _check_ignore(paths: Iterable[str], git_dir: Path, work_tree: Path, root: Pa
 
 
 @contextmanager
-def _git_dir(project: Project) -> Iterator[Path]:
+def repository_options(project: Project) -> Iterator[Sequence[str]]:
+    """Give the words by which git knows the project's repository; an empty one in a private folder, if it has none."""
     if project.git is not None:
-        yield project.git.git_dir
-    else:
-        with empty_repository() as repository:
-            yield repository
-
-
-@contextmanager
-def empty_repository() -> Iterator[Path]:
-    """Lay down the least that git takes for a repository, in a private temporary folder."""
+        yield project.git.options
+        return
     with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
-        repository = Path(folder)
+        repository = Path(folder)  # the least that git takes for one
         (repository / "objects").mkdir()
         (repository / "refs").mkdir()
         (repository / "HEAD").write_bytes(b"ref: refs/heads/main\n")
-        yield repository
+        yield [f"--git-dir={folder}", f"--work-tree={project.root}"]
 
 
 def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
