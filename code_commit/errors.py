@@ -6,13 +6,14 @@
         OverBudgetError                         the next call could pass --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
       DeclinedError           4  declined       the LLM says that it cannot (in `changes`)
-      BuildError              5  build_error    build.sh could not be run, or broke a protected file
-      ApplyError              5  build_error    the files could not be written; the tree is as it was before
-        ChangedSinceError     1  refused        an undo would lose what changed since (in `apply`)
-      LogError                5  build_error    the run's log could not be written
-      OutputError             5  build_error    the record of a run that is over could not be printed
-      ClusterError            5  build_error    a fleet lost its cluster
-      ShortageError           5  build_error    the machine has no memory, file or process left for us
+      MachineError            5  build_error    something beside the code and the LLM failed
+        BuildError                              build.sh could not be run, or broke a protected file
+        ApplyError                              the files could not be written; the tree is as it was before
+          ChangedSinceError   1  refused        an undo would lose what changed since (in `apply`)
+        LogError                                the run's log could not be written
+        OutputError                             the record of a run that is over could not be printed
+        ClusterError                            a fleet lost its cluster
+        ShortageError                           the machine has no memory, file or process left for us
     Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
@@ -60,49 +61,38 @@ class OverBudgetError(LLMError):
     """The next call could pass `--max-cost`, whichever LLM it goes to."""
 
 
-class BuildError(CodeCommitError):
+class MachineError(CodeCommitError):
+    """Something beside the code and the LLM failed."""
+
+    exit_code = 5
+    status = "build_error"
+
+
+class BuildError(MachineError):
     """build.sh could not be run, or it changed what it must not change."""
 
-    exit_code = 5
-    status = "build_error"
 
-
-class ApplyError(CodeCommitError):
+class ApplyError(MachineError):
     """The changes could not be written; every file is as it was before."""
 
-    exit_code = 5
-    status = "build_error"
 
-
-class LogError(CodeCommitError):
+class LogError(MachineError):
     """A file or folder of the log could not be written, read or removed."""
-
-    exit_code = 5
-    status = "build_error"
 
     def __init__(self, path: Path, error: OSError, verb: str = "used") -> None:
         super().__init__(f"the log file {path} cannot be {verb}: {error.strerror}; mend that, then run again")
 
 
-class OutputError(CodeCommitError):
+class OutputError(MachineError):
     """The record of a run that is over could not be printed; what the run did is done."""
 
-    exit_code = 5
-    status = "build_error"
 
-
-class ClusterError(CodeCommitError):
+class ClusterError(MachineError):
     """A fleet's cluster is gone; what had ended is kept."""
 
-    exit_code = 5
-    status = "build_error"
 
-
-class ShortageError(CodeCommitError):
+class ShortageError(MachineError):
     """The machine, or a limit such as `ulimit -n`, gave no more of what the work takes."""
-
-    exit_code = 5
-    status = "build_error"
 
 
 def known_error(error: BaseException) -> BaseException:
