@@ -7,7 +7,7 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,11 +117,7 @@ class RunLog:
             self.record.attempts.append(Attempt(number, "initial" if number == 1 else "repair"))
         return AttemptLog(self, self.record.attempts[number - 1])
 
-    def add_warning(self, message: str) -> None:
-        """Add a warning to the record, once."""
-        self.add_warnings([message])
-
-    def add_warnings(self, messages: Iterable[str]) -> None:
+    def add_warning(self, *messages: str) -> None:
         """Add those of the warnings to the record that it does not have."""
         new = [message for message in dict.fromkeys(messages) if message not in self.record.warnings]
         if new:
@@ -271,7 +267,7 @@ class AttemptLog:
     def applying(self, changes: VerifiedChanges) -> None:
         """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
         self._changed(edits_of(changes))
-        self._log.add_warnings(changes.warnings)
+        self._log.add_warning(*changes.warnings)
         self._log.save("applying")
 
     def applied(self) -> None:

@@ -122,7 +122,7 @@ def run_main_job(
     roll_up = rolled_up(project, task, chooser)
     ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
     with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
-        log.add_warnings([*ready.warnings, *find_stale_files(project, ready.task.codebase)])
+        log.add_warning(*ready.warnings, *find_stale_files(project, ready.task.codebase))
         with (
             job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
             asking(ready.llm, project, log, ready.fallback) as complete,
@@ -162,7 +162,7 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
         stack.enter_context(progress)
         if ready.settings.keep_runs or ready.settings.keep_days:
             removal = remove_old_runs(project, ready.settings.keep_runs, ready.settings.keep_days)
-            log.add_warnings(map(str, removal.failures))
+            log.add_warning(*map(str, removal.failures))
         yield log
 
 
@@ -215,7 +215,7 @@ def prepare_end(job: Job, log: RunLog) -> None:
             if job.settings.rollback and status != "success" and log.snapshot.is_dir():
                 _roll_back(job.project, log)
             if job.before is not None and any(log.folder.glob("*-build.txt")):
-                log.add_warnings(review_changes(job.project, job.before, log.record))
+                log.add_warning(*review_changes(job.project, job.before, log.record))
 
     log.before_end = end
 
