@@ -186,7 +186,7 @@ ERRORS = {
     "FastAPI": (422, {"detail": "bad field"}, "answered 422: bad field; the request was not accepted"),
     "OpenRouter": (402, {"error": {"code": 402, "message": "Insufficient credits"}}, "no money"),
     "DeepSeek": (402, {"error": {"message": "Insufficient Balance"}}, "no money"),
-    "a 404 of the wrong path": (404, {"detail": "Not Found"}, r"--base-url \(http://127.0.0.1:\d+/v1\)"),
+    "a 404 of the wrong path": (404, {"detail": "Not Found"}, r"the address of the API \(http://127.0.0.1:\d+/v1\)"),
     "text": (400, b"nope", "answered 400: nope;"),
     "escape sequences": (400, {"error": "red \x1b[31malert\u202e"}, r"red \\x1b\[31malert\\u202e;"),
     "a long page": (400, b"<html>" + b"x" * 5_000_000, "answered 400; the request"),
