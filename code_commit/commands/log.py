@@ -110,12 +110,13 @@ def _prune(project: Project) -> None:
 
     settings = load_settings(project, {})
     if not settings.keep_runs and not settings.keep_days:
-        raise NotSetUpError("keep_runs and keep_days are not set in agent-config/config.toml: all runs are kept")
+        raise NotSetUpError("all runs are kept: set keep_runs or keep_days in agent-config/config.toml")
     with lock_tree(project):
         removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
-    print_text(f"removed {count(len(removal.runs), 'run')}, {removal.size:,} bytes{_names(removal.runs)}")
-    for why, kept in removal.kept.items():
-        print_text(f"kept {count(len(kept), 'older run')} that {why}{_names(kept)}")
+    said = [f"removed {count(len(removal.runs), 'run')}, {removal.size:,} bytes{_names(removal.runs)}"]
+    said += [f"kept {count(len(kept), 'older run')} that {why}{_names(kept)}" for why, kept in removal.kept.items()]
+    columns = terminal_width()
+    print_text("\n".join(row for line in said for row in wrapped(line, columns)))
     if removal.failures:
         raise removal.failures[0]
 

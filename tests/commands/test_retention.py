@@ -71,7 +71,7 @@ def test_prune_removes_what_ended_and_is_needed_by_nothing(latest: Path, run_cod
     size = sum(size_of(folders[name]) for name in going)
     before = names(root)
 
-    assert run_code_commit(root, "log", "--prune").stderr.startswith("code-commit: keep_runs and keep_days are not set")
+    assert run_code_commit(root, "log", "--prune").stderr.startswith("code-commit: all runs are kept: set keep_runs or")
     assert names(root) == before
     configure(root, "keep_runs = 2\n")
     first = run_code_commit(root, "log", "--prune")

@@ -194,6 +194,10 @@ def test_no_word_is_broken_at_the_end_of_a_row(root: Path):
     assert rows[first].startswith("PROBLEM  replay          there is no folder no-such-folder")
     assert rows[first + 1] == " " * 25 + "with recorded responses"
     assert b"\x1b[31mPROBLEM\x1b[m" in raw
+    (root / "agent-config/config.toml").write_text("keep_runs = 1\n")
+    with terminal(root, "log", "--prune", size=(20, 10)) as pane:
+        assert pane.end() == 0
+        assert pane.screen()[:2] == ["removed 0 runs, 0", "  bytes"]
 
 
 def test_quiet_prints_nothing_but_errors(root: Path):
