@@ -151,8 +151,8 @@ exit codes:
   1  the build still fails after the last repair
   2  not set up, or wrong usage: nothing was sent or changed
   3  the LLM could not be asked (network, key, quota, budget)
-  4  no usable response: the last one was rejected, or the LLM cannot do it
-  5  build.sh could not be run, or the files could not be written
+  4  no usable response: rejected, not approved, or the LLM cannot do the task
+  5  build.sh could not be run or exited with 75, or files could not be written
   70 a bug in code-commit; 130, 143 interrupted
 
 a first run:
