@@ -40,7 +40,7 @@ class FleetTask(BaseModel):
     @field_validator("repository")
     @classmethod
     def _has_no_password(cls, repository: str) -> str:
-        if re.match(r"[a-z+]+://[^/@]*:[^/@]*@", repository):
+        if re.match(r"(?i)[a-z+]+://([^/@]*:[^/@]*|[^/@]{32,})@", repository):  # so long a name is a token
             raise ValueError("holds a password: leave it to git's credential helper on the workers")
         return repository
 

@@ -16,6 +16,7 @@ MISTAKES = [
     ({"repository": "nowhere"}, "repository: nowhere is no git repository"),
     ({"repository": "--upload-pack=x"}, "repository: must not be empty, begin with '-'"),
     ({"repository": "https://me:secret@example.org/x"}, "repository: holds a password"),
+    ({"repository": f"HTTPS://ghp_secret{'a' * 30}@example.org/x"}, "repository: holds a password"),
     ({"commit": "nosuch"}, "has no nosuch"),
     ({"commit": "--all"}, "commit: must not be empty, begin with '-'"),
     ({"query": " \n"}, "query: says nothing"),
