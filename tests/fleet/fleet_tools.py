@@ -13,7 +13,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from command import CODE_COMMIT, git
+from command import CODE_COMMIT, git, wait_for
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 
@@ -171,6 +171,11 @@ class Wire:
         self._listener.close()
 
 
+def is_open(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
 def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -195,6 +200,7 @@ class Cluster:
         self.address = f"tcp://127.0.0.1:{self.wires[0].port}"
         pages = ("--dashboard-address", f"127.0.0.1:{self.dashboard}", "--no-show")
         self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(port), *pages)
+        wait_for(lambda: is_open(port))
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("a", "b"):
             self.start_worker(name)
