@@ -43,11 +43,15 @@ _PYTHON = (
     "if [ -d src ]; then export PYTHONPATH=src; fi",
 )
 _TESTS = (
-    "# pytest where it is installed; while there is no test, it fails with 5.",
+    "# pytest where it is installed, else unittest; where no test runs, it fails",
+    "# with 5, as unittest itself does from Python 3.12 on.",
+    """unittests() { "$python" -c 'import sys, unittest""",
+    "result = unittest.main(None, exit=False).result",
+    """sys.exit(not result.wasSuccessful() or 5 * (not result.testsRun))' "$@"; }""",
     """if "$python" -c 'import pytest' 2>/dev/null; then "$python" -m pytest -q""",
     "elif [ -d tests ] && [ ! -e tests/__init__.py ]",
-    """then "$python" -m unittest discover -s tests""",
-    """else "$python" -m unittest discover; fi""",
+    "then unittests discover -s tests",
+    "else unittests discover; fi",
 )
 _PYTHON_SYNTAX = (
     "# No tests were found: this says only whether the files are valid Python.",

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ PACKAGE = '{"scripts": {"build": "tsc", "test": "jest"}, "devDependencies": {"je
 KINDS = {
     "pytest or unittest": (
         {"pyproject.toml": ""},
-        ["if [ -x .venv/bin/python ]", "PYTHONPATH=src", '"$python" -m pytest -q', '"$python" -m unittest discover'],
+        ["if [ -x .venv/bin/python ]", "PYTHONPATH=src", '"$python" -m pytest -q', "unittests discover"],
     ),
     "uv": ({"pyproject.toml": "", "uv.lock": ""}, ["uv run python -m pytest -q", "!$python"]),
     "Django": ({"requirements.txt": "django", "manage.py": ""}, ["manage.py test", "!pytest"]),
@@ -333,3 +334,15 @@ def test_the_script_builds_the_project_and_fails_with_its_test(kind, tmp_path: P
     os.utime(tmp_path / name, (2**31, 2**31))  # make goes by the second on some file systems
     failed = build(tmp_path, **environment)
     assert failed.returncode != 0, failed.stdout + failed.stderr
+
+
+def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {"setup.py": "", "tests/test_a.py": "def test_a():\n    assert True\n"})
+    venv.create(tmp_path / ".venv")
+    assert run_code_commit(tmp_path, "init").returncode == 0
+    for text, code in {"": 5, PASSING["unittest"]["tests/test_a.py"]: 1}.items():
+        (tmp_path / "tests/test_b.py").write_text(text)
+        done = build(tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+    lay(tmp_path, {"src/counting.py": "two = 2\n"})
+    assert build(tmp_path).returncode == 0
