@@ -92,6 +92,8 @@ class _Answer(_Arguments):
     dry_run: bool = Field(default=False, description="verify it only, change nothing")
 
     def words(self) -> list[str]:
+        if not self.dry_run and load_settings(find_project(), {}).approve:
+            raise ValueError("approve = true: nobody can be asked here; dry_run shows what it would change")
         return ["--dry-run", "-"] if self.dry_run else ["-"]
 
     def standard_input(self) -> bytes:

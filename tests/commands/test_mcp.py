@@ -173,6 +173,15 @@ def test_what_the_project_forbids_no_agent_allows(loosened: dict, root: Path):
     assert (root / "ok.txt").read_text() == "not yet\n"
 
 
+def test_where_answers_are_to_be_approved_none_is_applied(root: Path):
+    (root / "agent-config" / "config.toml").write_text("approve = true\n")
+    with agent(root) as host:
+        refused = [host.call("run", model=REPLAY), host.call("apply", text=RIGHT)]
+        assert not host.call("apply", text=RIGHT, dry_run=True).is_error
+    assert ["approve" in text_of(result) for result in refused if result.is_error] == [True, True]
+    assert (root / "ok.txt").read_text() == "not yet\n"
+
+
 def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     lay_build(root, HOLDING)
     call = {"name": "run", "arguments": {"model": REPLAY}, "_meta": {"progressToken": 1}}
