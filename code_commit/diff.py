@@ -106,16 +106,11 @@ def _file_diff(edit: FileEdit, hunks: Sequence[bytes]) -> bytes:
     modes = _mode_lines(edit)
     if not hunks and not modes:
         return b""
-    header = [header_of(edit.path), *modes]
+    header = [b"diff --git %s %s\n" % (name_a, name_b), *modes]
     if hunks:
         header.append(b"--- %s\n" % (b"/dev/null" if edit.old is None else _terminated(name_a)))
         header.append(b"+++ %s\n" % (b"/dev/null" if edit.new is None else _terminated(name_b)))
     return b"".join([*header, *hunks])
-
-
-def header_of(path: str) -> bytes:
-    """Return the line with which the diff of a file begins."""
-    return b"diff --git %s %s\n" % (_quoted("a/" + path), _quoted("b/" + path))
 
 
 def _mode_lines(edit: FileEdit) -> list[bytes]:

@@ -82,3 +82,15 @@ def test_what_edits_made_is_known_from_the_answers_alone(root: Path, run_code_co
     (root / "dos.txt").write_text("something else\n")
     assert net_diff(the_log(root), root) == before
     assert before.unknown == []
+
+
+def test_a_file_with_a_bom_is_known_from_the_answer_alone(root: Path, run_code_commit: Run):
+    (root / "agent-config" / "logs").rename(root / "agent-config" / "earlier")
+    (root / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\n")
+    done = run_code_commit(root, *recorded(root, "^^^dos.txt\ntwo\n^^^end\n"), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert (root / "dos.txt").read_bytes() == b"\xef\xbb\xbftwo\r\n"
+    before = net_diff(the_log(root), root, "sub/")
+    (root / "dos.txt").unlink()
+    assert net_diff(the_log(root), root, "sub/") == before
+    assert before.unknown == []
