@@ -62,6 +62,10 @@ def test_a_list_without_tasks_is_refused(tmp_path, content):
         read_tasks(path)
 
 
+def test_a_number_that_is_written_as_a_text_is_one():
+    assert FleetTask(**task("a", "https://example.org/x", settings={"max_cost": "2"})).settings["max_cost"] == 2.0
+
+
 def test_a_task_is_another_when_its_line_changed():
     line = task("a", "https://example.org/x", query="Do it.")
     digests = {FleetTask(**line).digest, FleetTask(**json.loads(json.dumps(line))).digest}
