@@ -48,14 +48,14 @@ class FleetTask(BaseModel):
     @classmethod
     def _are_known(cls, settings: dict[str, Any]) -> dict[str, Any]:
         try:
-            validate_settings(settings)
+            values = validate_settings(settings)
             for name in filter(settings.get, ("model", "select_model", "fallback_model")):
                 choose_model(settings[name], ())
         except NotSetUpError as error:
             raise ValueError(str(error)) from error
         if settings.get("approve"):
             raise ValueError("approve asks on a terminal, which a task has not")
-        return settings
+        return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
     @property
     def digest(self) -> str:
