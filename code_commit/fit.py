@@ -23,8 +23,12 @@ def is_fitted(codebase: str) -> bool:
 
 
 def holds_whole(codebase: str, path: str) -> bool:
-    """Tell whether a rollup has a file, or an older version of it, whole."""
-    return f"\n--- {path} ---\n" in f"\n{codebase}"
+    """Tell whether a rollup has a file, or an older version of it, whole: another file may hold such a line too."""
+    codebase = f"\n{codebase}"
+    _, are_there, names = codebase.rpartition(f"\n{NAMES_LINE}")
+    if f"\n--- {path}{OUTLINE_MARK}" in codebase or (are_there and f"\n{path} (" in names):
+        return False
+    return f"\n--- {path} ---\n" in codebase
 
 
 class Section(NamedTuple):

@@ -125,6 +125,9 @@ def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Pa
     _, result = fitted(run_code_commit, root, "--fit", "2000")
     outlined = result["outlines"][0]
     named = next(file["path"] for file in result["left_out"] if file["reason"] == "no room")
+    (root / "AGENTS.md").write_text(f"As in a rollup:\n--- {outlined} ---\n--- {named} ---\n")
+    text, _ = fitted(run_code_commit, root, "--fit", "2000")
+    assert f"\n--- {outlined} ---\n--- {named} ---\n" in text
     before = {name: (root / name).read_text() for name in (outlined, named)}
     for name in (outlined, named):
         options = recorded(root, f"^^^{name}\nimport os\n^^^end\n")
