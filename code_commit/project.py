@@ -278,16 +278,23 @@ def read_text(path: Path, purpose: str, name: str = "") -> str:
     """Return a user's text file exactly as it is. Raises NotSetUpError when it is missing, empty or not UTF-8."""
     shown_path = shown(name) or f"{AGENT_CONFIG}/{path.name}"
     try:
-        text = read_regular_file(path).decode("utf-8")
+        content = read_regular_file(path)
     except FileNotFoundError as error:
         raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
     except OSError as error:
         raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+    return text_of(content, shown_path, purpose)
+
+
+def text_of(content: bytes, name: str, purpose: str) -> str:
+    """Return a content as text, exactly as it is. Raises NotSetUpError when it is empty or not UTF-8."""
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"{shown_path} is not UTF-8 text (byte {error.start} is {error.object[error.start]:#04x}): convert it"
+        message = f"{name} is not UTF-8 text (byte {error.start} is {content[error.start]:#04x}): convert it"
         raise NotSetUpError(message) from error
     if not text.strip():
-        raise NotSetUpError(f"{shown_path} is empty: {purpose}")
+        raise NotSetUpError(f"{name} is empty: {purpose}")
     return text
 
 

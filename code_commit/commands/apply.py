@@ -13,7 +13,7 @@ from code_commit.exchange import Response
 from code_commit.parse import notes_of
 from code_commit.preflight import check_tree
 from code_commit.progress import Progress
-from code_commit.project import read_codebase
+from code_commit.project import read_codebase, text_of
 from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.settings import add_settings
@@ -79,12 +79,7 @@ def _read_response(source: str, progress: Progress) -> str:
     except OSError as error:
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}") from error
     name = "the response on standard input" if source == "-" else shown(source)
-    if not data.strip():
-        raise NotSetUpError(f"{name} is empty, no text came: apply the whole answer of an LLM")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise NotSetUpError(f"{name} is not UTF-8 text (byte {error.start}): convert it") from error
+    return text_of(data, name, "apply the whole answer of an LLM")
 
 
 def _read_standard_input(progress: Progress) -> bytes:

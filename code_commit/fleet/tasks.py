@@ -11,10 +11,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file
 from code_commit.fleet.results import RESERVED
 from code_commit.llm.models import choose_model
-from code_commit.project import ask_git
+from code_commit.project import ask_git, read_text
 from code_commit.settings import validate_settings
 from code_commit.summary import count
 from code_commit.terminal import shown
@@ -80,12 +79,11 @@ class FleetTask(BaseModel):
 
 def read_tasks(path: Path) -> list[FleetTask]:
     """Return the tasks of the list, in its order. Raises NotSetUpError with every mistake and its line."""
-    try:
-        lines = read_regular_file(path).decode("utf-8-sig").split("\n")
-    except OSError as error:
-        raise NotSetUpError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise NotSetUpError(f"{path} is not UTF-8 text: convert it") from error
+    lines = (
+        read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
+        .removeprefix("\ufeff")
+        .split("\n")
+    )
     tasks: dict[int, FleetTask] = {}
     names: dict[int, str] = {}
     mistakes: list[tuple[int, str]] = []
@@ -102,8 +100,6 @@ def read_tasks(path: Path) -> list[FleetTask]:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
         told = [f"{path}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
         raise NotSetUpError("\n".join([f"{count(len(mistakes), 'mistake')} in the list of tasks:", *told, *more]))
-    if not tasks:
-        raise NotSetUpError(f"{path} holds no task: code-commit fleet --schema says what one looks like")
     return list(tasks.values())
 
 

@@ -108,7 +108,7 @@ def test_what_a_huge_answer_costs_is_in_proportion_to_it(begin, unit, end, code,
     assert sum(file.stat().st_size for file in log.iterdir() if file.is_file()) < 3.1 * size
 
 
-@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b" \n", "no text came"), (None, "cannot be read")])
+@pytest.mark.parametrize(("data", "said"), [(b"\xff", "not UTF-8"), (b" \n", "is empty"), (None, "cannot be read")])
 def test_apply_of_what_is_no_text_ends_with_2(data, said, root: Path, run_code_commit: Run, tmp_path: Path):
     if data:
         (tmp_path / "answer").write_bytes(data)

@@ -55,10 +55,10 @@ def test_every_mistake_is_told_with_its_line(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe"])
 def test_a_list_without_tasks_is_refused(tmp_path, content):
     path = tmp_path / "tasks.jsonl"
-    with pytest.raises(NotSetUpError, match="cannot be read"):
+    with pytest.raises(NotSetUpError, match="is missing"):
         read_tasks(path)
     path.write_bytes(content)
-    with pytest.raises(NotSetUpError, match=r"holds no task|is not UTF-8"):
+    with pytest.raises(NotSetUpError, match=r"is empty|is not UTF-8"):
         read_tasks(path)
 
 
