@@ -160,7 +160,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
 
 
 def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:
-    seconds = duration(attempt.seconds) if attempt.seconds is not None else "no answer"
+    without = "no answer" if record.asks else "a saved response"
+    seconds = without if attempt.seconds is None else duration(attempt.seconds)
     spending = spent(attempt.usage, attempt.cost_usd)
     asked = f", {attempt.model}" if attempt.model not in ("", record.model) else ""
     yield f"attempt {attempt.number} ({attempt.kind}{asked}): {seconds}{', ' if spending else ''}{spending}"
