@@ -110,6 +110,15 @@ def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch
     assert git(around, "symbolic-ref", "HEAD") == head
 
 
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+def test_git_works_in_the_build_in_the_strictest_sandbox_too(tmp_path):
+    repository = make_repository(tmp_path / "repository", "git log -1 --format=%s && grep -q '^ok$' ok.txt")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    outcome = do(task("a", repository, answers, settings={"sandbox": "strict"}), tmp_path)
+
+    assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
+
+
 def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tmp_path):
     repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
     answers = make_answers(tmp_path / "answers", RIGHT)
