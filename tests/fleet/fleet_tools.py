@@ -188,7 +188,7 @@ class Cluster:
     Where the tests may mount, `hidden` is a folder that only the client sees.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, workers: str = "ab") -> None:
         self.root = root
         self.hidden = root / "hidden"
         self.hidden.mkdir()
@@ -202,7 +202,7 @@ class Cluster:
         self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(port), *pages)
         wait_for(lambda: is_open(port))
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
-        for name in ("a", "b"):
+        for name in workers:
             self.start_worker(name)
 
     def start_worker(self, name: str) -> None:

@@ -37,8 +37,8 @@ def repository(tmp_path, marks):
     return make_repository(tmp_path / "repository", build)
 
 
-def start(cluster, tmp_path, *lines, more=()):
-    return start_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--scheduler", cluster.address, *more)
+def start(cluster, tmp_path, *lines):
+    return start_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--scheduler", cluster.address)
 
 
 def at_work(cluster):
@@ -68,13 +68,7 @@ def test_a_task_runs_again_twice_when_its_worker_is_killed_with_all_its_processe
         _, complaint = fleet.communicate(timeout=60)
     assert fleet.returncode == 1, complaint
     assert results(tmp_path)["a"]["status"] == "machine_failed"
-
-    server.go.set()
-    (marks / "go").touch()
-    with start(cluster, tmp_path, task("a", repository, settings=server.settings), more=["--failed"]) as fleet:
-        fleet.communicate(timeout=60)
-    assert fleet.returncode == 0
-    assert len(server.calls) == 4
+    assert len(server.calls) == 3
 
 
 def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
@@ -102,7 +96,7 @@ def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
 
 def test_a_lost_scheduler_ends_the_fleet_with_a_message(tmp_path, server, marks, repository):
     (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster")
+    cluster = Cluster(tmp_path / "cluster", workers="a")
     try:
         with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
             wait_for(lambda: list(marks.iterdir()))
