@@ -5,37 +5,31 @@ fetched, applied changes are not applied again, a finished build is not repeated
 """
 
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from code_commit.apply import changed_since, recover
-from code_commit.commands.approve import approval_of
-from code_commit.commands.asking import asking
 from code_commit.commands.output import recording, show_end
 from code_commit.commands.rollup import FileSelection, make_rollup
 from code_commit.commands.run import (
     CODEBASE_OF_RUN,
-    IGNORE_FILES,
     QUERY_OF_RUN,
     GivenTask,
     begun,
-    job_of,
-    prepare_end,
+    make_attempts,
     run_main_job,
-    window_of,
 )
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.preflight import RollUp, inspect_project, require_ready
 from code_commit.progress import Progress
 from code_commit.project import Project
-from code_commit.run_log import RunLog, reopen_run_log
+from code_commit.run_log import reopen_run_log
 from code_commit.run_record import RunRecord
 from code_commit.runs import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
-from code_commit.verify.ignored import load_ignore_files
-from code_commit.workflow import Job, run_workflow
 
 DESCRIPTION = """\
 Goes on with the latest interrupted run, or the named one, at its next step.
@@ -68,17 +62,9 @@ def run(options: dict[str, Any]) -> int:
         query, codebase = (_text_of(folder, name) for name in (QUERY_OF_RUN, CODEBASE_OF_RUN))
         roll_up = None if codebase is None else RollUp(lambda *_: codebase, always=True)
         ready = require_ready(project, *inspect_project(project, settings, task=query, roll_up=roll_up))
-        with (
-            begun(project, ready, progress, lambda: reopen_run_log(folder, record, ready.redactor, progress)) as log,
-            asking(ready.llm, project, log, ready.fallback) as complete,
-            job_of(
-                project, ready, ready.task.codebase + _answers(log), approve=approval_of(ready, log, progress)
-            ) as job,
-        ):
-            prepare_end(job, log)
-            _take_ignore_files(job, log)
-            window = window_of(project, ready, log)
-            return run_workflow(job._replace(window=window), ready.task, complete, log).exit_code or 0
+        reopen = partial(reopen_run_log, folder, record, ready.redactor, progress)
+        with begun(project, ready, progress, reopen) as log:
+            return make_attempts(project, ready, log, progress).exit_code or 0
 
 
 def _choose_on(
@@ -149,19 +135,3 @@ def _text_of(folder: Path, name: str) -> str | None:
         return read_regular_file(folder / name).decode("utf-8")
     except FileNotFoundError:
         return None
-
-
-def _take_ignore_files(job: Job, log: RunLog) -> None:
-    """Let the ignore rules of before the run hold: its builds may have changed them since. Raises NotSetUpError."""
-    try:
-        job.rules.ignore_files.update(load_ignore_files(read_regular_file(log.folder / IGNORE_FILES)))
-    except FileNotFoundError:
-        pass  # an older version began the run
-    except (OSError, ValueError) as error:
-        raise NotSetUpError(f"{log.shown_name(IGNORE_FILES)} cannot be read, start a new run: {error}") from error
-
-
-def _answers(log: RunLog) -> str:
-    """Return the LLM's own earlier responses: it knows what they hold."""
-    applied = [attempt.number for attempt in log.record.attempts if attempt.verdict == "applied"]
-    return "".join((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)

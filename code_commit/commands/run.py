@@ -16,8 +16,8 @@ from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
 from code_commit.commands.chooser import FileChooser
 from code_commit.commands.output import recording, show_end
-from code_commit.errors import ApplyError
-from code_commit.files import ending_signals_held
+from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.files import ending_signals_held, read_regular_file
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.preflight import Ready, ReadyTree, RollUp, inspect_project, require_ready
@@ -30,11 +30,11 @@ from code_commit.run_record import RunRecord, Status
 from code_commit.runs import remove_old_runs
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules
-from code_commit.verify.ignored import dump_ignore_files
+from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 from code_commit.workflow import Job, Window, run_dry, run_workflow
 
-IGNORE_FILES = "ignore-files.json"
-"""The file of a run's log with the ignore rules of before the run, for `resume`."""
+_IGNORE_FILES = "ignore-files.json"
+"""The file of a run's log with the ignore rules of before the run."""
 
 DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
@@ -123,16 +123,35 @@ def run_main_job(
     ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
     with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
         log.add_warning(*ready.warnings, *find_stale_files(project, ready.task.codebase))
-        with (
-            job_of(project, ready, ready.task.codebase, environment, approval_of(ready, log, progress)) as job,
-            asking(ready.llm, project, log, ready.fallback) as complete,
-        ):
-            log.write_json(IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
-            if job.settings.dry_run:
-                return run_dry(job, ready.task, complete, log)
-            prepare_end(job, log)
-            window = window_of(project, ready, log)
-            return run_workflow(job._replace(window=window), ready.task, complete, log)
+        return make_attempts(project, ready, log, progress, environment)
+
+
+def make_attempts(
+    project: Project, ready: Ready, log: RunLog, progress: Progress, environment: Mapping[str, str] = os.environ
+) -> RunRecord:
+    """Make the attempts of a run that has begun, those that are left of one that goes on, and return its record."""
+    applied = [attempt.number for attempt in log.record.attempts if attempt.verdict == "applied"]
+    answers = ((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)
+    known = "".join([ready.task.codebase, *answers])
+    with (
+        job_of(project, ready, known, environment, approval_of(ready, log, progress)) as job,
+        asking(ready.llm, project, log, ready.fallback) as complete,
+    ):
+        _hold_ignore_files(job, log)
+        if job.settings.dry_run:
+            return run_dry(job, ready.task, complete, log)
+        prepare_end(job, log)
+        return run_workflow(job._replace(window=window_of(project, ready, log)), ready.task, complete, log)
+
+
+def _hold_ignore_files(job: Job, log: RunLog) -> None:
+    """Let the ignore rules of before the run hold in all of it: its builds may change them. Raises NotSetUpError."""
+    try:
+        job.rules.ignore_files.update(load_ignore_files(read_regular_file(log.folder / _IGNORE_FILES)))
+    except FileNotFoundError:
+        log.write_json(_IGNORE_FILES, dump_ignore_files(job.rules.ignore_files))
+    except (OSError, ValueError) as error:
+        raise NotSetUpError(f"{log.shown_name(_IGNORE_FILES)} cannot be read, start a new run: {error}") from error
 
 
 QUERY_OF_RUN = "query.txt"
