@@ -43,13 +43,14 @@ def apply(response: str) -> None:
 def capture() -> None:
     """Build once, as a run does."""
     from code_commit.build import Builder
+    from code_commit.job import Job
     from code_commit.progress import Progress
     from code_commit.project import find_project
     from code_commit.redaction import Redactor
     from code_commit.run_log import open_run_log
     from code_commit.settings import Settings
     from code_commit.verify import capture_rules
-    from code_commit.workflow import Job, build_project
+    from code_commit.workflow import build_project
 
     project, settings, redactor = find_project(), Settings(), Redactor([KEY])
     job = Job(

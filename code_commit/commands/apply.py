@@ -10,6 +10,7 @@ from code_commit.commands.output import recording, show_end
 from code_commit.commands.run import begun, job_of, prepare_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
+from code_commit.job import Job
 from code_commit.parse import notes_of
 from code_commit.preflight import check_tree
 from code_commit.progress import Progress
@@ -18,7 +19,7 @@ from code_commit.run_log import RunLog, open_run_log
 from code_commit.run_record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.terminal import shown
-from code_commit.workflow import Job, build_project, change_files, end_dry, verify_response
+from code_commit.workflow import build_project, change_files, end_dry, verify_response
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no

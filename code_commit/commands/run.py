@@ -18,6 +18,7 @@ from code_commit.commands.chooser import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held, read_regular_file
+from code_commit.job import Job, Window
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.preflight import Ready, ReadyTree, RollUp, inspect_project, require_ready
@@ -31,7 +32,7 @@ from code_commit.runs import remove_old_runs
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
-from code_commit.workflow import Job, Window, run_dry, run_workflow
+from code_commit.workflow import run_dry, run_workflow
 
 _IGNORE_FILES = "ignore-files.json"
 """The file of a run's log with the ignore rules of before the run."""
