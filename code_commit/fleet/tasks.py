@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import RESERVED
@@ -45,7 +45,7 @@ class FleetTask(BaseModel):
 
     @field_validator("settings")
     @classmethod
-    def _are_known(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def _are_known(cls, settings: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
         try:
             values = validate_settings(settings)
             for name in filter(settings.get, ("model", "select_model", "fallback_model")):
@@ -54,6 +54,8 @@ class FleetTask(BaseModel):
             raise ValueError(str(error)) from error
         if settings.get("approve"):
             raise ValueError("approve asks on a terminal, which a task has not")
+        if others.data.get("rollup") and settings.get("rollup", "file") != "file":
+            raise ValueError("rollup takes all files anew, not the task's pathspecs alone: use rollup_exclude instead")
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
     @property

@@ -24,6 +24,7 @@ MISTAKES = [
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"approve": True}}, "settings: approve asks on a terminal"),
+    ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup takes all files anew"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
     ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
