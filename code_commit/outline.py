@@ -94,7 +94,8 @@ def outline(path: str, text: str) -> str:
             root = _parsed(parser, source)
             lines = [line for node in root.named_children for line in _lines(source, node, node.start_byte, 0)]
         elif language == "python":
-            lines = list(_python_lines(_python_tree(text), 0))
+            with warnings.catch_warnings(action="ignore"):  # of the code, not of ours
+                lines = list(_python_lines(ast.parse(text), 0))
         elif language or _OTHER_CODE.fullmatch(suffix):
             lines = [match[0].rstrip(" \t\r{")[:_LONGEST] for match in _DEFINITION.finditer(text)]
         else:
@@ -227,11 +228,6 @@ def _shown(piece: bytes, depth: int, longest: int) -> str:
     if not _COMMENT.search(text):
         text = " ".join(text.split())
     return "  " * depth + (text if len(text) <= longest else f"{text[:longest]} ...")
-
-
-def _python_tree(text: str) -> ast.Module:
-    with warnings.catch_warnings(action="ignore"):  # of the code, not of ours
-        return ast.parse(text)
 
 
 def _python_lines(parent: ast.AST, depth: int) -> Iterator[str]:

@@ -227,8 +227,8 @@ class Dispatcher:
         """How many tasks of each repository are not done."""
         self._bundles: dict[str, Future[Source]] = {}
 
-    def run(self, tasks: Sequence[FleetTask]) -> list[FleetTask]:
-        """Do the tasks and return those that were not done. However it ends, nothing of it runs on.
+    def run(self, tasks: Sequence[FleetTask]) -> None:
+        """Do the tasks, as far as money and failures let it. However it ends, nothing of it runs on.
 
         Raises ClusterError where the scheduler is lost, and what `land` raises.
         """
@@ -248,7 +248,6 @@ class Dispatcher:
         finally:
             if self._client.status == "running":
                 self._client.run(clear_up, self._fleet, on_error="ignore")
-        return [sent.task for waiting in self._waiting.values() for sent in waiting]
 
     def _send_more(self) -> None:
         for provider, waiting in self._waiting.items():
