@@ -29,13 +29,17 @@ Block = tuple[Range, Range]
 
 
 class FileEdit(NamedTuple):
-    """One file before and after: its content (None: not there) and permission bits."""
+    """One file before and after: its content (None: not there) and permission bits.
+
+    `owner` is user and group of a file that comes back; one that is there keeps its own.
+    """
 
     path: str
     old: bytes | None
     new: bytes | None
     old_mode: int = 0o644
     mode: int = 0o644
+    owner: tuple[int, int] | None = None
 
     @property
     def action(self) -> Action:

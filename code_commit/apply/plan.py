@@ -7,24 +7,10 @@ from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.journal import FolderStep
-from code_commit.changes import VerifiedChanges
+from code_commit.diff import FileEdit
 from code_commit.errors import ApplyError
 from code_commit.files import Tree
 from code_commit.terminal import shown
-
-
-class Write(NamedTuple):
-    """One file: what it must hold right before (None: not be there), and what it holds after (None: it is gone).
-
-    `owner` is user and group of a file that was not there; one that was keeps its own.
-    """
-
-    path: str
-    old: bytes | None
-    old_mode: int
-    new: bytes | None
-    new_mode: int
-    owner: tuple[int, int] | None = None
 
 
 class Plan(NamedTuple):
@@ -33,23 +19,13 @@ class Plan(NamedTuple):
     A folder that is in both lists only changes its mode, unless it is empty on the way.
     """
 
-    writes: tuple[Write, ...]
+    writes: tuple[FileEdit, ...]
     made: tuple[FolderStep, ...]
     removed: tuple[FolderStep, ...]
 
 
-def writes_of(changes: VerifiedChanges) -> list[Write]:
-    """Return what the changes write, without the files whose content and mode would stay the same."""
-    writes = []
-    for change in changes.changes:
-        old, old_mode = (change.original.content, change.original.mode) if change.original else (None, 0)
-        if (old, old_mode) != (change.content, change.mode):
-            writes.append(Write(change.path, old, old_mode, change.content, change.mode))
-    return writes
-
-
 def make_plan(
-    tree: Tree, writes: Iterable[Write], earlier: Mapping[str, FolderStep | None], *, exact: bool = False
+    tree: Tree, writes: Iterable[FileEdit], earlier: Mapping[str, FolderStep | None], *, exact: bool = False
 ) -> Plan:
     """Add the folders to the writes. `earlier` says how folders were before the run (None: not there).
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
 from code_commit.apply.lock import locked
-from code_commit.apply.plan import Write
 from code_commit.apply.recover import recover
 from code_commit.apply.snapshot import (
     built_name,
@@ -55,7 +54,7 @@ def restore(
         if changed and not force:
             raise ChangedSinceError(changed)
         carry_out(writes, project, own_snapshot, folders=folders)
-        return [FileEdit(write.path, write.old, write.new) for write in writes]
+        return writes
 
 
 def check_restorable(snapshot: Path, project: Project, only: Collection[str] | None = None) -> None:
@@ -66,7 +65,7 @@ def check_restorable(snapshot: Path, project: Project, only: Collection[str] | N
 
 def _plan(
     snapshot: Path, project: Project, only: Collection[str] | None
-) -> tuple[list[Write], dict[str, FolderStep | None], list[str]]:
+) -> tuple[list[FileEdit], dict[str, FolderStep | None], list[str]]:
     """Return what is to be written, the folders as they were, and the files that are not as the run left them."""
     layers = load_layers(snapshot)
     if not layers:
@@ -125,12 +124,12 @@ def _state(now: _Now | None) -> FileState | None:
     return now and FileState(sha256(now[0]).hexdigest(), len(now[0]), now[1], uid=-1, gid=-1)
 
 
-def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> Write:
+def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> FileEdit:
     old, old_mode = now or (None, 0)
     if before is None:
-        return Write(path, old, old_mode, None, 0)
+        return FileEdit(path, old, None, old_mode)
     new = read_original(snapshot, path, before)
-    return Write(path, old, old_mode, new, before.mode, owner=(before.uid, before.gid))
+    return FileEdit(path, old, new, old_mode, before.mode, owner=(before.uid, before.gid))
 
 
 def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:

@@ -30,7 +30,7 @@ from code_commit.apply.journal import (
     old_name,
 )
 from code_commit.apply.lock import locked
-from code_commit.apply.plan import Plan, Write, folder_of, make_plan, writes_of
+from code_commit.apply.plan import Plan, folder_of, make_plan
 from code_commit.apply.recover import (
     make_folder,
     recover,
@@ -50,6 +50,7 @@ from code_commit.apply.snapshot import (
     write_originals,
 )
 from code_commit.changes import VerifiedChanges
+from code_commit.diff import FileEdit, edits_of
 from code_commit.errors import ApplyError
 from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
@@ -68,11 +69,11 @@ def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) ->
     """
     with locked(project):
         recover(project)
-        carry_out(writes_of(changes), project, snapshot)
+        carry_out(edits_of(changes), project, snapshot)
 
 
 def carry_out(
-    writes: Sequence[Write],
+    writes: Sequence[FileEdit],
     project: Project,
     snapshot: Path,
     folders: Mapping[str, FolderStep | None] | None = None,
@@ -164,7 +165,7 @@ class Transaction:
             sync_snapshot(self._snapshot)
             self._staging.sync()
 
-    def _stage_file(self, position: int, write: Write) -> FileStep:
+    def _stage_file(self, position: int, write: FileEdit) -> FileStep:
         self.at = write.path
         area = self._areas[self._area_of(write.path)] if self._beside else 0
         kept = None
@@ -178,8 +179,8 @@ class Transaction:
             before = _state(write.old, write.old_mode, owner)
         if write.new is not None:
             folder = self._staging.area(area)
-            owner = self._new_files.write(folder, new_name(position), write.new, write.new_mode, owner)
-            after = _state(write.new, write.new_mode, owner)
+            owner = self._new_files.write(folder, new_name(position), write.new, write.mode, owner)
+            after = _state(write.new, write.mode, owner)
         return FileStep(write.path, before, after, area)
 
     def _area_of(self, path: str) -> str:
@@ -188,7 +189,7 @@ class Transaction:
             folder = folder_of(folder)
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
-    def _keep(self, position: int, area: int, write: Write) -> os.stat_result | None:
+    def _keep(self, position: int, area: int, write: FileEdit) -> os.stat_result | None:
         """Keep the file that the write replaces or deletes, and return its state; None where there must be no file.
 
         Raises ChangedUnderUsError where the file is not as the plan says.
@@ -214,7 +215,7 @@ class Transaction:
             raise ChangedUnderUsError(write.path)
         return now
 
-    def _look_as_planned(self, write: Write) -> os.stat_result:
+    def _look_as_planned(self, write: FileEdit) -> os.stat_result:
         """Return the state of the file that the write is about. Raises ChangedUnderUsError where it is another now."""
         try:
             content, now = self._staging.tree.read(write.path)
@@ -260,20 +261,20 @@ class Transaction:
         sync_touched(tree, self._journal)
         self._staging.settle()
 
-    def _delete(self, position: int, write: Write) -> None:
+    def _delete(self, position: int, write: FileEdit) -> None:
         self._check_untouched(position, write)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
         os.unlink(name, dir_fd=folder)
 
-    def _move_in_place(self, position: int, write: Write) -> None:
+    def _move_in_place(self, position: int, write: FileEdit) -> None:
         self._check_untouched(position, write)
         area = self._staging.area(self._journal.files[position].area)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
         os.rename(new_name(position), name, src_dir_fd=area, dst_dir_fd=folder)
 
-    def _check_untouched(self, position: int, write: Write) -> None:
+    def _check_untouched(self, position: int, write: FileEdit) -> None:
         """Look once more, right before the change. Raises ChangedUnderUsError when the file is not as it was kept."""
         self.at = write.path
         now, kept = self._staging.tree.look(write.path), self._kept[position]
