@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import stat
+import sys
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -88,6 +89,7 @@ def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], obj
 def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
+    sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # it warns after a second interrupt
     os.environ.setdefault(_SAFE_PATH, _OURS)  # workers start with `python -c`, which imports from the current folder
     dask.config.set(
         {

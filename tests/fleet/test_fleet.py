@@ -140,7 +140,7 @@ def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
         os.killpg(fleet.pid, signal.SIGINT)
         assert fleet.wait(timeout=40) == 130
         assert time.monotonic() - begun < 3
-        assert "Traceback" not in fleet.stderr.read()
+        assert fleet.stderr.read() == ""
     assert results(tmp_path) == {}
     wait_for(lambda: not processes_with(str(answers)) + processes_with(f"code-commit-fleet-{os.geteuid()}"))
 
