@@ -49,7 +49,10 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
     again, _ = fitted(run_code_commit, root, "--fit", "4000")
     assert again == text
     said = run_code_commit(root, "rollup", "--fit", "4000").stderr
-    assert f"made to fit: {len(result['outlines'])} outlines, {result['files']} files whole: .gitignore, AGENTS.md, " in said
+    assert (
+        f"made to fit: {len(result['outlines'])} outlines, {result['files']} files whole: .gitignore, AGENTS.md, "
+        in said
+    )
 
 
 def test_a_file_with_a_rare_word_of_the_task_goes_before_what_tells_of_the_project(root: Path, run_code_commit: Run):
