@@ -221,7 +221,7 @@ def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> None:
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int = 0o600, sync: bool = False) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Give a new file to write. Leaving without an error puts it in the path's place, whole; an error removes it.
 
     `sync`: its bytes are on the disk before it gets its name.
@@ -229,7 +229,6 @@ def replacing(path: Path, *, mode: int = 0o600, sync: bool = False) -> Iterator[
     new = path.with_name(f".{os.urandom(6).hex()}.new")
     try:
         with open(os.open(new, _NEW_FILE, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
-            os.fchmod(file.fileno(), mode)
             yield file
             file.flush()
             if sync:
@@ -255,6 +254,22 @@ def sync_folder(folder: int) -> None:
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise
+
+
+@contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """Open a folder, or the one that a link leads to."""
+    folder = os.open(path, FOLDER & ~os.O_NOFOLLOW)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def sync_names(path: Path) -> None:
+    """Make the names in a folder durable."""
+    with opened_folder(path) as folder:
+        sync_folder(folder)
 
 
 def _find_file_system_sync() -> Callable[[int], None] | None:

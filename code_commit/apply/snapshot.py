@@ -10,14 +10,14 @@ goes with it. A content is never written over one that a layer names.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from code_commit.apply.journal import DamagedJournalError, FileState, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
-from code_commit.files import FOLDER, NewFiles, open_regular, sync_folder
+from code_commit.files import NewFiles, open_regular, opened_folder, sync_folder, sync_names
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
@@ -115,7 +115,7 @@ def write_originals(snapshot: Path, contents: Mapping[str, bytes], new_files: Ne
     """Write contents by their SHA-256 into the run's snapshot folder, which is made where it is missing."""
     for path in (snapshot, snapshot / ORIGINALS):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _opened(snapshot / ORIGINALS) as folder:
+    with opened_folder(snapshot / ORIGINALS) as folder:
         for name, content in contents.items():
             with suppress(FileNotFoundError):  # no layer names it: it is of an interrupted attempt, maybe half of it
                 os.unlink(name, dir_fd=folder)
@@ -125,7 +125,7 @@ def write_originals(snapshot: Path, contents: Mapping[str, bytes], new_files: Ne
 def sync_snapshot(snapshot: Path) -> None:
     """Make the names in the snapshot durable, and its own, in the folder of its run and in that of all runs."""
     for path in (snapshot / ORIGINALS, snapshot, snapshot.parent, snapshot.parent.parent):
-        _sync(path)
+        sync_names(path)
 
 
 def remove_originals(snapshot: Path, names: Iterable[str]) -> None:
@@ -140,7 +140,7 @@ def remove_originals(snapshot: Path, names: Iterable[str]) -> None:
 
 def write_layer(snapshot: Path, number: int, content: bytes) -> None:
     """Write the journal of a run's transaction, durably."""
-    with _opened(snapshot) as folder:
+    with opened_folder(snapshot) as folder:
         NewFiles().write(folder, layer_name(number), content)
         sync_folder(folder)
 
@@ -151,20 +151,4 @@ def remove_layer(path: Path) -> None:
         raise DamagedJournalError("it names something else as its file in the snapshot")
     with suppress(FileNotFoundError, NotADirectoryError):
         path.unlink()
-        _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    """Make the folder's names durable."""
-    with _opened(path) as folder:
-        sync_folder(folder)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """Open a folder, or the one that a link leads to."""
-    folder = os.open(path, FOLDER & ~os.O_NOFOLLOW)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+        sync_names(path.parent)

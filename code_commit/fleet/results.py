@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import FOLDER, open_regular, replacing, sync_folder, write_all
+from code_commit.files import open_regular, replacing, sync_names, write_all
 from code_commit.summary import count
 
 RESULTS = "results.jsonl"
@@ -191,7 +191,7 @@ def _fill(new: Path, record: bytes, patch: bytes, log: bytes) -> None:
         if content:
             with replacing(new / name, sync=True) as file:
                 file.write(content)
-    _sync(new)
+    sync_names(new)
 
 
 def _put_in_place(new: Path, place: Path) -> None:
@@ -200,15 +200,7 @@ def _put_in_place(new: Path, place: Path) -> None:
         place.rename(old)
     new.rename(place)
     shutil.rmtree(old, ignore_errors=True)
-    _sync(place.parent)
-
-
-def _sync(path: Path) -> None:
-    folder = os.open(path, FOLDER)
-    try:
-        sync_folder(folder)
-    finally:
-        os.close(folder)
+    sync_names(place.parent)
 
 
 def _append(path: Path, line: bytes) -> None:
