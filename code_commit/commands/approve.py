@@ -15,9 +15,6 @@ from code_commit.summary import count
 from code_commit.terminal import TERMINAL
 
 _YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
-_FEWEST_CHARACTERS = 4
-"""Less is a slip of the finger, no words for the LLM: the question is put again."""
-
 _MOST_LINES, _MOST_BYTES = 200, 20_000
 """Of a diff that is shown unasked."""
 
@@ -72,5 +69,5 @@ def _ask(diff: bytes, question: str) -> str:
                 write_all(terminal.fileno(), coloured(diff))
             elif not line:
                 return _NO[0]
-            elif answer.lower() in (*_YES, *_NO) or len(answer) >= _FEWEST_CHARACTERS:
-                return answer
+            elif answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():
+                return answer  # one word, such as `okay`, is no words for the LLM: the question is put again

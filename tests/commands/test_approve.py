@@ -80,7 +80,7 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     options = [*approving(project_folder, WRONG, RIGHT, WRONG), "--max-repairs", "1"]
     with terminal(project_folder, *options) as pane:
         pane.wait_for(QUESTION)
-        answer(pane, "ye")  # a slip: the question is put again
+        answer(pane, "okay")  # no call is paid for that: the question is put again
         answer(pane, "it must say ok")
         rows = pane.wait_for(r"^Apply this \(1 file, \+1 -1\)\? yes, no \(ends the run\):")
         assert sum(bool(re.match(QUESTION, row)) for row in rows) == 2
