@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -126,7 +127,7 @@ def _carry_out(order: Order) -> int:
         return EXIT_SUCCESS
     if order.out is None:
         raise NotSetUpError("name the folder for what comes of the tasks: --out OUT")
-    out = order.out.absolute()
+    out = Path(os.path.realpath(order.out))  # it may be a link
     with results_folder(out):
         return _do(order, tasks, out)
 

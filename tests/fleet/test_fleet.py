@@ -48,6 +48,8 @@ def test_three_tasks_of_three_repositories(tmp_path):
     lines = [task(root.name, root, answers) for root in repositories]
     lines[2]["settings"]["max_repairs"] = 0
     tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").symlink_to("elsewhere")
 
     done = subprocess.run(
         [sys.executable, command_elsewhere(tmp_path), "fleet", str(tasks), "--out", "out", "--json", "--at-once", "2"],
