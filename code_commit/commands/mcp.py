@@ -25,7 +25,7 @@ def run(_: dict[str, Any]) -> int:
         try:
             from code_commit.commands.mcp_server import serve
         except ModuleNotFoundError as error:
-            message = f"there is no module {error.name} here: pip install 'code-commit[mcp]' installs what it takes"
+            message = f"there is no module {error.name} here: pip install 'code-commit[mcp]', or '.[mcp]' in a clone"
             raise NotSetUpError(message) from error
         serve()
     return EXIT_SUCCESS

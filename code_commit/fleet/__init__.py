@@ -137,7 +137,9 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     try:
         from code_commit.fleet.cluster import Dispatcher, connect
     except ImportError as error:
-        raise NotSetUpError(f"fleet needs Dask ({error}): pip install 'code-commit[fleet]'") from error
+        raise NotSetUpError(
+            f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
+        ) from error
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import write_own_page, write_pages
     from code_commit.fleet.results import land, load_results
