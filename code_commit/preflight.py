@@ -369,8 +369,11 @@ def _check_clean(findings: Findings, settings: Settings, project: Project) -> Tr
 def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked]) -> None:
     redactor = findings.redactor
     findings.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
-    if llms:
-        findings.ask("prompt fits", lambda: _check_prompt_fits(llms, prompt), str)
+    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
+    asked = [llm for llm in llms if llm.choice.provider != "replay"]
+    unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
+    note = f"it is not known how much {' and '.join(unknown)} reads" if unknown and not misfits else ""
+    findings.checks += [Check("prompt fits", "\n".join(misfits) or None, note)] if llms else []
 
 
 def _size(text: str) -> str:
@@ -382,16 +385,6 @@ def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
         raise NotSetUpError(
             "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
         )
-
-
-def _check_prompt_fits(llms: Sequence[Asked], prompt: Prompt) -> str:
-    """Return for which models nobody knows that. Raises NotSetUpError when a model cannot read so long a prompt."""
-    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
-    if misfits:
-        raise NotSetUpError("\n".join(misfits))
-    asked = [llm for llm in llms if llm.choice.provider != "replay"]
-    unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
-    return f"it is not known how much {' and '.join(unknown)} reads" if unknown else ""
 
 
 def _check_lock(project: Project) -> None:
