@@ -391,8 +391,6 @@ def _reject_short_block(found: _Findings, start: int, end: int) -> None:
 
 def _reject_indented_fences(found: _Findings, start: int, end: int) -> int:
     """Return the end, or where the last reason stands that is told."""
-    if found.text.find(SHORTEST_FENCE, start, end) < 0:
-        return end
     for match in _INDENTED_FENCE.finditer(found.text, start, end):
         message = f"'{quoted(match[1].strip())}' does not start its line: a fence stands at column 0"
         found.reject(found.line_at(match.start()), "indented-fence", message)
