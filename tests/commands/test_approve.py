@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, git, recorded, the_log
+from command import CODE_COMMIT, git, recorded, the_log, wait_for
 from terminal import Terminal
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
@@ -81,6 +81,7 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     with terminal(project_folder, *options) as pane:
         pane.wait_for(QUESTION)
         answer(pane, "okay")  # no call is paid for that: the question is put again
+        wait_for(lambda: sum(bool(re.match(QUESTION, row)) for row in pane.screen()) == 2)
         answer(pane, "it must say ok")
         rows = pane.wait_for(r"^Apply this \(1 file, \+1 -1\)\? yes, no \(ends the run\):")
         assert sum(bool(re.match(QUESTION, row)) for row in rows) == 2
