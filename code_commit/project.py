@@ -300,7 +300,7 @@ def text_of(content: bytes, name: str, purpose: str) -> str:
 
 def read_query(project: Project) -> str:
     """Return the hand-written task, unchanged. Raises NotSetUpError."""
-    return read_text(project.query_file, "write the task into it, or give it with -m")
+    return read_text(project.query_file, "write the task into it; code-commit -m needs none")
 
 
 def read_codebase(project: Project) -> str:

@@ -140,6 +140,7 @@ MISSPELT = {
     "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
+    "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m; code-commit rollup --help tells more"),
     "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
     "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),
     "a model": (["--model", "cluade-opus-5-5"], "did you mean 'claude-opus-5-5'?"),

@@ -7,6 +7,7 @@ A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from itertools import takewhile
@@ -117,7 +118,7 @@ class _Parser(argparse.ArgumentParser):
             if argument in COMMANDS or argument == "--":
                 break
             name = argument.partition("=")[0]
-            if name.startswith("--") and " " not in name and name not in self._option_string_actions:
+            if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {argument}{did_you_mean(name, self._option_string_actions)}")
         return super().parse_known_args(arguments, namespace)
 

@@ -122,6 +122,7 @@ def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
     (root / "agent-config/query.txt").unlink()
     done = run_code_commit(root, "rollup", "--fit", "4000")
     assert (done.returncode, "query.txt is missing" in done.stderr) == (2, True)
+    assert "give it with -m" not in done.stderr  # it takes none
 
 
 def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Path, run_code_commit: Run):
