@@ -95,16 +95,17 @@ def run_code_commit(forked_command: ForkedCommand) -> Run:
         done = start(arguments, folder, environment, stdin.encode(), timeout)
         for record in folder.glob("agent-config/logs/*/run.json"):
             load_run_record(record.read_bytes())  # every one that a test produces has the shape of the schema
-        stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-        return subprocess.CompletedProcess(done.args, done.returncode, stdout, stderr)
+        return done
 
     return run
 
 
 def run_anew(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes, timeout: float
-) -> subprocess.CompletedProcess[bytes]:
+) -> subprocess.CompletedProcess[str]:
     words = [*CODE_COMMIT, *arguments]
-    return subprocess.run(
+    done = subprocess.run(
         words, cwd=folder, env=environment, input=stdin, capture_output=True, timeout=timeout, check=False
     )
+    stdout, stderr = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return subprocess.CompletedProcess(words, done.returncode, stdout, stderr)

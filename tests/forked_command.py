@@ -1,10 +1,11 @@
-"""The command in processes of its own, forked from one that has imported it: most tests need no start of Python.
+"""The command, and Dask's, in processes of their own, forked from one that has imported them: no start of Python.
 
-`python -P tests/forked_command.py DESCRIPTOR` serves calls from a socket until it is closed. A call is the words after
-`code-commit`, the folder and the environment as JSON, with the three standard streams; the answers are the process's
-id at once and its exit code at the end.
+`python -P tests/forked_command.py DESCRIPTOR MODULE...` imports the modules and serves calls from a socket until it is
+closed. A call is the words, the folder, the environment and what to hide as JSON, with the three standard streams and
+a socket, where the answers are the process's id at once and its exit code at the end.
 """
 
+import ctypes
 import importlib
 import json
 import os
@@ -14,26 +15,78 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO, Self
 
 LONGEST_CALL = 1 << 17  # bytes
 OF_EXTRAS = ("code_commit.fleet", "code_commit.commands.mcp")
 NEEDS_A_START = ("PATH", "LANG", "LC_", "LD_", "PYTHON", "COVERAGE")
 """How the variables begin that Python, or the import of the command, looks at."""
 
+PROGRAMS = {
+    "code-commit": ("code_commit.__main__", "command"),
+    "dask-scheduler": ("distributed.cli.dask_scheduler", "main"),
+    "dask-worker": ("distributed.cli.dask_worker", "main"),
+}
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
+
+
+class ForkedProcess:
+    """A process that was forked for a call, in the words of subprocess.Popen."""
+
+    def __init__(self, words: Sequence[str], channel: socket.socket, output: tuple[BinaryIO, BinaryIO]) -> None:
+        self.args = words
+        self.pid = int(channel.recv(64))
+        self.returncode: int | None = None
+        self._channel = channel
+        self._output = output
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._channel.settimeout(timeout)
+            try:
+                self.returncode = int(self._channel.recv(64))
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._channel.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)
+        for file in self._output:
+            file.seek(0)
+        output, complaint = (file.read().decode(errors="replace") for file in self._output)
+        return output, complaint
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.kill()
+        self.wait()
+        for file in self._output:
+            file.close()
+
 
 class ForkedCommand:
-    """The serving process, for one call at a time."""
+    """The serving process."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *modules: str) -> None:
         self._environment = environment
         self._channel, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._lock = threading.Lock()
-        words = [sys.executable, "-P", __file__, str(there.fileno())]
+        words = [sys.executable, "-P", __file__, str(there.fileno()), *modules]
         quiet = subprocess.DEVNULL
         with there:
             self._process = subprocess.Popen(
@@ -49,60 +102,83 @@ class ForkedCommand:
         changed = {name for name, _ in environment.items() ^ self._environment.items()}
         return not any(name.startswith(NEEDS_A_START) for name in changed)
 
+    def start(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes = b"", hidden: str = ""
+    ) -> ForkedProcess:
+        """Start one of the programs; the folder `hidden` is empty for it."""
+        call = json.dumps([list(map(os.fsdecode, words)), str(folder), dict(environment), hidden]).encode("utf-8")
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        output = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - the process closes them
+        with there, tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            socket.send_fds(self._channel, [call], [file.fileno() for file in (given, *output, there)])
+        return ForkedProcess(words, here, output)
+
     def run(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes, timeout: float
-    ) -> subprocess.CompletedProcess[bytes]:
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
         """Return what subprocess.run would."""
-        with self._lock, ExitStack() as stack:
-            files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
-            files[0].write(stdin)
-            files[0].seek(0)
-            call = json.dumps([list(map(os.fsdecode, arguments)), str(folder), dict(environment)]).encode("utf-8")
-            self._channel.settimeout(None)
-            socket.send_fds(self._channel, [call], [file.fileno() for file in files])
-            pid = int(self._channel.recv(64))
-            self._channel.settimeout(timeout)
-            try:
-                code = int(self._channel.recv(64))
-            except TimeoutError:
-                self._channel.settimeout(None)
-                os.kill(pid, signal.SIGKILL)
-                self._channel.recv(64)
-                raise
-            output = []
-            for file in files[1:]:
-                file.seek(0)
-                output.append(file.read())
-        return subprocess.CompletedProcess(["code-commit", *arguments], code, *output)
+        words = ["code-commit", *arguments]
+        with self.start(words, folder, environment, stdin) as process:
+            output, complaint = process.communicate(timeout)
+        return subprocess.CompletedProcess(words, process.wait(), output, complaint)
 
 
 def serve(channel: socket.socket) -> None:
+    """Fork for each call a process that waits for the one that it forks."""
     while True:
-        call, streams, _, _ = socket.recv_fds(channel, LONGEST_CALL, 3)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        call, descriptors, _, _ = socket.recv_fds(channel, LONGEST_CALL, 4)
         if not call:
-            return
-        pid = os.fork()
-        if pid == 0:
+            break
+        *streams, answers = descriptors
+        if os.fork() == 0:
             channel.close()
-            become(*json.loads(call), streams)
-        for stream in streams:
-            os.close(stream)
-        channel.send(str(pid).encode())
-        channel.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+            pid = os.fork()
+            if pid == 0:
+                os.close(answers)
+                become(*json.loads(call), streams)
+            os.write(answers, str(pid).encode())
+            end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its id is nobody else's until it is reaped
+            os.write(answers, str(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status).encode())
+            os.read(answers, 1)
+            os.waitpid(pid, 0)
+            os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+    with suppress(ChildProcessError):
+        while os.wait():
+            pass
 
 
-def become(arguments: list[str], folder: str, environment: dict[str, str], streams: list[int]) -> None:
+def become(words: list[str], folder: str, environment: dict[str, str], hidden: str, streams: list[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if hidden:
+        hide(hidden)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.argv = ["code-commit", *arguments]
-    from code_commit.__main__ import command
+    sys.argv = words
+    module, function = PROGRAMS[words[0]]
+    getattr(importlib.import_module(module), function)()
 
-    command()
+
+def hide(folder: str) -> None:
+    """Lay an empty file system over the folder, for this process and its children; leave it where that is forbidden."""
+    libc = ctypes.CDLL(None)
+    if libc.unshare(CLONE_NEWNS) == 0 and libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) == 0:
+        libc.mount(b"none", os.fsencode(folder), b"tmpfs", 0, None)
 
 
 def import_all() -> None:
@@ -117,4 +193,6 @@ def import_all() -> None:
 
 if __name__ == "__main__":
     import_all()
+    for extra in sys.argv[2:]:
+        importlib.import_module(extra)
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,16 +1,30 @@
 """A cluster of processes that all tests of a fleet share, and an LLM on this machine for each."""
 
+import os
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from fleet_tools import Cluster, Server
+from forked_command import ForkedCommand
+
+MODULES = (
+    "code_commit.fleet.cluster",
+    "code_commit.fleet.page",
+    *(f"distributed.cli.dask_{name}" for name in ("scheduler", "worker")),
+)
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.close()
+def forked_fleet() -> Iterator[ForkedCommand]:
+    with closing(ForkedCommand(os.environ, *MODULES)) as forked:
+        yield forked
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory, forked_fleet: ForkedCommand) -> Iterator[Cluster]:
+    with closing(Cluster(tmp_path_factory.mktemp("cluster"), forked_fleet)) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -3,17 +3,16 @@
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from command import CODE_COMMIT, git, wait_for
+from command import git, wait_for
+from forked_command import ForkedCommand, ForkedProcess
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 
@@ -50,20 +49,9 @@ def task(name: str, repository: Path | str, model: str = "", **more) -> dict:
     return {**line, "settings": settings, **more}
 
 
-def start_fleet(tasks: Path, *arguments: str, **more) -> subprocess.Popen[str]:
-    """Start a fleet whose results go to the folder `out` beside its list."""
-    words = [*CODE_COMMIT, "fleet", str(tasks), "--out", str(tasks.parent / "out"), *arguments]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tasks.parent, **more)
-
-
-def run_fleet(tasks: Path, *arguments: str, seconds: float = 60, **more) -> subprocess.CompletedProcess[str]:
-    with start_fleet(tasks, *arguments, **more) as process:
-        try:
-            output, complaint = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGTERM)
-            raise
-    return subprocess.CompletedProcess(process.args, process.returncode, output, complaint)
+def fleet_words(tasks: Path, *arguments: str) -> list[str]:
+    """Return the words after `code-commit` for a fleet whose results go to the folder `out` beside its list."""
+    return ["fleet", str(tasks), "--out", str(tasks.parent / "out"), *arguments]
 
 
 def results(folder: Path) -> dict[str, dict]:
@@ -188,20 +176,18 @@ class Cluster:
     Where the tests may mount, `hidden` is a folder that only the client sees.
     """
 
-    def __init__(self, root: Path, workers: str = "ab") -> None:
+    def __init__(self, root: Path, forked: ForkedCommand, workers: str = "ab") -> None:
         self.root = root
         self.hidden = root / "hidden"
         self.hidden.mkdir()
-        hide = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(self.hidden)]
-        self._hide = hide if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode == 0 else []
-        self._environment = {**os.environ, "CODE_COMMIT_CHAT_API_KEY": KEY}
+        self._forked = forked
         self.dashboard, port = free_port(), free_port()
         self.wires = [Wire(port)]
         self.address = f"tcp://127.0.0.1:{self.wires[0].port}"
         pages = ("--dashboard-address", f"127.0.0.1:{self.dashboard}", "--no-show")
         self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(port), *pages)
         wait_for(lambda: is_open(port))
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.workers: dict[str, ForkedProcess] = {}
         for name in workers:
             self.start_worker(name)
 
@@ -216,21 +202,27 @@ class Cluster:
         self.workers[name] = self._dask("worker", self.address, *options, "--name", name)
 
     def kill_worker(self, name: str) -> None:
-        self.workers[name].kill()
-        self.workers[name].wait()
+        with self.workers[name] as worker:
+            worker.kill()
 
-    def _dask(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [*self._hide, sys.executable, "-P", "-m", "distributed.cli.dask_" + words[0], *words[1:]]
-        with (self.root / "log.txt").open("ab") as log:
-            return subprocess.Popen(command, cwd=self.root, env=self._environment, stdout=log, stderr=log)
+    def _dask(self, *words: str) -> ForkedProcess:
+        environment = {**os.environ, "CODE_COMMIT_CHAT_API_KEY": KEY}
+        return self._forked.start(["dask-" + words[0], *words[1:]], self.root, environment, hidden=str(self.hidden))
 
-    def run(self, tasks: Path, *arguments: str, **more) -> subprocess.CompletedProcess[str]:
-        return run_fleet(tasks, "--scheduler", self.address, *arguments, **more)
+    def start_fleet(self, tasks: Path, *arguments: str) -> ForkedProcess:
+        """Start a fleet on the cluster; its results go to the folder `out` beside its list."""
+        words = ["code-commit", *fleet_words(tasks, "--scheduler", self.address, *arguments)]
+        return self._forked.start(words, tasks.parent, os.environ)
+
+    def run_fleet(self, tasks: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        with self.start_fleet(tasks, *arguments) as fleet:
+            output, complaint = fleet.communicate(60)
+        return subprocess.CompletedProcess(fleet.args, fleet.wait(), output, complaint)
 
     def close(self) -> None:
         for process in (self.scheduler, *self.workers.values()):
-            process.kill()
-            process.wait()
+            with process:
+                process.kill()
         for wire in self.wires:
             wire.close()
 

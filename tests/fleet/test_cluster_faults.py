@@ -19,7 +19,6 @@ from fleet_tools import (
     make_repository,
     processes_with,
     results,
-    start_fleet,
     task,
 )
 
@@ -38,7 +37,7 @@ def repository(tmp_path, marks):
 
 
 def start(cluster, tmp_path, *lines):
-    return start_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--scheduler", cluster.address)
+    return cluster.start_fleet(make_list(tmp_path / "tasks.jsonl", *lines))
 
 
 def at_work(cluster):
@@ -94,9 +93,9 @@ def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
     assert len(server.calls) == 4
 
 
-def test_a_lost_scheduler_ends_the_fleet_with_a_message(tmp_path, server, marks, repository):
+def test_a_lost_scheduler_ends_the_fleet_with_a_message(forked_fleet, tmp_path, server, marks, repository):
     (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster", workers="a")
+    cluster = Cluster(tmp_path / "cluster", forked_fleet, workers="a")
     try:
         with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
             wait_for(lambda: list(marks.iterdir()))
@@ -135,13 +134,8 @@ def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp
     """No file can be larger than a few bytes: what the client keeps does not fit."""
     repository = make_repository(tmp_path / "repository")
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
-    limited = start_fleet(
-        tasks,
-        "--scheduler",
-        cluster.address,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY)),
-    )
-    with limited:
+    with cluster.start_fleet(tasks) as limited:
+        resource.prlimit(limited.pid, resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
         _, complaint = limited.communicate(timeout=60)
     assert limited.returncode == 5, complaint
     assert "out/a cannot be used: File too large" in complaint

@@ -9,17 +9,16 @@ import time
 from pathlib import Path
 
 import pytest
-from command import git, tree, wait_for
+from command import CODE_COMMIT, git, tree, wait_for
 from fleet_tools import (
     RIGHT,
     WRONG,
+    fleet_words,
     make_answers,
     make_list,
     make_repository,
     processes_with,
     results,
-    run_fleet,
-    start_fleet,
     task,
 )
 
@@ -40,7 +39,7 @@ def command_elsewhere(current: Path) -> str:
     return str(script)
 
 
-def test_three_tasks_of_three_repositories(tmp_path):
+def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     build = "env | grep -E 'NUM_THREADS|SAFEPATH' && exit 1; grep -q '^ok$' ok.txt"
     repositories = [make_repository(tmp_path / name, build) for name in ("one", "two", "three")]
     before = [tree(root) for root in repositories]
@@ -72,20 +71,20 @@ def test_three_tasks_of_three_repositories(tmp_path):
     git(repositories[0], "apply", str(tmp_path / "out" / "one" / "changes.patch"))
     assert (repositories[0] / "ok.txt").read_text() == "ok\n"
 
-    again = run_fleet(tasks)
+    again = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ)
     assert again.returncode == 1
     assert "2 of 3 tasks green, 1 build failed" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
 
 
-def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(tmp_path):
+def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
     root = make_repository(tmp_path / "one")
     (root / "long.txt").write_text("too long to go in whole\n" * 4000)
     git(root, "add", "-A")
     git(root, "commit", "-qm", "long")
     line = task("one", root, make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT))
     line["settings"]["rollup"] = "select"
-    done = run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
     assert done.returncode == 0, done.stderr
     record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
     assert (record.command, record.rollup_costs) == ("run", [0.0])
@@ -113,18 +112,18 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     repository = make_repository(tmp_path / "repository")
     prices = {"prices": {"fake": {"input": 0.0, "output": 5000.0}}, "max_output_tokens": 110, "max_cost": 0.6}
     lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
-    done = cluster.run(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
+    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
     assert done.returncode == 3, done.stderr
     assert "--max-cost 1 is too little for all: $0.5000 are spent; with more it goes on" in done.stderr
     assert len(server.calls) == 1
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
 
-def test_the_workers_folder_is_nobody_elses(tmp_path):
+def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository")))
     folder = tmp_path / f"code-commit-fleet-{os.geteuid()}"
     folder.symlink_to(tmp_path / "repository")
-    done = run_fleet(tasks, env=os.environ | {"TMPDIR": str(tmp_path)})
+    done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 2
     assert f"{folder} is not a folder of yours alone" in done.stderr
 
@@ -134,7 +133,8 @@ def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
     repository = make_repository(tmp_path / "repository", f"trap '' TERM; touch {tmp_path}/built; sleep 66; sleep 66")
     answers = make_answers(tmp_path / "answers", RIGHT)
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, answers))
-    with start_fleet(tasks, "--at-once", "1", start_new_session=True) as fleet:
+    words = [*CODE_COMMIT, *fleet_words(tasks, "--at-once", "1")]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as fleet:
         wait_for((tmp_path / "built").exists)
         os.killpg(fleet.pid, signal.SIGINT)
         assert fleet.stderr.readline() == "ending 1 running task; a second interrupt leaves at once\n"
