@@ -144,7 +144,7 @@ def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
         assert time.monotonic() - begun < 3
         assert fleet.stderr.read() == ""
     assert results(tmp_path) == {}
-    wait_for(lambda: not processes_with(str(answers)) + processes_with(f"code-commit-fleet-{os.geteuid()}"))
+    wait_for(lambda: not processes_with(str(answers)) + processes_with(f"code-commit-fleet-{os.geteuid()}"), pause=0.2)
 
 
 def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, capsys):

@@ -56,13 +56,13 @@ def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
     (tmp_path / "bin" / "git").chmod(0o755)
     repository = make_repository(tmp_path / "repository")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(lambda name: do(task(name, repository, rollup=["none"]), tmp_path), "abcdefgh"))
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda name: do(task(name, repository, rollup=["none"]), tmp_path), "abcd"))
 
     assert {outcome.result.message for outcome in outcomes} == {"none: no file that git does not ignore is there"}
     clones = [line for line in calls.read_text().splitlines() if line.startswith("clone")]
     assert sum("--mirror" in line for line in clones) == 1
-    assert sum("--shared" in line for line in clones) == 8
+    assert sum("--shared" in line for line in clones) == 4
 
 
 @pytest.mark.parametrize(
@@ -148,31 +148,24 @@ def test_a_task_that_nobody_wants_any_more_is_ended(tmp_path, server):
     assert not processes_with(str(tmp_path))
 
 
-def test_the_key_comes_from_the_workers_folder_and_goes_nowhere_else(tmp_path, monkeypatch, server):
+def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_on(tmp_path, monkeypatch, server):
+    server.answer = lambda number: (429, "") if number < 3 else (200, RIGHT)
+    told = []
     keys = tmp_path / "keys"
     keys.mkdir()
     (keys / "chat-key.txt").write_text(KEY)
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(keys))
     repository = make_repository(tmp_path / "repository", "env; cat agent-config/*; cat ok.txt")
-    outcome = do(task("a", repository, settings=server.settings), tmp_path)
+    line = task("a", repository, settings=server.settings)
+    outcome = do(line, tmp_path, Supervision(limited=lambda: told.append(len(server.calls))))
 
+    assert told
+    assert told[0] < 3, "told before the answer came"
     assert server.keys == {f"Bearer {KEY}"}
     log = b"".join(unpacked(outcome.log).values())
     assert outcome.result.is_green
     assert b"b/ok.txt" in log
     assert KEY.encode() not in log + outcome.record + outcome.patch
-
-
-def test_answers_429_are_passed_on_while_the_task_runs(tmp_path, server):
-    server.answer = lambda number: (429, "") if number < 3 else (200, RIGHT)
-    told = []
-    repository = make_repository(tmp_path / "repository")
-    line = task("a", repository, settings=server.settings)
-    outcome = do(line, tmp_path, Supervision(limited=lambda: told.append(len(server.calls))))
-
-    assert outcome.result.is_green
-    assert told
-    assert told[0] < 3, "told before the answer came"
 
 
 def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
