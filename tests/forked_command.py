@@ -147,16 +147,24 @@ def serve(channel: socket.socket) -> None:
                 os.close(answers)
                 become(*json.loads(call), streams)
             os.write(answers, str(pid).encode())
-            end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # its id is nobody else's until it is reaped
-            os.write(answers, str(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status).encode())
+            os.write(answers, str(exit_code(pid)).encode())
             os.read(answers, 1)
-            os.waitpid(pid, 0)
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
     with suppress(ChildProcessError):
         while os.wait():
             pass
+
+
+def exit_code(pid: int) -> int:
+    """Wait for the process's end; where the system can, leave it to be reaped, for then its id is nobody else's."""
+    if not hasattr(os, "waitid"):
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
 
 def become(words: list[str], folder: str, environment: dict[str, str], hidden: str, streams: list[int]) -> None:
