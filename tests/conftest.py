@@ -27,6 +27,11 @@ def pytest_configure() -> None:
             signal.signal(number, action)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many workers `-n auto` starts: one more than processors, since tests also wait for others."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def whole(request: pytest.FixtureRequest) -> bool:
     """Whether the long sweeps run whole."""
