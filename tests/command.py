@@ -37,6 +37,12 @@ def after_a_run(root: Path, run_code_commit: Run, files: dict[str, str], *answer
     return root
 
 
+def module(name: str, lines: int) -> str:
+    """Return a Python module with one function of about so many lines."""
+    body = "".join(f"    total += {number}\n" for number in range(lines))
+    return f"import os\n\n\ndef {name}(first, *, second=2):\n    total = 0\n{body}    return total\n"
+
+
 def the_log(root: Path) -> Path:
     """Return the log folder of the one run."""
     (log,) = (root / "agent-config" / "logs").iterdir()

@@ -4,15 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from command import Run, git, recorded, the_log
+from command import Run, git, module, recorded, the_log
 from fake_server import FakeServer
 
 ROLLUP = "agent-config/codeRollup.txt"
-
-
-def module(name: str, lines: int) -> str:
-    body = "".join(f"    total += {number}\n" for number in range(lines))
-    return f"import os\n\n\ndef {name}(first, *, second=2):\n    total = 0\n{body}    return total\n"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, wait_for
+from command import CODE_COMMIT, Run, git, module, recorded, wait_for
 from fake_server import FakeServer, Fault
 
 from code_commit import NotSetUpError, rollup
@@ -23,11 +23,6 @@ KEY = "test-key-0123456789"
 RIGHT = "Said ok.\n^^^ok.txt\nok\n^^^end\n"
 CHOICE = "ok.txt is read by build.sh.\n^^^files\nok.txt\nsrc/part_07.py\n^^^end\n"
 LONG = "not yet\n" + "".join(f"{number}\n" for number in range(100))
-
-
-def module(name: str, lines: int) -> str:
-    body = "".join(f"    total += {number}\n" for number in range(lines))
-    return f"import os\n\n\ndef {name}(first, *, second=2):\n    total = 0\n{body}    return total\n"
 
 
 @pytest.fixture
