@@ -13,11 +13,11 @@ from bench.fitting import QUICK, commits_of
 from bench.measuring import CommandFailedError
 from bench.plan import Plan
 from bench.rows import Row
-from code_commit.fit import UNLIMITED, Room, Section, fit_sections
+from code_commit.codebase.chooser import selection_prompt
+from code_commit.codebase.fit import UNLIMITED, Room, Section, fit_sections
 from code_commit.llm.models import VENDORS, price_of
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice, estimate_tokens
 from code_commit.prompts import initial_prompt, load_system_prompt, load_system_prompts, make_task
-from code_commit.selection import selection_prompt
 from code_commit.settings import Settings
 
 COMMITS = 20

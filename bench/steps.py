@@ -44,10 +44,10 @@ def capture() -> None:
     """Build once, as a run does."""
     from code_commit.build import Builder
     from code_commit.job import Job
-    from code_commit.progress import Progress
     from code_commit.project import find_project
     from code_commit.redaction import Redactor
-    from code_commit.run_log import open_run_log
+    from code_commit.runs.log import open_run_log
+    from code_commit.runs.progress import Progress
     from code_commit.settings import Settings
     from code_commit.verify import capture_rules
     from code_commit.workflow import build_project
@@ -97,7 +97,7 @@ def redact(data: bytes) -> None:
 
 def whole_files(files: Mapping[str, str], task: str, characters: int) -> set[str]:
     """Return which files are whole in a rollup of so many characters."""
-    from code_commit.fit import UNLIMITED, Room, Section, fit_sections
+    from code_commit.codebase.fit import UNLIMITED, Room, Section, fit_sections
 
     sections = [Section(name, len(text), f"--- {name} ---\n{text}\n\n") for name, text in sorted(files.items())]
     room = Room(UNLIMITED, characters, task)
@@ -106,7 +106,7 @@ def whole_files(files: Mapping[str, str], task: str, characters: int) -> set[str
 
 def outlines(texts: Mapping[str, str]) -> list[str]:
     """Return the outline of each file."""
-    from code_commit.outline import outline
+    from code_commit.codebase.outline import outline
 
     return [outline(name, text) for name, text in texts.items()]
 

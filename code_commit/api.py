@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.codebase import Rollup
+from code_commit.codebase.select import Rollup
 from code_commit.commands.rollup import FileSelection, make_rollup
 from code_commit.commands.run import GivenTask, run_main_job
 from code_commit.errors import CodeCommitError, NotSetUpError
-from code_commit.keys import find_secrets
-from code_commit.progress import Progress
+from code_commit.llm.keys import find_secrets
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
-from code_commit.run_record import Event, RunRecord
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import Event, RunRecord
 
 __all__ = ["NotSetUpError", "rollup", "run"]
 

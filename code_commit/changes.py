@@ -186,3 +186,14 @@ class VerifiedChanges(NamedTuple):
     root: Path
     changes: tuple[VerifiedChange, ...]
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """One file that an applied response changed. `bytes` is its new size; lines are counted as `git diff` counts."""
+
+    path: str
+    action: Action
+    bytes: int
+    lines_added: int
+    lines_removed: int

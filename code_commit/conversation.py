@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 
-from code_commit.additions import find_additions, show_unseen, without_passed
 from code_commit.changes import RejectedResponseError
+from code_commit.codebase.additions import find_additions, show_unseen, without_passed
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response
 from code_commit.job import Job
@@ -23,8 +23,8 @@ from code_commit.prompts import (
     tell_attempt,
 )
 from code_commit.redaction import Redactor
-from code_commit.run_log import AttemptLog
-from code_commit.run_record import BuildResult
+from code_commit.runs.log import AttemptLog
+from code_commit.runs.record import BuildResult
 
 
 class Conversation:

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from code_commit.changes import Action, VerifiedChanges
-from code_commit.run_record import AppliedChange
+from code_commit.changes import Action, AppliedChange, VerifiedChanges
 
 CONTEXT_LINES = 3  # as git diff
 

@@ -36,6 +36,11 @@ class Prompt(NamedTuple):
         return self.system + self.user
 
 
+def labelled(label: str, text: str) -> str:
+    """Return a section of the prompt."""
+    return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
+
+
 class RequestBody(dict[str, Any]):
     """The body of a request, which nobody changes: a large one is put into JSON once, to be logged and sent."""
 

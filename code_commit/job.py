@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from code_commit.build import Builder
 from code_commit.exchange import Prompt
-from code_commit.keys import ApiKey
+from code_commit.llm.keys import ApiKey
 from code_commit.project import Project
-from code_commit.review import TreeState
+from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
 from code_commit.verify import Rules
 

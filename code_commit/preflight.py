@@ -17,7 +17,7 @@ from code_commit.build.command import build_command
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
-from code_commit.keys import ApiKey, Keys, find_secrets, load_keys, require_key
+from code_commit.llm.keys import ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import (
     check_base_url,
     choose_fallback,
@@ -32,7 +32,7 @@ from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, UnansweredE
 from code_commit.prompts import Task, initial_prompt, load_system_prompts, make_task
 from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
-from code_commit.review import TreeState, is_clean, look_at_tree
+from code_commit.runs.review import TreeState, is_clean, look_at_tree
 from code_commit.settings import Settings, load_settings
 from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths

@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.exchange import Prompt
+from code_commit.exchange import Prompt, labelled
 from code_commit.files import Tree, decode_text
-from code_commit.run_record import Attempt, BuildResult
+from code_commit.runs.record import Attempt, BuildResult
+from code_commit.runs.words import duration, listed
 from code_commit.settings import Settings
-from code_commit.summary import duration, listed
 from code_commit.terminal import settle, shown
 
 Layout = Literal["spec", "cached"]
@@ -225,11 +225,6 @@ def _lay_out(task: Task, phase: str, history: Sequence[str], failed: FailedBuild
     if task.layout == "cached":
         return Prompt(rules, codebase + query, phase + output + additions + replacements, parts)
     return Prompt(rules + phase, "", output + query + codebase + additions + replacements, parts)
-
-
-def labelled(label: str, text: str) -> str:
-    """Return a section of the prompt."""
-    return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
 
 
 def _ended(content: str) -> str:

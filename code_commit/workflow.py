@@ -13,8 +13,8 @@ from code_commit.job import Job
 from code_commit.parse import notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT
 from code_commit.prompts import Task, initial_prompt
-from code_commit.run_log import AttemptLog, RunLog
-from code_commit.run_record import BuildResult, RunRecord
+from code_commit.runs.log import AttemptLog, RunLog
+from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.verify import verify_changes
 
 

@@ -11,7 +11,7 @@ import pytest
 from command import CODE_COMMIT, Run, git
 from forked_command import ForkedCommand
 
-from code_commit.run_record import load_run_record
+from code_commit.runs.record import load_run_record
 
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 

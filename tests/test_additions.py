@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, recorded, the_log
 
-from code_commit.additions import named_files
+from code_commit.codebase.additions import named_files
 
 ROOT = "/home/me/my shop"
 PATHS = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
+from code_commit.llm.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
 from code_commit.settings import Price, Settings, load_settings, validate_settings

@@ -12,7 +12,7 @@ import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
-from code_commit.run_record import load_run_record
+from code_commit.runs.record import load_run_record
 
 KEY = "test-key/0123+456789abcdef"
 PROVIDERS = {

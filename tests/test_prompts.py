@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
+from code_commit.changes import AppliedChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.errors import NotSetUpError
 from code_commit.parse import parse_response
 from code_commit.prompts import (
@@ -20,7 +20,7 @@ from code_commit.prompts import (
     repair_prompt,
     tell_attempt,
 )
-from code_commit.run_record import AppliedChange, Attempt, BuildResult
+from code_commit.runs.record import Attempt, BuildResult
 from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
 

@@ -12,7 +12,7 @@ from command import git
 
 from code_commit.commands import COMMANDS
 from code_commit.commands.build_scripts import build_script_for
-from code_commit.run_record import SCHEMA_VERSION, run_record_schema
+from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
 from code_commit.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]

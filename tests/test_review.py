@@ -10,7 +10,7 @@ import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, tree, wait_for
 
 from code_commit.project import UnansweredError, find_project
-from code_commit.review import look_at_tree
+from code_commit.runs.review import look_at_tree
 
 OK, WRONG = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nwrong\n^^^end\n"
 NEW = f"{OK}^^^new/a.txt\nx\n^^^end\n"

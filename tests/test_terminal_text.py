@@ -1,7 +1,7 @@
 import pytest
 
-from code_commit.run_record import BuildResult
-from code_commit.summary import duration
+from code_commit.runs.record import BuildResult
+from code_commit.runs.words import duration
 from code_commit.terminal import settle, shown
 
 SETTLED = {

@@ -14,7 +14,7 @@ from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
 from code_commit.protected import protected_from_build, watched_from_build
-from code_commit.run_record import BuildResult
+from code_commit.runs.record import BuildResult
 from code_commit.terminal import shown
 
 __all__ = ["Builder", "Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process"]

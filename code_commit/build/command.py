@@ -14,7 +14,7 @@ from pathlib import Path
 
 from code_commit.errors import BuildError
 from code_commit.files import NotAFileError, open_regular
-from code_commit.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
+from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.settings import ENVIRONMENT_PREFIX
 from code_commit.terminal import shown

@@ -13,10 +13,10 @@ from code_commit.exchange import Response
 from code_commit.job import Job
 from code_commit.parse import notes_of
 from code_commit.preflight import check_tree
-from code_commit.progress import Progress
 from code_commit.project import read_codebase, text_of
-from code_commit.run_log import RunLog, open_run_log
-from code_commit.run_record import RunRecord
+from code_commit.runs.log import RunLog, open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
 from code_commit.terminal import shown
 from code_commit.workflow import build_project, change_files, end_dry, verify_response

@@ -4,14 +4,13 @@ import termios
 from collections.abc import Callable
 from pathlib import Path
 
-from code_commit.changes import NotApprovedError, RejectedResponseError, Violation
+from code_commit.changes import AppliedChange, NotApprovedError, RejectedResponseError, Violation
 from code_commit.commands.output import coloured
 from code_commit.files import write_all
 from code_commit.preflight import Ready
-from code_commit.progress import Progress
-from code_commit.run_log import RunLog
-from code_commit.run_record import AppliedChange
-from code_commit.summary import count
+from code_commit.runs.log import RunLog
+from code_commit.runs.progress import Progress
+from code_commit.runs.words import count
 from code_commit.terminal import TERMINAL
 
 _YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")

@@ -8,7 +8,7 @@ from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.vendor import Asked
 from code_commit.project import Project
-from code_commit.run_log import RunLog
+from code_commit.runs.log import RunLog
 
 
 @contextmanager

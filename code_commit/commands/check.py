@@ -8,14 +8,14 @@ from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.codebase import find_stale_files
+from code_commit.codebase.select import find_stale_files
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.commands.run import rolled_up
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.preflight import Check, Findings, Ready, hint_at_init, inspect_project
 from code_commit.project import Project
+from code_commit.runs.words import count
 from code_commit.settings import add_settings
-from code_commit.summary import count
 from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\

@@ -4,27 +4,29 @@ import os
 from collections.abc import Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from code_commit.apply import lock_tree
 from code_commit.build import harden_process
-from code_commit.codebase import Rollup, fitted, sections
+from code_commit.codebase.fit import UNLIMITED, Room
+from code_commit.codebase.select import Rollup, fitted, sections
 from code_commit.commands.asking import asking
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.fit import UNLIMITED, Room
-from code_commit.keys import load_keys, require_key
+from code_commit.llm.keys import load_keys, require_key
 from code_commit.llm.models import choose_fallback, choose_model, longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
 from code_commit.preflight import check_prompt_has_no_key, choose_selector
-from code_commit.progress import Progress
 from code_commit.project import Project
 from code_commit.prompts import load_system_prompt
-from code_commit.run_log import RunLog, open_run_log, reopen_run_log
-from code_commit.run_record import RunRecord
+from code_commit.runs.log import RunLog, open_run_log, reopen_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import count
 from code_commit.settings import Settings
-from code_commit.summary import count
 from code_commit.terminal import shown
+from code_commit.workflow import ask
 
 if TYPE_CHECKING:
     from code_commit.commands.rollup import FileSelection
@@ -54,7 +56,7 @@ class FileChooser:
 
         `rollup` has those that are left out so far. Raises NotSetUpError, LLMError and RejectedResponseError.
         """
-        from code_commit.selection import (
+        from code_commit.codebase.chooser import (
             select_files,
             selection_prompt,
         )  # a run whose files nobody chooses does without
@@ -80,7 +82,7 @@ class FileChooser:
         with lock_tree(project), self._open_log(settings._replace(model=str(own)), files, asked, room.query) as log:
             self.log = log
             with self.progress, asking(asked, project, log, fallback) as complete:
-                return select_files(prompt, {file.name for file in found}, complete, log)
+                return select_files(prompt, {file.name for file in found}, partial(ask, complete), log)
 
     def _open_log(self, settings: Settings, files: "FileSelection", asked: Asked, query: str) -> RunLog:
         if self.interrupted:

@@ -13,9 +13,9 @@ from code_commit.apply import changed_since
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.progress import Progress
 from code_commit.project import Project
-from code_commit.runs import add_run_argument, find_run_folder
+from code_commit.runs.list import add_run_argument, find_run_folder
+from code_commit.runs.progress import Progress
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\

@@ -10,8 +10,7 @@ from typing import Any
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import LOG_FOLDER_SUFFIX, Project
-from code_commit.run_record import Attempt, RunRecord, run_record_schema
-from code_commit.runs import (
+from code_commit.runs.list import (
     UnreadableRun,
     add_run_argument,
     find_run,
@@ -20,8 +19,9 @@ from code_commit.runs import (
     remove_old_runs,
     status_of,
 )
+from code_commit.runs.record import Attempt, RunRecord, run_record_schema
+from code_commit.runs.words import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
 from code_commit.settings import load_settings
-from code_commit.summary import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\

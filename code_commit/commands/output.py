@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from code_commit import __version__
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import (
     EXIT_INTERNAL_ERROR,
@@ -17,14 +18,13 @@ from code_commit.errors import (
     known_error,
 )
 from code_commit.files import read_regular_file
-from code_commit.keys import find_secrets
-from code_commit.progress import Progress
+from code_commit.llm.keys import find_secrets
 from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
-from code_commit.run_record import Command, RunRecord, utc_timestamp
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import Command, RunRecord, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
 from code_commit.terminal import shown
-from code_commit.version import __version__
 
 
 def print_bytes(data: bytes) -> None:

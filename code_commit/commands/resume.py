@@ -23,11 +23,11 @@ from code_commit.commands.run import (
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.preflight import RollUp, inspect_project, require_ready
-from code_commit.progress import Progress
 from code_commit.project import Project
-from code_commit.run_log import reopen_run_log
-from code_commit.run_record import RunRecord
-from code_commit.runs import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
+from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
+from code_commit.runs.log import reopen_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunRecord
 from code_commit.settings import Settings, add_settings, validate_settings
 from code_commit.terminal import shown
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from code_commit.apply import recover
-from code_commit.codebase import (
+from code_commit.codebase.fit import UNLIMITED, Room
+from code_commit.codebase.select import (
     CONFIDENTIAL,
     EXCLUDED,
     MARKED,
@@ -29,15 +30,14 @@ from code_commit.codebase import (
 )
 from code_commit.commands.output import answering, print_bytes, redactor_of, wants_json
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.fit import UNLIMITED, Room
-from code_commit.keys import find_secrets, load_keys
+from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
-from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_query
 from code_commit.redaction import Redactor
-from code_commit.run_record import RunRecord
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import count, listed
 from code_commit.settings import Settings, add_settings, load_settings
-from code_commit.summary import count, listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
-from code_commit.codebase import find_stale_files
+from code_commit.codebase.select import find_stale_files
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
@@ -22,13 +22,13 @@ from code_commit.job import Job, Window
 from code_commit.llm.models import longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.preflight import Ready, ReadyTree, RollUp, inspect_project, require_ready
-from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
 from code_commit.redaction import Redactor
-from code_commit.review import review_changes
-from code_commit.run_log import RunLog, open_run_log
-from code_commit.run_record import RunRecord, Status
-from code_commit.runs import remove_old_runs
+from code_commit.runs.list import remove_old_runs
+from code_commit.runs.log import RunLog, open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import RunRecord, Status
+from code_commit.runs.review import review_changes
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files

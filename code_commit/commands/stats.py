@@ -7,9 +7,9 @@ from statistics import median
 from typing import NamedTuple, TypedDict
 
 from code_commit.errors import NotSetUpError
-from code_commit.run_record import RunRecord
-from code_commit.runs import read_run, status_of
-from code_commit.summary import dollars, duration
+from code_commit.runs.list import read_run, status_of
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import dollars, duration
 from code_commit.terminal import shown
 
 

@@ -18,9 +18,9 @@ from code_commit.errors import (
     LLMError,
     NotSetUpError,
 )
-from code_commit.progress import Progress
 from code_commit.redaction import Redactor
-from code_commit.summary import count
+from code_commit.runs.progress import Progress
+from code_commit.runs.words import count
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:

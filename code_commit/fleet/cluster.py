@@ -25,6 +25,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, LocalClust
 from distributed.core import Status
 from distributed.utils import sync
 
+from code_commit import __version__
 from code_commit.errors import ClusterError, NotSetUpError
 from code_commit.fleet.limits import Budget, Pace
 from code_commit.fleet.table import FleetTable
@@ -40,9 +41,8 @@ from code_commit.fleet.worker import (
     run_task,
 )
 from code_commit.project import ask_git
-from code_commit.summary import count
+from code_commit.runs.words import count
 from code_commit.terminal import shown
-from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from code_commit.errors import LogError
 from code_commit.fleet.results import SPENDING, Result
-from code_commit.summary import count
+from code_commit.runs.words import count
 
 _MOST_REFUSED = 3
 """Tasks that the whole rest of the money was too little for; then no other begins."""

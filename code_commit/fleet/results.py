@@ -25,7 +25,7 @@ from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import open_regular, replacing, sync_names, write_all
-from code_commit.summary import count
+from code_commit.runs.words import count
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.fleet.results import PAGE, Result, Totals
-from code_commit.progress import print_lines, start_live
-from code_commit.summary import count, duration
+from code_commit.runs.progress import print_lines, start_live
+from code_commit.runs.words import count, duration
 from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import RESERVED
 from code_commit.llm.models import choose_model
 from code_commit.project import ask_git, read_text
+from code_commit.runs.words import count
 from code_commit.settings import validate_settings
-from code_commit.summary import count
 from code_commit.terminal import shown
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"

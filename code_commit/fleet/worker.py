@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.keys import KEY_VARIABLES
+from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, find_project, require_git
-from code_commit.run_record import RunRecord, load_run_record
-from code_commit.runs import find_run_folders
+from code_commit.runs.list import find_run_folders
+from code_commit.runs.record import RunRecord, load_run_record
+from code_commit.runs.words import duration
 from code_commit.settings import ENVIRONMENT_PREFIX
-from code_commit.summary import duration
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 

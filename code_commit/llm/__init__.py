@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Self
 
+from code_commit import __version__
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.llm.call import Call
@@ -17,7 +18,6 @@ from code_commit.llm.vendor import ApiKey, ModelChoice
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.settings import Settings
-from code_commit.version import __version__
 
 
 class NetworkLLM:

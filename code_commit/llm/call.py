@@ -17,7 +17,7 @@ from code_commit.llm.http import (
     text_of,
 )
 from code_commit.llm.refusals import has_error, refusal_of, unwrapped
-from code_commit.summary import duration
+from code_commit.runs.words import duration
 
 T = TypeVar("T")
 Events = Iterator[tuple[str, Any]]

@@ -25,8 +25,9 @@ from code_commit.changes import (
     VerifiedChange,
     VerifiedChanges,
 )
+from code_commit.codebase.fit import holds_whole, is_fitted
+from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.fit import holds_whole, is_fitted
 from code_commit.project import Project, UnansweredError
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -34,7 +35,6 @@ from code_commit.terminal import shown
 from code_commit.verify.content import (
     check_content,
     find_cautions,
-    find_unseen,
     read_umask,
     verified_change,
 )

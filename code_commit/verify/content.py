@@ -13,7 +13,7 @@ And what is worth no more than a warning: shrunk files, tests and CI files.
 import codecs
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from code_commit.changes import (
@@ -129,19 +129,6 @@ def read_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
-
-
-def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
-    """Return the paths whose text does not stand in the codebase, from the beginning of a line on.
-
-    Line ends and a BOM make no difference.
-    """
-    rollup = _plain(codebase)
-    return {path for path, text in texts.items() if _plain(text).rstrip("\n") not in rollup}
-
-
-def _plain(text: str) -> str:
-    return f"\n{text}".replace("\r\n", "\n").replace("\n\ufeff", "\n")
 
 
 _CI = (

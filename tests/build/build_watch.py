@@ -12,7 +12,7 @@ from typing import TypeVar
 from code_commit.build import Builder, Sandbox
 from code_commit.errors import CodeCommitError
 from code_commit.project import Project
-from code_commit.run_record import BuildResult
+from code_commit.runs.record import BuildResult
 
 T = TypeVar("T")
 

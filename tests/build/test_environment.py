@@ -3,7 +3,7 @@
 import pytest
 
 from code_commit.build import build_environment
-from code_commit.keys import KEY_VARIABLES, ApiKey
+from code_commit.llm.keys import KEY_VARIABLES, ApiKey
 
 KEY = ApiKey("gemini", "sk-test-0123456789abcdef", "agent-config/gemini-key.txt")
 

@@ -18,7 +18,7 @@ import pytest
 from build_watch import as_user, run_build
 
 from code_commit.build import build_environment, choose_sandbox, harden_process
-from code_commit.keys import ApiKey
+from code_commit.llm.keys import ApiKey
 from code_commit.project import find_project
 from code_commit.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 from command import Run, git, recorded
 
 import code_commit
-from code_commit.keys import KEY_VARIABLES
+from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import find_project
 from code_commit.trust import find_program
 

@@ -15,7 +15,7 @@ from command import CODE_COMMIT, Run, git, recorded
 
 from code_commit.apply import lock_tree
 from code_commit.project import Project
-from code_commit.run_record import load_run_record
+from code_commit.runs.record import load_run_record
 
 REPLAY = ["--model", "replay:agent-config/recorded"]
 Spoil = Callable[[Path], object]

@@ -12,7 +12,7 @@ from command import CODE_COMMIT, Run, recorded
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
-from code_commit.run_record import SCHEMA_VERSION
+from code_commit.runs.record import SCHEMA_VERSION
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
 

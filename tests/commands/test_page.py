@@ -28,7 +28,7 @@ from code_commit.commands.page.markdown import code
 from code_commit.diff import FileEdit, diff_files
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
-from code_commit.run_record import RunRecord
+from code_commit.runs.record import RunRecord
 
 KEY = "sk-12345678-abcdefgh"
 MINUS = "\N{MINUS SIGN}"

@@ -14,9 +14,9 @@ from fake_server import FakeServer, Fault
 
 from code_commit import NotSetUpError, rollup
 from code_commit.api import run
+from code_commit.codebase.chooser import _read_list
 from code_commit.errors import LLMError
 from code_commit.exchange import Response
-from code_commit.selection import _read_list
 
 ROLLUP = "agent-config/codeRollup.txt"
 KEY = "test-key-0123456789"
@@ -345,7 +345,7 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
         pytest.skip("no run follows")
     with FakeServer(answers=[WRONG, CHOICE, RIGHT]) as server:
         program = (
-            "import os, sys; from code_commit.progress import Progress; from code_commit.cli import main\n"
+            "import os, sys; from code_commit.runs.progress import Progress; from code_commit.cli import main\n"
             "def step(self, record, event):\n"
             "    event = 'begun' if (record.command, event) == ('run', 'started') else event\n"
             f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"

@@ -27,7 +27,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet import Order, run
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask
-from code_commit.run_record import load_run_record
+from code_commit.runs.record import load_run_record
 
 
 def command_elsewhere(current: Path) -> str:

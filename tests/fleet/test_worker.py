@@ -14,7 +14,7 @@ from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, proces
 
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, cost_of, run_task
-from code_commit.run_record import load_run_record
+from code_commit.runs.record import load_run_record
 
 UNWATCHED = Supervision()
 

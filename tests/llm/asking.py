@@ -8,9 +8,9 @@ from typing import Any
 from fake_server import FakeServer
 
 from code_commit.exchange import Prompt, Response
-from code_commit.keys import ApiKey
 from code_commit.llm import NetworkLLM
 from code_commit.llm.http import Timing
+from code_commit.llm.keys import ApiKey
 from code_commit.llm.vendor import ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings

@@ -10,8 +10,8 @@ import respx
 from asking import KEY, PROMPT, ROOT
 from fake_server import FakeServer
 
-from code_commit.keys import ApiKey
 from code_commit.llm import open_llm
+from code_commit.llm.keys import ApiKey
 from code_commit.llm.models import VENDOR_MODULES
 from code_commit.llm.models import VENDORS as VENDORS_OF_THE_TOOL
 from code_commit.llm.vendor import ModelChoice

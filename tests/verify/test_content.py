@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.codebase.text import find_unseen
 from code_commit.parse import read_response
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import find_unseen, kept_bytes, read_umask
+from code_commit.verify.content import kept_bytes, read_umask
 
 KEY = "sk-proj-0123456789abcdefghij"
 

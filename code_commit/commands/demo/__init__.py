@@ -14,9 +14,9 @@ from typing import Any
 from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
-from code_commit.progress import Progress
 from code_commit.project import AGENT_CONFIG, Project, ask_git, find_project, require_git
 from code_commit.redaction import Redactor
+from code_commit.runs.progress import Progress
 from code_commit.trust import outside_environment
 
 DESCRIPTION = """\

@@ -17,9 +17,9 @@ from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file, replacing
 from code_commit.redaction import Redactor
-from code_commit.run_record import RunRecord, load_run_record
-from code_commit.runs import status_of
-from code_commit.summary import done_by_build, duration
+from code_commit.runs.list import status_of
+from code_commit.runs.record import RunRecord, load_run_record
+from code_commit.runs.words import done_by_build, duration
 from code_commit.terminal import shown
 from code_commit.trust import outside_environment
 

@@ -9,7 +9,7 @@ from code_commit.commands.net_diff import net_diff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.diff import FileEdit, diff_files
 from code_commit.errors import ApplyError
-from code_commit.summary import count
+from code_commit.runs.words import count
 
 LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it
 MOST_RENAMES = 400  # removed times new files up to which they are compared

@@ -9,9 +9,9 @@ import system_prompts
 from code_commit.files import CHUNK, open_regular
 from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
-from code_commit.run_record import Attempt, RunRecord
-from code_commit.runs import argument_of
-from code_commit.summary import count, duration, repeats_of, ways_on
+from code_commit.runs.list import argument_of
+from code_commit.runs.record import Attempt, RunRecord
+from code_commit.runs.words import count, duration, repeats_of, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun, outcome_of, read_ends, summary_of
-from code_commit.summary import done_by_build, spent
+from code_commit.runs.words import done_by_build, spent
 from code_commit.terminal import settle, shown
 
 TAIL_LINES = 60

@@ -12,7 +12,7 @@ from code_commit.commands.page.changes import RunChanges, attempt_changes, run_c
 from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun, outcome_of, summary_of
 from code_commit.project import LOG_FOLDER_SUFFIX
-from code_commit.run_record import Attempt
+from code_commit.runs.record import Attempt
 
 RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000

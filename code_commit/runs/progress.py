@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
-from code_commit.run_record import Attempt, Event, RunRecord
-from code_commit.runs import argument_of
-from code_commit.summary import count, dollars, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
+from code_commit.runs.list import argument_of
+from code_commit.runs.record import Attempt, Event, RunRecord
+from code_commit.runs.words import count, dollars, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,

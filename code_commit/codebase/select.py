@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from code_commit.codebase.fit import Room, Section, fit_sections
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular, read_regular_file, replacing
-from code_commit.fit import Room, Section, fit_sections
-from code_commit.keys import KEY_VARIABLES
+from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, ask_git
 from code_commit.redaction import Redactor
-from code_commit.summary import listed
+from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
-from code_commit.run_record import SCHEMA_VERSION, RunRecord, load_run_record
+from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 
 _LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from code_commit.changes import Action, Violation, in_words
+from code_commit.changes import AppliedChange, Violation, in_words
 from code_commit.exchange import Usage
-from code_commit.summary import duration
+from code_commit.runs.words import duration
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,17 +45,6 @@ _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error
 """How a run ends that has a next step; the others came to their end."""
 
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
-
-
-@dataclass(frozen=True, slots=True)
-class AppliedChange:
-    """One file that an applied response changed. `bytes` is its new size; lines are counted as `git diff` counts."""
-
-    path: str
-    action: Action
-    bytes: int
-    lines_added: int
-    lines_removed: int
 
 
 @dataclass(frozen=True, slots=True)

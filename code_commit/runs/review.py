@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from code_commit.files import folders_of, read_regular_file
 from code_commit.project import GitRepository, Index, Project, UnansweredError
-from code_commit.run_record import RunRecord
-from code_commit.summary import listed
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
 _STATUS = (

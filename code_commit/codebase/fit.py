@@ -137,7 +137,7 @@ def _whole(sections: Iterable[Section], room: int, outlines: Mapping[str, str]) 
 
 def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
     """Return the outlines of the first files, as many as there is room for; no more files are read than that."""
-    from code_commit.outline import outline
+    from code_commit.codebase.outline import outline
 
     outlines = {}
     for section in sections:

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
-from code_commit.codebase import Rollup, fit_names, list_files, sections
+from code_commit.codebase.select import Rollup, fit_names, list_files, sections
+from code_commit.codebase.text import find_unseen
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.verify.content import find_unseen
 
 _SHARE = 10
 _SMALLEST_ROOM = 8_000

@@ -4,16 +4,14 @@ Its answer has their paths, one a line, between `^^^files` and `^^^end`; the wor
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import chain
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
-from code_commit.exchange import Complete, Prompt, Response
-from code_commit.prompts import labelled
-from code_commit.run_log import RunLog
+from code_commit.exchange import Prompt, Response, labelled
+from code_commit.runs.log import AttemptLog, RunLog
+from code_commit.runs.words import listed
 from code_commit.settings import did_you_mean
-from code_commit.summary import listed
-from code_commit.workflow import ask
 
 _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?(?:\s+\(outline\))?(?:\s+---)?[,;]?")
@@ -39,7 +37,9 @@ def selection_prompt(instructions: str, query: str, outlines: str) -> Prompt:
     return Prompt(instructions, "", "".join(parts.values()), parts)
 
 
-def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log: RunLog) -> list[str]:
+def select_files(
+    prompt: Prompt, files: Collection[str], ask: Callable[[Prompt, AttemptLog], Response], log: RunLog
+) -> list[str]:
     """Return the files that the LLM chose. An answer that names others, or has no list, is asked for once more.
 
     After that those that exist are taken. Raises NothingChosenError when no answer can be used, and LLMError.
@@ -48,7 +48,7 @@ def select_files(prompt: Prompt, files: Collection[str], complete: Complete, log
     attempt, reasons = log.attempt(1), list[Violation]()
     for number in (1, 2):
         attempt = log.attempt(number)
-        named, reasons = _read_list(attempt.recorded_response() or ask(complete, prompt, attempt), files)
+        named, reasons = _read_list(attempt.recorded_response() or ask(prompt, attempt), files)
         chosen = named if named or not reasons else chosen
         if not reasons or (named and number > 1):
             break

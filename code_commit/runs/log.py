@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from code_commit import __version__
 from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
 from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
@@ -21,7 +22,8 @@ from code_commit.exchange import Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.run_record import (
+from code_commit.runs.list import argument_of, next_run_name
+from code_commit.runs.record import (
     Attempt,
     BuildResult,
     Command,
@@ -33,11 +35,9 @@ from code_commit.run_record import (
     sum_attempts,
     utc_timestamp,
 )
-from code_commit.runs import argument_of, next_run_name
+from code_commit.runs.words import duration, time_of_day, ways_on
 from code_commit.settings import Settings
-from code_commit.summary import duration, time_of_day, ways_on
 from code_commit.terminal import shown
-from code_commit.version import __version__
 
 
 def open_run_log(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from code_commit.exchange import Usage
-    from code_commit.run_record import Attempt, RunRecord
+    from code_commit.runs.record import Attempt, RunRecord
 
 
 def duration(seconds: float) -> str:
