@@ -4,8 +4,7 @@ From Python: `from code_commit import run, rollup, NotSetUpError`; see `code_com
 are asked for, because the command line imports this package before it knows what to do.
 """
 
-__version__ = "0.1.0"
-"""A literal: reading it from the installed package's metadata takes longer than all of `--version`."""
+from code_commit.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

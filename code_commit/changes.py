@@ -180,12 +180,30 @@ class VerifiedChange(NamedTuple):
         return self.change.path
 
 
+WarningKind = Literal[
+    "setup", "codebase", "fallback", "test", "ci", "shrunk", "unseen", "build", "review", "rollback", "log", "other"
+]
+"""What a warning is about; `other` in the logs of older versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunWarning:
+    """What whoever reviews a run should know. `path` is the file that it is about, "" where it is about none."""
+
+    kind: WarningKind
+    message: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class VerifiedChanges(NamedTuple):
     """A response that passed the whole verification pass. Only `verify_changes` makes one; only this can be applied."""
 
     root: Path
     changes: tuple[VerifiedChange, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[RunWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
     CodeCommitError
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
+        TooLittleMoneyError                     --max-cost does not pay for one answer
       LLMError                3  llm_error      the LLM could not be asked
         OverBudgetError                         the next call could pass --max-cost
       RejectedResponseError   4  rejected       the response cannot be used (in `changes`: it carries violations)
@@ -24,7 +25,11 @@ from __future__ import annotations  # types cost no time at start-up
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import ClassVar
+    from typing import ClassVar, Literal
+
+    LLMErrorKind = Literal["network", "key", "quota", "too_long", "refused", "timeout", "budget", "replay"]
+else:
+    LLMErrorKind = str
 
 EXIT_SUCCESS = 0
 EXIT_BUILD_FAILED = 1
@@ -50,15 +55,36 @@ class NotSetUpError(CodeCommitError):
     status = "not_set_up"
 
 
+class TooLittleMoneyError(NotSetUpError):
+    """`--max-cost` does not pay for one useful answer: that takes `needed_usd` US dollars."""
+
+    def __init__(self, message: str, needed_usd: float) -> None:
+        super().__init__(message)
+        self.needed_usd = needed_usd
+
+
 class LLMError(CodeCommitError):
-    """The LLM could not be asked: network, key, quota or budget."""
+    """The LLM could not be asked: `kind` says why, `may_be_paid` whether an answer may cost that did not arrive."""
 
     exit_code = 3
     status = "llm_error"
 
+    def __init__(self, message: str, kind: LLMErrorKind = "network", *, may_be_paid: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.may_be_paid = may_be_paid
+
 
 class OverBudgetError(LLMError):
-    """The next call could pass `--max-cost`, whichever LLM it goes to."""
+    """The next call could pass `--max-cost`, whichever LLM it goes to.
+
+    It needs `needed_usd` US dollars, and `left_usd` are left.
+    """
+
+    def __init__(self, message: str, needed_usd: float, left_usd: float) -> None:
+        super().__init__(message, "budget")
+        self.needed_usd = needed_usd
+        self.left_usd = left_usd
 
 
 class MachineError(CodeCommitError):

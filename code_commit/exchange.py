@@ -85,10 +85,23 @@ class Response(NamedTuple):
         return self.text
 
 
+class FailedRequest(NamedTuple):
+    """A request that failed in a way that can pass: it is made again in `delay` seconds, and given up after `limit`.
+
+    `status` is that of the HTTP reply, None where there was none.
+    """
+
+    reason: str
+    status: int | None
+    delay: float
+    limit: float
+
+
 class ExchangeListener(Protocol):
     """Told of each step of a call as it happens: the run's log and the terminal. Implementations redact.
 
-    The order of one call: `requested`, then any of `job_created`, `progressed` and `retrying`, then `replied`.
+    The order of one call: `requested`, then for each request `reserved` and any of `job_created`, `progressed`,
+    `released` and `retrying`, then `replied`.
     """
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
@@ -100,8 +113,14 @@ class ExchangeListener(Protocol):
     def progressed(self, state: str) -> None:
         """A few words for a live line: `queued`, `12.3 kB received`."""
 
-    def retrying(self, reason: str, delay: float, limit: float) -> None:
-        """The call failed in a way that can pass; it is made again in `delay` seconds, and given up after `limit`."""
+    def reserved(self, usd: float) -> None:
+        """Called before a request that may start an answer: what that can cost at most; it is on disk on return."""
+
+    def released(self) -> None:
+        """What was reserved last is not spent: the request came to nothing."""
+
+    def retrying(self, retry: FailedRequest) -> None:
+        """Called before the wait."""
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
         """The API's final reply, an error reply too: parsed JSON, or text where it is not JSON."""

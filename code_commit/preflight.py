@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.build.command import build_command
-from code_commit.errors import BuildError, NotSetUpError
+from code_commit.changes import RunWarning
+from code_commit.errors import BuildError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
 from code_commit.llm.keys import ApiKey, Keys, find_secrets, load_keys, require_key
@@ -25,6 +26,7 @@ from code_commit.llm.models import (
     context_window,
     doubt_model,
     explain_misfit,
+    require_money,
     require_price,
 )
 from code_commit.llm.vendor import Asked, ModelChoice
@@ -48,7 +50,7 @@ class ReadyTree:
     keys: Mapping[str, ApiKey]
     sandbox: Sandbox | None
     redactor: Redactor
-    warnings: Sequence[str]
+    warnings: Sequence[RunWarning]
     tree: TreeState | None
 
 
@@ -63,11 +65,15 @@ class Ready(ReadyTree):
 
 
 class Check(NamedTuple):
-    """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found."""
+    """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found.
+
+    `error` is the problem with all its facts.
+    """
 
     name: str
     problem: str | None = None
     note: str = ""
+    error: NotSetUpError | None = None
 
 
 class RollUp(NamedTuple):
@@ -83,11 +89,14 @@ class Findings:
 
     redactor: Redactor
     checks: list[Check] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
 
     @property
     def problems(self) -> list[str]:
         return [check.problem for check in self.checks if check.problem is not None]
+
+    def warn(self, *messages: str) -> None:
+        self.warnings += [RunWarning("setup", message) for message in messages]
 
     def refuse(self, name: str, problem: str) -> None:
         self.checks.append(Check(name, problem))
@@ -97,7 +106,7 @@ class Findings:
         try:
             answer = question()
         except NotSetUpError as error:
-            self.refuse(name, str(error))
+            self.checks.append(Check(name, str(error), error=error))
             return None
         self.checks.append(Check(name, None, note(answer)))
         return answer
@@ -116,7 +125,7 @@ def inspect_project(
     """
     findings = _check_ignored(project, environment)
     query = findings.ask("query.txt", lambda: _read_task(project, task), _size)
-    findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, findings.warnings.append))
+    findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, findings.warn))
     settings = _load_settings(findings, project, options, environment)
     found = findings.ask("keys", lambda: load_keys(project, environment), _name_keys)
     keys, choice = Keys() if found is None else found, None
@@ -137,7 +146,7 @@ def inspect_project(
         codebase = findings.ask("codeRollup.txt", lambda: read_codebase(project), _size)
     if query and codebase and prompts and settings:
         whole = make_task(project.root, settings, prompts, query, codebase)
-        _check_prompt(findings, initial_prompt(whole), [each for each in (llm, fallback) if each])
+        _check_prompt(findings, initial_prompt(whole), [each for each in (llm, fallback) if each], 0.0)
     if settings and llm and whole and not findings.problems:
         tree_is_ready = (settings, keys, sandbox, findings.redactor, findings.warnings, tree)
         return findings, Ready(*tree_is_ready, llm, fallback, check_base_url(llm.choice, settings), whole)
@@ -154,7 +163,7 @@ def _check_llms(
         selector = (settings, choice, keys or Keys())
         findings.ask("select model", lambda: choose_selector(*selector), lambda asked: str(asked.choice))
     if not settings.model:
-        findings.warnings.append(f"no model named: {choice}, the first that has a key")
+        findings.warn(f"no model named: {choice}, the first that has a key")
     return llm, fallback
 
 
@@ -172,7 +181,7 @@ def _check_llm(
         findings.refuse("replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":
         findings.ask("max cost", lambda: require_price(choice, settings))
-    findings.warnings.extend(doubt_model(choice))
+    findings.warn(*doubt_model(choice))
     return Asked(choice, key, settings)
 
 
@@ -216,7 +225,7 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
     keys = findings.ask("keys", lambda: load_keys(project)) or Keys()
     sandbox, tree = None, None
     if build:
-        findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ, findings.warnings.append))
+        findings.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ, findings.warn))
     if settings:
         sandbox = _choose_sandbox(findings, settings, project) if build else None
         tree = _check_clean(findings, settings, project)
@@ -228,6 +237,9 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
 def require_ready(project: Project, findings: Findings, ready: T | None) -> T:
     """Return what is ready. Raises NotSetUpError with every problem."""
     if ready is None or findings.problems:
+        only = [check.error for check in findings.checks if check.problem is not None]
+        if len(only) == 1 and isinstance(only[0], TooLittleMoneyError):
+            raise only[0]
         problems = "\n".join(findings.problems).split("\n")
         if len(problems) > 1:
             problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
@@ -249,7 +261,7 @@ def _check_ignored(project: Project, environment: Mapping[str, str]) -> Findings
     findings = Findings(Redactor(find_secrets(project, environment)))
     findings.ask(".gitignore", lambda: check_ignore_line(project))
     if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
-        findings.warnings.append(f"code-commit runs from {own}, which must not change: {_ELSEWHERE}")
+        findings.warn(f"code-commit runs from {own}, which must not change: {_ELSEWHERE}")
     note = "" if project.git else "no repository"
     findings.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
     return findings
@@ -336,7 +348,7 @@ def _choose_sandbox(findings: Findings, settings: Settings, project: Project) ->
         lambda found: found[0].mode if found[0] else "none",
     )
     sandbox, warning = chosen or (None, None)
-    findings.warnings.extend([warning] if warning else [])
+    findings.warn(*filter(None, [warning]))
     return sandbox
 
 
@@ -362,16 +374,20 @@ def _check_clean(findings: Findings, settings: Settings, project: Project) -> Tr
     if doubt and settings.require_clean:
         findings.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
     elif doubt:
-        findings.warnings.append(doubt)
+        findings.warn(doubt)
     return tree
 
 
-def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked]) -> None:
+def _check_prompt(findings: Findings, prompt: Prompt, llms: Sequence[Asked], spent: float) -> None:
     redactor = findings.redactor
     findings.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
     misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
     asked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
+    for llm in llms[:1]:
+        if llm.settings.max_cost is not None and llm.choice.provider != "replay":
+            left = llm.settings.max_cost - spent
+            findings.ask("max cost", partial(require_money, llm.choice, llm.settings, prompt, left))
     note = f"it is not known how much {' and '.join(unknown)} reads" if unknown and not misfits else ""
     findings.checks += [Check("prompt fits", "\n".join(misfits) or None, note)] if llms else []
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from code_commit.apply import apply_changes, count_transactions, note_built
 from code_commit.build import build_environment
@@ -126,7 +127,7 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
     with attempt.build_log() as build_log:
         try:
             build_log.result = job.builder.run(
-                build_log.write, timeout=timeout, environment=environment, warn=log.add_warning
+                build_log.write, timeout=timeout, environment=environment, warn=partial(log.add_warning, "build")
             )
         finally:
             with suppress(ApplyError, OSError):  # then undo takes what the build wrote for an edit of the user's

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from code_commit import __version__
 from code_commit.commands import COMMANDS, make_parser
+from code_commit.version import __version__
 
 PAGE = Path(__file__).with_name("code-commit.1")
 _ESCAPES = str.maketrans({"\\": r"\e", "-": r"\-", "~": r"\(ti", "^": r"\(ha", "`": r"\(ga", "'": r"\(aq"})

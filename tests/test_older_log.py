@@ -78,7 +78,7 @@ def test_every_run_is_shown_as_json(root: Path, run_code_commit: Run):
     for run in RUNS:
         done = run_code_commit(root, "log", run, "--json")
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["totals"] == record(root, run)["totals"]
+        assert record(root, run)["totals"].items() <= json.loads(done.stdout)["totals"].items()
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Pa
     assert done.returncode == 0, done.stderr
     for told in HIDING[script]:
         assert told in done.stderr
-    assert all(any(told in warning for warning in the_record(root)["warnings"]) for told in HIDING[script])
+    assert all(any(told in warning["message"] for warning in the_record(root)["warnings"]) for told in HIDING[script])
 
 
 def test_git_waits_on_no_fifo_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch):
@@ -143,7 +143,7 @@ def test_of_a_build_that_hides_nothing_nothing_is_told(
     assert done.returncode == 0, done.stderr
     record = the_record(root)
     told = ("git diff does not", "the build wrote", ELSEWHERE)
-    assert not any(words in warning for words in told for warning in record["warnings"])
+    assert not any(words in warning["message"] for words in told for warning in record["warnings"])
     assert (record["build_changes"], record["new_files"]) == ([], 0)
     assert "build also" not in done.stderr
 

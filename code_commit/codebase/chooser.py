@@ -59,7 +59,7 @@ def select_files(
         raise NothingChosenError(reasons)
     if reasons:
         unknown = listed({reason.path for reason in reasons if reason.path})
-        log.add_warning(f"no files of the codebase, not taken: {unknown}" if unknown else _ONE_BEFORE)
+        log.add_warning("codebase", f"no files of the codebase, not taken: {unknown}" if unknown else _ONE_BEFORE)
     attempt.chose(chosen)
     return chosen
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, NoReturn, Protocol, cast
 
-from code_commit import __version__
 from code_commit.errors import NotSetUpError
 from code_commit.settings import add_settings, did_you_mean
+from code_commit.version import __version__
 
 COMMANDS = {
     "run": "the main job, the same as no command",

@@ -53,7 +53,7 @@ def run(options: dict[str, Any]) -> int:
         with begun(
             project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
         ) as log:
-            log.add_warning(*ready.warnings)
+            log.add_warnings(ready.warnings)
             with job_of(project, ready, codebase) as job:
                 record = _apply(job, Response(text, finish_reason=""), log, build=build)
         return show_end(project, record)

@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from code_commit.apply import lock_tree
@@ -40,11 +40,11 @@ def run(options: dict[str, Any]) -> int:
     with answering(as_json=as_json) as project:
         findings, ready = inspect_project(project, options, roll_up=rolled_up(project))
         if ready and ready.settings.rollup == "file":
-            findings.warnings += find_stale_files(project, ready.task.codebase)
+            findings.warn(*find_stale_files(project, ready.task.codebase))
         if ready and build:
-            findings.checks.append(_build(project, ready, findings.warnings))
+            findings.checks.append(_build(project, ready, findings.warn))
         elif build:
-            findings.warnings.append("build: not run, the problems first")
+            findings.warn("build: not run, the problems first")
         if as_json:
             print_bytes(findings.redactor.redact_json(_as_json(findings, is_ready=ready is not None)))
         else:
@@ -65,7 +65,7 @@ def _end(findings: Findings, project: Project, *, is_ready: bool) -> str:
     return "Ready: run code-commit."
 
 
-def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
+def _build(project: Project, ready: Ready, warn: Callable[[str], object]) -> Check:
     """Run build.sh, and return how it ended. Raises BuildError where it could not be run."""
     tail = bytearray()
 
@@ -78,7 +78,7 @@ def _build(project: Project, ready: Ready, warnings: list[str]) -> Check:
     environment = build_environment(os.environ, ready.keys.values(), 1, "check")
     with lock_tree(project), Builder(project, ready.sandbox) as builder:
         timeout = ready.settings.build_timeout
-        result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warnings.append)
+        result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)
     stream.close()
     if result.passed:
         return Check("build", None, result.ending)
@@ -92,7 +92,7 @@ _OUTPUT_MARK = "| "
 
 def _as_json(findings: Findings, *, is_ready: bool) -> dict[str, Any]:
     checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in findings.checks]
-    return {"ready": is_ready, "checks": checks, "warnings": findings.warnings}
+    return {"ready": is_ready, "checks": checks, "warnings": list(map(str, findings.warnings))}
 
 
 def _lines(findings: Findings) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _lines(findings: Findings) -> Iterator[str]:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
     for warning in dict.fromkeys(findings.warnings):
-        yield from _row(f"note     {'':{width}}", warning)
+        yield from _row(f"note     {'':{width}}", str(warning))
 
 
 def _with_verdict(row: str) -> str:

@@ -22,7 +22,7 @@ from code_commit.project import Project
 from code_commit.prompts import load_system_prompt
 from code_commit.runs.log import RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord
+from code_commit.runs.record import FileChoice, RunRecord
 from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -102,8 +102,16 @@ class FileChooser:
     def note_in(self, record: RunRecord) -> None:
         """Write into the record of the run that follows what the choice cost."""
         if self.log:
-            record.rollup_run = self.log.record.run
-            record.rollup_costs = [attempt.cost_usd or 0.0 for attempt in self.log.record.attempts]
+            run, totals = self.log.record, self.log.record.totals
+            record.choice = FileChoice(
+                run.run,
+                run.asked_model,
+                totals.attempts,
+                totals.llm_seconds,
+                totals.usage,
+                totals.cost_usd,
+                totals.unsettled_usd,
+            )
 
 
 def _room(asked: Asked, instructions: str, query: str) -> Room:

@@ -20,7 +20,17 @@ from code_commit.runs.list import (
     status_of,
 )
 from code_commit.runs.record import Attempt, RunRecord, run_record_schema
-from code_commit.runs.words import count, done_by_build, duration, listed, repeats_of, spent, spent_in_all, ways_on
+from code_commit.runs.words import (
+    count,
+    done_by_build,
+    duration,
+    listed,
+    repeats_of,
+    retry_in_words,
+    spent,
+    spent_in_all,
+    ways_on,
+)
 from code_commit.settings import load_settings
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 
@@ -139,9 +149,8 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     if record.query:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
-    if record.rollup_run:
-        cost = sum(record.rollup_costs)
-        yield f"rollup    chosen by {record.rollup_run}" + (f", ${cost:.4f}" if cost else "")
+    if choice := record.choice:
+        yield f"rollup    chosen by {choice.run}" + (f", ${choice.cost_usd:.4f}" if choice.cost_usd else "")
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
@@ -165,7 +174,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     spending = spent(attempt.usage, attempt.cost_usd)
     asked = f", {attempt.model}" if attempt.model not in ("", record.model) else ""
     yield f"attempt {attempt.number} ({attempt.kind}{asked}): {seconds}{', ' if spending else ''}{spending}"
-    yield from (f"  retried: {retry}" for retry in attempt.retries)
+    yield from (f"  retried: {retry_in_words(retry)}" for retry in attempt.retries)
     if attempt.notes:
         yield from (f"  > {line}" for line in attempt.notes.split("\n"))
     if attempt.verdict == "rejected":

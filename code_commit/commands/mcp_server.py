@@ -31,12 +31,12 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field, ValidationError
 
-from code_commit import __version__
 from code_commit.errors import Interrupted, NotSetUpError
 from code_commit.project import find_project
 from code_commit.runs.words import duration
 from code_commit.settings import load_settings
 from code_commit.terminal import shown
+from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
 Another LLM makes a change in this project: it writes the files, build.sh judges them, it repairs what fails, three \

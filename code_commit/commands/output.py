@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from code_commit import __version__
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import (
     EXIT_INTERNAL_ERROR,
@@ -22,9 +21,10 @@ from code_commit.llm.keys import find_secrets
 from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import Command, RunRecord, utc_timestamp
+from code_commit.runs.record import Command, RunRecord, error_facts, utc_timestamp
 from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
 from code_commit.terminal import shown
+from code_commit.version import __version__
 
 
 def print_bytes(data: bytes) -> None:
@@ -177,6 +177,8 @@ def _record_of_no_run(
 def _end_of(error: BaseException) -> dict[str, Any]:
     error = known_error(error)
     if isinstance(error, (CodeCommitError, Interrupted)):
-        return {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
-    message = f"a bug in code-commit: {type(error).__name__}: {error}"
-    return {"status": "internal_error", "exit_code": EXIT_INTERNAL_ERROR, "message": message}
+        end = {"status": error.status, "exit_code": error.exit_code, "message": str(error)}
+    else:
+        message = f"a bug in code-commit: {type(error).__name__}: {error}"
+        end = {"status": "internal_error", "exit_code": EXIT_INTERNAL_ERROR, "message": message}
+    return end | {"error": error_facts(error)}

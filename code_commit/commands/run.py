@@ -123,7 +123,8 @@ def run_main_job(
     roll_up = rolled_up(project, task, chooser)
     ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
     with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
-        log.add_warning(*ready.warnings, *find_stale_files(project, ready.task.codebase))
+        log.add_warnings(ready.warnings)
+        log.add_warning("codebase", *find_stale_files(project, ready.task.codebase))
         return make_attempts(project, ready, log, progress, environment)
 
 
@@ -182,7 +183,7 @@ def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Call
         stack.enter_context(progress)
         if ready.settings.keep_runs or ready.settings.keep_days:
             removal = remove_old_runs(project, ready.settings.keep_runs, ready.settings.keep_days)
-            log.add_warning(*map(str, removal.failures))
+            log.add_warning("log", *map(str, removal.failures))
         yield log
 
 
@@ -221,7 +222,7 @@ def window_of(project: Project, ready: Ready, log: RunLog) -> Window:
         files = FileSelection(fit=tokens, query=ready.task.query, mentions=f"{chosen}\n{mentions}")
         codebase = codebase_of(project, ready.settings, ready.redactor, files)
         log.write_text(CODEBASE_OF_RUN, codebase)
-        log.add_warning(f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
+        log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
         return codebase
 
     return Window(longest, fit)
@@ -235,7 +236,7 @@ def prepare_end(job: Job, log: RunLog) -> None:
             if job.settings.rollback and status != "success" and log.snapshot.is_dir():
                 _roll_back(job.project, log)
             if job.before is not None and any(log.folder.glob("*-build.txt")):
-                log.add_warning(*review_changes(job.project, job.before, log.record))
+                log.add_warning("review", *review_changes(job.project, job.before, log.record))
 
     log.before_end = end
 
@@ -245,7 +246,8 @@ def _roll_back(project: Project, log: RunLog) -> None:
     try:
         restored = restore(log.snapshot, project, log.folder / "rolled-back", force=True)
     except ApplyError as error:
-        log.add_warning(f"not rolled back: {error}")
+        log.add_warning("rollback", f"not rolled back: {error}")
     else:
         log.record.rolled_back = True
-        log.add_warning(f"rolled back: what answers changed is as it was before the run ({len(restored)} put back)")
+        done = f"what answers changed is as it was before the run ({len(restored)} put back)"
+        log.add_warning("rollback", f"rolled back: {done}")

@@ -70,14 +70,16 @@ def _add_up(model: str, runs: Sequence[RunRecord]) -> ModelStats:
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
         tokens=_sum(run.totals.usage.input + run.totals.usage.output or None for run in runs),
-        cost_usd=_sum(
-            _sum([*(attempt.cost_usd for attempt in run.attempts), *filter(None, run.rollup_costs)])["total"]
-            for run in runs
-        ),
+        cost_usd=_sum(_cost(run) for run in runs),
         unknown_costs=sum(attempt.usage is not None and attempt.cost_usd is None for attempt in attempts),
         llm_seconds=_sum(run.totals.llm_seconds or None for run in runs),
         build_seconds=_sum(run.totals.build_seconds or None for run in runs),
     )
+
+
+def _cost(run: RunRecord) -> float | None:
+    costs = [*(attempt.cost_usd for attempt in run.attempts), run.choice.cost_usd if run.choice else None]
+    return _sum(costs)["total"]
 
 
 def _sum(numbers: Iterable[float | None]) -> Sum:

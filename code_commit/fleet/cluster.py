@@ -25,7 +25,6 @@ from distributed import CancelledError, Client, Future, KilledWorker, LocalClust
 from distributed.core import Status
 from distributed.utils import sync
 
-from code_commit import __version__
 from code_commit.errors import ClusterError, NotSetUpError
 from code_commit.fleet.limits import Budget, Pace
 from code_commit.fleet.table import FleetTable
@@ -43,6 +42,7 @@ from code_commit.fleet.worker import (
 from code_commit.project import ask_git
 from code_commit.runs.words import count
 from code_commit.terminal import shown
+from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow

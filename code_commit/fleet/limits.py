@@ -1,7 +1,6 @@
 """What a fleet may spend, and how many tasks ask one provider at a time."""
 
 import json
-import re
 import time
 from collections import Counter
 from contextlib import suppress
@@ -64,7 +63,7 @@ class Budget:
         self._spent += cost
         self._write(name, cost)
         is_whole = part in (0, own_limit)
-        need = 0.0 if cost or is_whole or result is None else _need_of(result)
+        need = 0.0 if cost or is_whole or result is None else result.needed_usd
         if not need:
             self._refused = 0
         elif self._parts or part < self._free():
@@ -89,15 +88,6 @@ class Budget:
                 file.write(f"\n{json.dumps({name: cost})}")
         except OSError as error:
             raise LogError(self._file, error) from error
-
-
-def _need_of(result: Result) -> float:
-    """Return what the call could cost that a run must not make, by its message; 0 where it ended otherwise."""
-    amounts = re.findall(r"up to \$([0-9.]+)", result.message) if "could pass --max-cost" in result.message else []
-    return sum(map(float, amounts)) + _ROUNDING if amounts else 0.0
-
-
-_ROUNDING = 0.0002  # two amounts of four decimals
 
 
 class Failures:

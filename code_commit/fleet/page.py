@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from code_commit import __version__
 from code_commit.commands.page import render_page, render_template
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import LogError
@@ -12,6 +11,7 @@ from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.results import PAGE, Totals, load_results
 from code_commit.redaction import Redactor
 from code_commit.runs.record import load_run_record
+from code_commit.version import __version__
 
 
 def write_pages(out: Path, tasks: Iterable[str]) -> None:

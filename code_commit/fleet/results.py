@@ -40,7 +40,8 @@ _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 class Result:
     """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
 
-    `digest` is that of the task's line; `query` is the first line of its query.
+    `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
+    that `--max-cost` did not allow.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Result:
     exit_code: int
     attempts: int = 0
     cost_usd: float | None = None
+    needed_usd: float = 0.0
     seconds: float = 0.0
     files_changed: int = 0
     message: str = ""

@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.tasks import FleetTask
+from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, find_project, require_git
 from code_commit.runs.list import find_run_folders
@@ -43,7 +43,6 @@ GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its
 
 _CODE_COMMIT = (sys.executable, "-P", "-m", "code_commit")
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
-_TOO_MANY_REQUESTS = re.compile(r" answered (429|529)\b")
 
 
 class Source(NamedTuple):
@@ -204,6 +203,8 @@ class _Work:
         if record is None:
             return result
         result = replace(result, model=record.model, cost_usd=cost_of(record))
+        if record.error and record.error.needed_usd:
+            result = replace(result, needed_usd=record.error.needed_usd)
         return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
 
     def check(self) -> None:
@@ -218,8 +219,8 @@ class _Work:
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
                 self._record_seen = written
                 record = load_run_record((folder / "run.json").read_bytes())
-                retries = [text for attempt in record.attempts for text in attempt.retries]
-                met = sum(_TOO_MANY_REQUESTS.search(text) is not None for text in retries)
+                retries = [retry for attempt in record.attempts for retry in attempt.retries]
+                met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
                 if met > self._limits_met:
                     self._supervision.limited()
                 self._limits_met = met
@@ -267,15 +268,18 @@ class _Work:
 
 
 def cost_of(record: RunRecord) -> float | None:
-    """Return what a run cost in US dollars; None where that is not known, as for a call that was cut off."""
-    is_refused = record.status == "llm_error" and not _MAY_BE_PAID.search(record.message or "")
-    free = [is_refused and not attempt.finish_reason and not attempt.job_id for attempt in record.attempts]
-    costs = [0.0 if is_free else attempt.cost_usd for is_free, attempt in zip(free, record.attempts, strict=True)]
-    return None if None in costs else math.fsum(cost for cost in [*costs, *record.rollup_costs] if cost)
+    """Return what a run can have cost in US dollars, None where a price is not known.
 
-
-_MAY_BE_PAID = re.compile(r"is paid for|--llm-timeout")
-"""What a run says whose call has no answer, but may have cost something."""
+    A call whose end is not known counts with the most that it can have cost.
+    """
+    may_be_paid = record.error.may_be_paid if record.error else record.finished is None
+    unknown = (
+        attempt.cost_usd is None
+        and not attempt.unsettled_usd
+        and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
+        for attempt in record.attempts
+    )
+    return None if any(unknown) else record.spent_usd
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

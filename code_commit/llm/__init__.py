@@ -3,38 +3,32 @@
 `open_llm` gives the LLM of a run. Importing this package loads neither httpx nor pydantic.
 """
 
-from collections.abc import Sequence
+import math
 from typing import Self
 
-from code_commit import __version__
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
 from code_commit.llm.jobs import fetch_job, run_job
-from code_commit.llm.models import VENDORS, Budget, check_base_url, cost_of
+from code_commit.llm.ledger import Ledger
+from code_commit.llm.models import VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
 from code_commit.llm.replay import ReplayLLM
-from code_commit.llm.vendor import ApiKey, ModelChoice
+from code_commit.llm.vendor import Asked
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
-from code_commit.settings import Settings
+from code_commit.version import __version__
 
 
 class NetworkLLM:
     """Asks an API over HTTP: one client for a whole run, one `Call` for each `complete`."""
 
-    def __init__(
-        self,
-        choice: ModelChoice,
-        key: ApiKey | None,
-        settings: Settings,
-        project: Project,
-        timing: Timing | None = None,
-    ) -> None:
+    def __init__(self, asked: Asked, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
+        choice, key, settings = asked
         vendor = VENDORS[choice.provider]
         if vendor.api is None:
             raise NotSetUpError(f"{vendor.name}: is not asked over HTTP")
-        self.budget = Budget(choice, settings)
+        self._ledger = ledger
         self._choice = choice
         self._api = vendor.api
         self._endpoint = Endpoint(
@@ -63,32 +57,53 @@ class NetworkLLM:
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         """Ask, and ask again while what fails can pass. Raises LLMError, without the key in it.
 
-        A response that the API does not call complete comes back with `incomplete` set.
+        A response that the API does not call complete comes back with `incomplete` set. Each request that may start an
+        answer reserves what that can cost; where the money left pays for a shorter answer, that is asked for.
         """
-        self.budget.check(prompt)
-        body = RequestBody(self._api.request_body(self._endpoint, prompt))
-        listener.requested(self._endpoint.base_url + self._api.path, self._connection.headers, body)
-        call = Call(self._connection, listener, body)
-        return self._finished(call, *call.retried(lambda: self._ask(call)))
+        settings, left = self._endpoint.settings, self._ledger.left
+        if misfit := explain_misfit(self._choice, settings, prompt):
+            raise LLMError(misfit, "too_long")
+        bid = bid_for(self._choice, settings, prompt, left)
+        if bid and left < math.inf:
+            settings = settings._replace(max_output_tokens=bid.output)
+        endpoint = self._endpoint._replace(settings=settings)
+        body = RequestBody(self._api.request_body(endpoint, prompt))
+        listener.requested(endpoint.base_url + self._api.path, self._connection.headers, body)
+        call = Call(self._connection, listener, body, endpoint)
+        reply, response = call.retried(lambda: self._ask(call, bid))
+        return self._finished(call, reply, response, bid.usd if bid else 0.0)
 
-    def _ask(self, call: Call) -> tuple[Reply, Response]:
+    def _ask(self, call: Call, bid: Bid | None) -> tuple[Reply, Response]:
+        """Send the request. What was reserved for it stays so when it fails and may be paid for all the same."""
         path, assemble = self._api.path, self._api.assemble
-        reply = call.streamed(path, assemble) if assemble else run_job(call, path)
-        return reply, self._api.read(call, reply)
+        if bid:
+            self._ledger.reserve(bid.usd, str(bid))
+            call.listener.reserved(bid.usd)
+        try:
+            reply = call.streamed(path, assemble) if assemble else run_job(call, path)
+            return reply, self._api.read(call, reply)
+        except (PassingFailure, LLMError) as failure:
+            if bid and not failure.may_be_paid:
+                self._ledger.settle(bid.usd, 0.0)
+                call.listener.released()
+            raise
 
-    def fetch(self, job_id: str, listener: ExchangeListener) -> Response:
-        """Wait for the answer of a background job of an earlier run. Raises LLMError, without the key in it."""
+    def fetch(self, job_id: str, listener: ExchangeListener, reserved: float) -> Response:
+        """Wait for the answer of a background job of an earlier run, for which so much was reserved.
+
+        Raises LLMError, without the key in it.
+        """
         call = Call(self._connection, listener)
         try:
             reply = fetch_job(call, self._api.path, job_id)
-            return self._finished(call, reply, self._api.read(call, reply))
+            return self._finished(call, reply, self._api.read(call, reply), reserved)
         except PassingFailure as failure:
-            raise LLMError(failure.reason) from None
+            raise LLMError(failure.reason, may_be_paid=True) from None
 
-    def _finished(self, call: Call, reply: Reply, response: Response) -> Response:
+    def _finished(self, call: Call, reply: Reply, response: Response, reserved: float) -> Response:
         call.replied(reply)
         cost = cost_of(self._choice, self._endpoint.settings, response.usage)
-        self.budget.charge(cost)
+        self._ledger.settle(reserved, reserved if cost is None else cost)
         text = whole_characters(response.text)
         return response._replace(text=text, incomplete=_flaw(response, text), cost_usd=cost)
 
@@ -108,15 +123,11 @@ LLM = NetworkLLM | ReplayLLM
 """What a run asks. Use it as a context manager: the end closes its connection."""
 
 
-def open_llm(
-    choice: ModelChoice, key: ApiKey | None, settings: Settings, project: Project, earlier_costs: Sequence[float] = ()
-) -> LLM:
-    """Return the LLM that is to be asked; nothing is sent yet. Raises NotSetUpError.
+def open_llm(asked: Asked, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
+    """Return the LLM that is to be asked, of recorded responses with so many taken; nothing is sent yet.
 
-    `earlier_costs` are those of the calls that were answered before, in US dollars.
+    Raises NotSetUpError.
     """
-    if VENDORS[choice.provider].api is None:
-        return ReplayLLM(choice, project, len(earlier_costs))
-    llm = NetworkLLM(choice, key, settings, project)
-    llm.budget.charge(sum(earlier_costs))
-    return llm
+    if VENDORS[asked.choice.provider].api is None:
+        return ReplayLLM(asked.choice, project, answered)
+    return NetworkLLM(asked, project, ledger)

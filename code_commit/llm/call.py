@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
-from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, RequestBody
+from code_commit.errors import LLMError, LLMErrorKind
+from code_commit.exchange import ExchangeListener, FailedRequest, RequestBody
 from code_commit.llm.http import (
     Connection,
+    Endpoint,
     FailureKind,
     PassingFailure,
     Reply,
@@ -31,6 +32,9 @@ _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
 }
 """How often the call is made again after each kind of failure, and what is said then; busy servers have no limit."""
 
+TOO_MANY_REQUESTS = frozenset({429, 529})
+"""The HTTP statuses of a provider that wants fewer requests."""
+
 _SHORTEST_OBEYED = 1.0
 """In seconds; some servers ask for less again and again."""
 
@@ -38,9 +42,15 @@ _SHORTEST_OBEYED = 1.0
 class Call:
     """The state of one call. Raises LLMError when the call cannot pass or its time is over."""
 
-    def __init__(self, connection: Connection, listener: ExchangeListener, body: RequestBody | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        listener: ExchangeListener,
+        body: RequestBody | None = None,
+        endpoint: Endpoint | None = None,
+    ) -> None:
         self.connection = connection
-        self.endpoint = connection.endpoint
+        self.endpoint = endpoint or connection.endpoint
         self.timing = connection.timing
         self.listener = listener
         self.body = body or RequestBody()
@@ -61,7 +71,8 @@ class Call:
             limit = self.connection.remaining
             if failure.kind == "refused":
                 limit = delay * (1 + _LIMITS["refused"][0] - past.count("refused"))
-            self.listener.retrying(failure.reason, delay, limit)
+            status = failure.reply.status if failure.reply else None
+            self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
             self.timing.sleep(delay)
 
     def _delay_after(self, failure: PassingFailure, past: list[FailureKind], longest: float) -> float:
@@ -81,7 +92,10 @@ class Call:
     def _give_up(self, failure: PassingFailure, why: str) -> NoReturn:
         if failure.reply is not None:
             self.replied(failure.reply)
-        raise LLMError(f"{failure.reason}; {why}") from None
+        kind: LLMErrorKind = "network"
+        if failure.reply and failure.reply.status in TOO_MANY_REQUESTS:
+            kind = "quota"
+        raise LLMError(f"{failure.reason}; {why}", kind, may_be_paid=failure.may_be_paid) from None
 
     def check(self, reply: Reply, kind: FailureKind = "busy") -> None:
         """Raise LLMError or PassingFailure (of this kind) unless the reply is a JSON object that tells of no error."""

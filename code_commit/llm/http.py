@@ -100,6 +100,10 @@ class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it 
     delay: float | None = None
     reply: Reply | None = None
 
+    @property
+    def may_be_paid(self) -> bool:
+        return self.kind == "lost"
+
 
 class OpenReply(NamedTuple):
     """A reply whose body is still coming. `pieces` raises PassingFailure when the connection breaks."""
@@ -169,14 +173,16 @@ class Connection:
                     target = shown(self.endpoint.censor(headers.get("location", ""))[:200])
                     raise LLMError(
                         f"{self.endpoint.host} redirects to {target} (status {response.status_code}): a key is never "
-                        "sent after a redirect; name the right address with --base-url"
+                        "sent after a redirect; name the right address with --base-url",
+                        "refused",
                     )
                 packed = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
                 if packed and response.is_success:
                     raise LLMError(
                         f"{self.endpoint.host} sent a compressed answer (Content-Encoding: "
                         f"{shown(headers['content-encoding'][:40])}), which was not asked for and may be of any size: "
-                        "let the server, or the proxy before it, send answers as they are"
+                        "let the server, or the proxy before it, send answers as they are",
+                        may_be_paid=True,
                     )
                 pieces = () if packed else response.iter_raw()
                 yield OpenReply(response.status_code, headers, self._pieces(pieces))
@@ -189,7 +195,8 @@ class Connection:
             for piece in pieces:
                 size += len(piece)
                 if size > most:
-                    raise LLMError(f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long")
+                    message = f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long"
+                    raise LLMError(message, may_be_paid=True)
                 yield piece
 
     @contextmanager

@@ -56,7 +56,7 @@ def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | Pa
         return PassingFailure(f"the job failed: {said}", "lost", None, reply)
     call.replied(reply)
     state = text_of(reply.body, "status")
-    return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "))
+    return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "), "refused")
 
 
 def _path_of(path: str, job_id: str) -> str:
@@ -116,7 +116,8 @@ def _pause(call: Call, seconds: float) -> None:
         call.timing.sleep(seconds)
         return
     call.timing.sleep(max(remaining, 0.0))
-    raise LLMError(f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled")
+    message = f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled"
+    raise LLMError(message, "timeout", may_be_paid=True)
 
 
 def _asked_pause(call: Call, reply: Reply) -> float | None:

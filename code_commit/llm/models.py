@@ -1,13 +1,16 @@
 """Which LLM is asked, where it is, how much it reads, and what it costs: all that is known before anything is sent."""
 
+import math
 import re
 import time
 from collections.abc import Container, Mapping
 from importlib import import_module
+from typing import NamedTuple
 
-from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
+from code_commit.errors import NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
+from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
 from code_commit.settings import Price, Settings, did_you_mean
@@ -205,37 +208,49 @@ def cost_of(choice: ModelChoice, settings: Settings, usage: Usage) -> float | No
     return (reading + usage.output * price.output) / _MILLION
 
 
-class Budget:
-    """Keeps a run below `--max-cost`: no call is made that could pass it."""
+class Bid(NamedTuple):
+    """The most that a call can cost: its whole prompt, and an answer of so many tokens; in US dollars."""
 
-    def __init__(self, choice: ModelChoice, settings: Settings) -> None:
-        self._choice = choice
-        self._settings = settings
-        self._spent = 0.0
+    tokens: int
+    reading_usd: float
+    output: int
+    writing_usd: float
 
-    def check(self, prompt: Prompt) -> None:
-        """Raise LLMError when a prompt does not fit the model, OverBudgetError when it could cost more than is left.
+    @property
+    def usd(self) -> float:
+        return self.reading_usd + self.writing_usd
 
-        The most that a call can cost is its whole prompt, written to a cache where that costs more, and the longest
-        output that was allowed.
-        """
-        misfit = explain_misfit(self._choice, self._settings, prompt)
-        if misfit:
-            raise LLMError(misfit)
-        limit = self._settings.max_cost
-        if limit is None:
-            return
-        tokens, output = most_tokens(prompt.text), max_output(find_model(self._choice), self._settings)
-        price = require_price(self._choice, self._settings, tokens)
-        reading = tokens * max(price.input, price.cache_write or 0.0) / _MILLION
-        writing = output * price.output / _MILLION
-        if self._spent + reading + writing > limit:
-            raise OverBudgetError(
-                f"the next call could pass --max-cost {limit:g}: ${self._spent:.4f} are spent, the prompt of up to "
-                f"{tokens:,} tokens costs up to ${reading:.4f}, {output:,} tokens of output up to ${writing:.4f} "
-                "(see --max-output-tokens)"
-            )
+    def __str__(self) -> str:
+        return (
+            f"the prompt of up to {self.tokens:,} tokens costs up to ${self.reading_usd:.4f}, an answer of "
+            f"{self.output:,} tokens up to ${self.writing_usd:.4f}"
+        )
 
-    def charge(self, cost_usd: float | None) -> None:
-        """Add what a call cost."""
-        self._spent += cost_usd or 0.0
+
+LEAST_OUTPUT = 8_000
+"""Tokens of an answer that is of use, the reasoning before it included; less is not asked for to save money."""
+
+
+def bid_for(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float) -> Bid | None:
+    """Return the most that asking can cost, None where the price is not known.
+
+    Where less is left than the longest answer costs, it is for one as long as that pays for, but of use.
+    """
+    tokens, longest = most_tokens(prompt.text), max_output(find_model(choice), settings)
+    price = price_of(choice, settings, tokens)
+    if price is None:
+        return None
+    caching = price.cache_write if prompt.stable else None
+    reading = tokens * max(price.input, caching or 0.0) / _MILLION
+    affordable = (left - reading) * _MILLION / price.output if price.output else math.inf
+    output = int(max(min(longest, affordable), min(longest, LEAST_OUTPUT)))
+    return Bid(tokens, reading, output, output * price.output / _MILLION)
+
+
+def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float) -> None:
+    """Raise TooLittleMoneyError where `--max-cost` does not pay for the prompt and a useful answer."""
+    bid = bid_for(choice, settings, prompt, left)
+    if bid and bid.usd > left + ROUNDING:
+        needed = math.ceil(bid.usd * 10_000) / 10_000
+        told = f"--max-cost {settings.max_cost:g} is too little to ask {choice}: {bid}; it takes {needed:.4f} at least"
+        raise TooLittleMoneyError(told, needed)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from code_commit.errors import LLMError
+from code_commit.errors import LLMError, LLMErrorKind
 from code_commit.llm.http import Endpoint, PassingFailure, Reply, list_of, member, text_of
 from code_commit.terminal import shown
 
@@ -29,6 +29,9 @@ _TOO_LONG_MESSAGE = re.compile(
     r"(?i)context (length|window|size|limit)|prompt is too long|maximum context|too many tokens|token count .* exceeds"
     r"|context.{0,20}overflow"
 )
+_Advice = tuple[LLMErrorKind, str]
+"""In which way the LLM cannot be asked, and what to do about it."""
+
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 
 
@@ -39,11 +42,12 @@ def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     status = reply.status if reply.status >= 400 else _embedded_status(codes, message)
     where = f"{endpoint.host} answered {status}" if reply.status >= 400 else f"{endpoint.host} answered with an error"
     said = f"{where}: {message}" if message else where
-    advice = _lasting_advice(status, codes, message, body, endpoint)
-    if advice is None and not _can_pass(status, codes, reply.headers):
-        advice = _advice_by_status(status, codes, endpoint)
-    if advice is not None:
-        return LLMError(f"{said}; {advice}")
+    lasting = _lasting_advice(status, codes, message, body, endpoint)
+    if lasting is None and not _can_pass(status, codes, reply.headers):
+        lasting = _advice_by_status(status, codes, endpoint)
+    if lasting is not None:
+        kind, advice = lasting
+        return LLMError(f"{said}; {advice}", kind)
     return PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
 
 
@@ -51,7 +55,7 @@ def explain_failure(error: Any, endpoint: Endpoint) -> str:
     """Return what a failed job's error says, with advice where repeating does not change it."""
     body = {"error": error}
     codes, message = set(_codes(body)), error_message(body, endpoint)
-    advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint)
+    _, advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint) or ("", "")
     return "; ".join(filter(None, (message, advice)))
 
 
@@ -105,21 +109,19 @@ def _has(codes: set[str], pattern: re.Pattern[str]) -> bool:
     return any(pattern.search(code) for code in codes)
 
 
-def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> str | None:
+def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> _Advice | None:
     """Say what to do about an error that the API's own words call lasting, None where they do not."""
     if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and _MONEY_MESSAGE.search(message)):
-        return "no money or quota is left there: top up, or raise the limit in the provider's console"
+        return "quota", "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
-        return "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
+        return "quota", "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
     if status == 401 or codes & _KEY:
         if not endpoint.key_source:
-            return "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
-        return f"the key from {endpoint.key_source} is refused: put a valid one there"
+            return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
+        return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
     if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
-        return (
-            f"the prompt is too long for {endpoint.model}: make agent-config/codeRollup.txt smaller, "
-            "or name a model with a larger window"
-        )
+        advice = "make agent-config/codeRollup.txt smaller, or name a model with a larger window"
+        return "too_long", f"the prompt is too long for {endpoint.model}: {advice}"
     return None
 
 
@@ -136,16 +138,16 @@ def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
     return "request_body_timeout" in codes or status in _PASSING_STATUSES or (status >= 500 and status != 501)
 
 
-def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> str:
+def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advice:
     """Say what to do about a status that repeating does not change."""
     if status == 403:
-        return f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
+        advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
+        return "key", advice
     if status == 404 or "model_not_found" in codes:
-        return f"check the name of the model ({endpoint.model}) and the address of the API ({endpoint.base_url})"
-    return (
-        "the request was not accepted, and asking again does not help: check --model, --max-output-tokens and "
-        "--reasoning-effort"
-    )
+        where = f"the address of the API ({endpoint.base_url})"
+        return "refused", f"check the name of the model ({endpoint.model}) and {where}"
+    options = "--model, --max-output-tokens and --reasoning-effort"
+    return "refused", f"the request was not accepted, and asking again does not help: check {options}"
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:

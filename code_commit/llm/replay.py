@@ -24,7 +24,7 @@ class ReplayLLM:
 
     def fetch(self, *_: object) -> Response:
         """Nothing is recorded in the background. Raises LLMError."""
-        raise LLMError("recorded responses have no background jobs")
+        raise LLMError("recorded responses have no background jobs", "replay")
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
         """Return the next recorded response. Raises LLMError that names the file when it cannot be read."""
@@ -35,9 +35,9 @@ class ReplayLLM:
             text = path.read_bytes().decode("utf-8")
         except OSError as error:
             name = shown(str(path))
-            raise LLMError(f"there is no recorded response {name}: {error.strerror}") from error
+            raise LLMError(f"there is no recorded response {name}: {error.strerror}", "replay") from error
         except UnicodeDecodeError as error:
-            raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text") from error
+            raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text", "replay") from error
         listener.replied(200, {}, {"text": text})
         incomplete = None if text.strip() else "empty"
         return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)

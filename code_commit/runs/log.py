@@ -7,37 +7,41 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 import os
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from code_commit import __version__
-from code_commit.changes import DeclinedError, RejectedResponseError, VerifiedChanges
+from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
-from code_commit.exchange import Prompt, RequestBody, Response
+from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of, next_run_name
 from code_commit.runs.record import (
+    SCHEMA_VERSION,
     Attempt,
     BuildResult,
     Command,
     Event,
+    Retry,
     RunListener,
     RunRecord,
     Status,
     Verdict,
-    sum_attempts,
+    error_facts,
+    sum_up,
+    utc_after,
     utc_timestamp,
 )
-from code_commit.runs.words import duration, time_of_day, ways_on
+from code_commit.runs.words import ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
+from code_commit.version import __version__
 
 
 def open_run_log(
@@ -66,7 +70,8 @@ def open_run_log(
 
 def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> "RunLog":
     """Go on with the log of a run that was interrupted."""
-    record.status, record.exit_code, record.message, record.finished = "running", None, None, None
+    record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
+    record.schema_version = SCHEMA_VERSION
     record.pid = os.getpid()
     return RunLog(folder, record, redactor, listener)
 
@@ -106,6 +111,7 @@ class RunLog:
             error.add_note(message)
         elif not self.record.asks or self.record.options["quiet"]:  # else its start has said so
             error.add_note(f"Log: {self.record.log_dir}")
+        self.record.error = error_facts(known)
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
         for line in ways_on(self.record, argument_of(self.folder)):
@@ -114,12 +120,19 @@ class RunLog:
     def attempt(self, number: int) -> "AttemptLog":
         """Return the log of an attempt: a new one, or in a run that is resumed the recorded one."""
         if number > len(self.record.attempts):
-            self.record.attempts.append(Attempt(number, "initial" if number == 1 else "repair"))
+            before = self.record.attempts[-1].verdict if self.record.attempts else None
+            self.record.attempts.append(
+                Attempt(number, "initial" if number == 1 else "retry" if before == "rejected" else "repair")
+            )
         return AttemptLog(self, self.record.attempts[number - 1])
 
-    def add_warning(self, *messages: str) -> None:
+    def add_warning(self, kind: WarningKind, *messages: str) -> None:
+        """Add warnings of one kind to the record."""
+        self.add_warnings(RunWarning(kind, message) for message in messages)
+
+    def add_warnings(self, warnings: Iterable[RunWarning]) -> None:
         """Add those of the warnings to the record that it does not have."""
-        new = [message for message in dict.fromkeys(messages) if message not in self.record.warnings]
+        new = [warning for warning in dict.fromkeys(warnings) if warning not in self.record.warnings]
         if new:
             self.record.warnings += new
             self.save("warned")
@@ -129,7 +142,7 @@ class RunLog:
         attempt = self.record.attempts[-1]
         message = f"{attempt.model} cannot be asked, {model} takes over: {why}"
         attempt.model, attempt.job_id = model, None
-        self.add_warning(message)
+        self.add_warning("fallback", message)
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
@@ -144,11 +157,13 @@ class RunLog:
 
     def save(self, event: Event) -> None:
         """Rewrite run.json, then tell the listener what happened."""
-        self.record.totals = sum_attempts(self.record.attempts, time.monotonic() - self._started)
-        if self.record.rolled_back:
-            self.record.totals.files_changed = 0
-        self.write_json("run.json", self.record)
+        self.write_record()
         self.listener.step(self.record, event)
+
+    def write_record(self) -> None:
+        """Rewrite run.json."""
+        self.record.totals = sum_up(self.record, time.monotonic() - self._started)
+        self.write_json("run.json", self.record)
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file of the log, redacted."""
@@ -200,11 +215,15 @@ class AttemptLog:
     def progressed(self, state: str) -> None:
         self._log.listener.live(state)
 
-    def retrying(self, reason: str, delay: float, limit: float) -> None:
-        until = time_of_day(limit)
-        self.record.retries.append(
-            f"{reason}; again in {duration(delay)}" + (f", until {until} at the latest" if until else "")
-        )
+    def reserved(self, usd: float) -> None:
+        self.record.unsettled_usd.append(usd)
+        self._log.write_record()
+
+    def released(self) -> None:
+        del self.record.unsettled_usd[-1:]
+
+    def retrying(self, retry: FailedRequest) -> None:
+        self.record.retries.append(Retry(retry.reason, retry.status, retry.delay, utc_after(retry.limit)))
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
@@ -221,6 +240,8 @@ class AttemptLog:
         self.record.incomplete = response.incomplete
         self.record.usage = response.usage
         self.record.cost_usd = response.cost_usd
+        if response.cost_usd is not None:
+            self.released()
         self._responded = time.monotonic()
         self._log.save("responded")
 
@@ -267,7 +288,7 @@ class AttemptLog:
     def applying(self, changes: VerifiedChanges) -> None:
         """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
         self._changed(edits_of(changes))
-        self._log.add_warning(*changes.warnings)
+        self._log.add_warnings(changes.warnings)
         self._log.save("applying")
 
     def applied(self) -> None:

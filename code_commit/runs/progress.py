@@ -17,8 +17,18 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
-from code_commit.runs.record import Attempt, Event, RunRecord
-from code_commit.runs.words import count, dollars, done_by_build, duration, repeats_of, spent, spent_in_all, time_of_day
+from code_commit.runs.record import Attempt, Event, RunRecord, utc_after
+from code_commit.runs.words import (
+    count,
+    dollars,
+    done_by_build,
+    duration,
+    repeats_of,
+    retry_in_words,
+    spent,
+    spent_in_all,
+    time_of_day,
+)
 from code_commit.terminal import (
     ESCAPE_SEQUENCE,
     TAIL_BYTES,
@@ -80,7 +90,8 @@ class Progress:
         if self._region:
             with suppress(OSError, ValueError):
                 phase, limit = _PHASES.get(event, ("", ""))
-                until = time_of_day(record.options[limit]) if limit else ""
+                until = utc_after(record.options[limit]) if limit else ""
+                until = time_of_day(until) if until else ""
                 phase = self._clean(phase.format(model=record.asked_model))
                 self._region.begin_phase(_attempt_lead(record), phase, until)
         if event == "building":
@@ -214,7 +225,7 @@ def _attempt_lead(record: RunRecord) -> str:
 def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return attempt.retries[-1:]
+        return [retry_in_words(retry) for retry in attempt.retries[-1:]]
     if event == "responded":
         spending = spent(attempt.usage, attempt.cost_usd)
         answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
@@ -295,8 +306,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
             run = argument_of(Path(record.root, record.log_dir))
             review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
     spending = spent_in_all(totals.usage, totals.cost_usd)
-    if choice := sum(record.rollup_costs):
-        spending += f", and {dollars(choice)} for the choice of its files"
+    if record.choice and record.choice.cost_usd:
+        spending += f" ({dollars(record.choice.cost_usd)} of it for the choice of files)"
     changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
     return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]
 

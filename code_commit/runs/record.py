@@ -1,7 +1,8 @@
 """run.json: the record of a whole run, and the results of the steps that it is made of.
 
 The steps return these values, the run log rewrites the record after each of them. Times are UTC in ISO 8601,
-durations seconds, sizes bytes. `schema_version` grows whenever a field changes its meaning or goes away.
+durations seconds, sizes bytes, costs US dollars. `schema_version` grows whenever a field changes its meaning or goes
+away; the records of older versions still read.
 """
 
 import dataclasses
@@ -9,17 +10,17 @@ import functools
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from code_commit.changes import AppliedChange, Violation, in_words
+from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.exchange import Usage
 from code_commit.runs.words import duration
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Status = Literal[
     "running",
@@ -80,13 +81,30 @@ def _signal_name(number: int) -> str:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A request that failed in a way that can pass: why, with which HTTP status, after how many seconds it is repeated.
+
+    `until` is the time, in UTC, when the call is given up; "" where it never is.
+    """
+
+    reason: str
+    status: int | None = None
+    delay: float | None = None
+    until: str = ""
+
+
 @dataclass(slots=True)
 class Attempt:
     """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
 
+    `kind` is `retry` where the same is asked once more, because the answer before was rejected.
+
     `model` is the one that was asked, a fallback too; "" where none was. `finish_reason` is the API's word; it is there
     when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
+    `unsettled_usd` has what each request can have cost at most whose cost is not known: an answer that was lost, or
+    has not come yet.
     `more_rejections` counts the reasons that `rejections` does not list.
     `notes` are the LLM's words outside the blocks.
     `same_change_as` is the first attempt whose response had the same blocks, `same_failure_as` the first one after
@@ -94,7 +112,7 @@ class Attempt:
     """
 
     number: int
-    kind: Literal["initial", "repair"]
+    kind: Literal["initial", "retry", "repair"]
     model: str = ""
     seconds: float | None = None
     request_id: str | None = None
@@ -103,12 +121,13 @@ class Attempt:
     incomplete: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
+    unsettled_usd: list[float] = field(default_factory=list)
     notes: str = ""
     verdict: Verdict | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)
     more_rejections: int = 0
-    retries: list[str] = field(default_factory=list)
+    retries: list[Retry] = field(default_factory=list)
     changes: list[AppliedChange] = field(default_factory=list)
     build: BuildResult | None = None
     same_change_as: int | None = None
@@ -120,9 +139,55 @@ class Attempt:
         return in_words(self.rejections, self.more_rejections)
 
 
+@dataclass(frozen=True, slots=True)
+class FileChoice:
+    """The call, in a run of its own, by which an LLM chose the files of the codebase."""
+
+    run: str
+    model: str = ""
+    calls: int = 0
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+    unsettled_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TreeBefore:
+    """What git said of the tree before the run: the commit of HEAD, "" before the first, and if nothing was changed."""
+
+    commit: str
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunError:
+    """Why a run ended without success: `kind` is its status, or in what way the LLM could not be asked.
+
+    `needed_usd` is what the call needs that `--max-cost` did not allow, `left_usd` what was left for it; `may_be_paid`
+    tells of an answer that did not arrive and may cost.
+    """
+
+    kind: str
+    needed_usd: float | None = None
+    left_usd: float | None = None
+    may_be_paid: bool = False
+
+
+def error_facts(error: BaseException) -> RunError:
+    """Return what programs can act on in an error that ended a run."""
+    status = getattr(error, "status", "internal_error")
+    facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd", "may_be_paid") if hasattr(error, name)}
+    return RunError(getattr(error, "kind", status), **facts)
+
+
 @dataclass(slots=True)
 class Totals:
-    """Sums over the attempts. `cost_usd` is None as soon as the cost of one call is not known."""
+    """Sums over the attempts, and the choice of files before them. `attempts` are the run's own.
+
+    `cost_usd` is None as soon as the cost of one call is not known; `unsettled_usd` is what calls can have cost beside
+    that, whose cost is not known.
+    """
 
     seconds: float = 0.0
     llm_seconds: float = 0.0
@@ -130,6 +195,7 @@ class Totals:
     attempts: int = 0
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    unsettled_usd: float = 0.0
     files_changed: int = 0
 
 
@@ -143,8 +209,8 @@ class RunRecord:
     `undoes` is the run that an undo puts back; `query` the first line of the task.
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
     the untracked ones that git lists since, `new_file_names` are the first three of them.
-    `chosen` are the files that an LLM chose for a rollup; a run after that names it in `rollup_run`, and in
-    `rollup_costs` what its calls cost in US dollars.
+    `chosen` are the files that an LLM chose for the codebase; `choice` is, in the run after that, the call that did.
+    `request` says, in a choice of files, which codebase was asked for, and if a run is to follow.
     """
 
     version: str
@@ -161,10 +227,12 @@ class RunRecord:
     exit_code: int | None = None
     finished: str | None = None
     message: str | None = None
+    error: RunError | None = None
+    tree: TreeBefore | None = None
     options: dict[str, Any] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
     totals: Totals = field(default_factory=Totals)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
     rolled_back: bool = False
     undone: bool = False
     undoes: str = ""
@@ -172,14 +240,21 @@ class RunRecord:
     new_files: int = 0
     new_file_names: list[str] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)
-    rollup_run: str = ""
-    rollup_costs: list[float] = field(default_factory=list)
+    choice: FileChoice | None = None
+    request: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property
     def asked_model(self) -> str:
         """The model that was asked last, or is to be asked first."""
         return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
+
+    @property
+    def spent_usd(self) -> float:
+        """What all its calls have cost, and can have cost at most where that is not known."""
+        totals = sum_up(self, 0.0)
+        costs = [attempt.cost_usd or 0.0 for attempt in self.attempts]
+        return sum(costs) + (self.choice.cost_usd or 0.0 if self.choice else 0.0) + totals.unsettled_usd
 
     @property
     def asks(self) -> bool:
@@ -233,9 +308,39 @@ def utc_timestamp(moment: datetime | None = None) -> str:
     return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def utc_after(seconds: float) -> str:
+    """Return the moment after so many seconds as run.json writes it; "" where that is never, or after a lifetime."""
+    return utc_timestamp(datetime.now(UTC) + timedelta(seconds=seconds)) if 0 < seconds < _A_LIFE else ""
+
+
+_A_LIFE = 3e9
+
+
 def load_run_record(text: str | bytes) -> RunRecord:
-    """Read a run.json. Raises ValueError when it is not one."""
-    return _adapter().validate_json(text)
+    """Read a run.json, of an older version too. Raises ValueError when it is not one."""
+    from pydantic_core import from_json
+
+    document = from_json(text)
+    if isinstance(document, dict) and document.get("schema_version", 1) == 1:
+        _upgrade(document)
+    return _adapter().validate_python(document)
+
+
+def _upgrade(document: dict[str, Any]) -> None:
+    """Turn a record of schema 1, whose warnings and retries were sentences, into one of schema 2."""
+    document["schema_version"] = SCHEMA_VERSION
+    document["warnings"] = [{"kind": "other", "message": text} for text in document.get("warnings", ())]
+    for attempt in document.get("attempts", ()):
+        attempt["retries"] = [{"reason": text} for text in attempt.get("retries", ())]
+    run, costs = document.pop("rollup_run", ""), document.pop("rollup_costs", [])
+    if run:
+        document["choice"] = {"run": run, "calls": len(costs), "cost_usd": sum(costs)}
+    if document.get("command") == "rollup":
+        options = document.get("options", {})
+        document["request"] = {name: options.pop(name) for name in _OLD_REQUEST if name in options}
+
+
+_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 
 
 def run_record_schema() -> Mapping[str, Any]:
@@ -251,20 +356,23 @@ def _adapter() -> "TypeAdapter[RunRecord]":
     return TypeAdapter(RunRecord)
 
 
-def sum_attempts(attempts: list[Attempt], seconds: float) -> Totals:
-    """Add up what the attempts cost; `seconds` is the run's own wall time."""
-    usages = [attempt.usage or Usage() for attempt in attempts]
-    asked = [attempt for attempt in attempts if attempt.seconds is not None]
-    costs = [attempt.cost_usd for attempt in asked]
+def sum_up(record: RunRecord, seconds: float) -> Totals:
+    """Add up what a run's calls cost; `seconds` is the run's own wall time."""
+    attempts, choice = record.attempts, record.choice
+    usages = [attempt.usage for attempt in attempts if attempt.usage] + ([choice.usage] if choice else [])
+    costs = [attempt.cost_usd for attempt in attempts if attempt.seconds is not None]
+    costs += [choice.cost_usd] if choice and choice.calls else []
     known = [cost for cost in costs if cost is not None]
     return Totals(
         seconds=seconds,
-        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts),
+        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + (choice.seconds if choice else 0.0),
         build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
         attempts=len(attempts),
-        usage=Usage(
-            *(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage)),
-        ),
+        usage=Usage(*(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage))),
         cost_usd=sum(known) if known and len(known) == len(costs) else None,
-        files_changed=len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),
+        unsettled_usd=sum(sum(attempt.unsettled_usd) for attempt in attempts)
+        + (choice.unsettled_usd if choice else 0.0),
+        files_changed=0
+        if record.rolled_back
+        else len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),
     )

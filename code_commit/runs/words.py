@@ -3,6 +3,7 @@
 from __future__ import annotations  # the record is made of these words
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from code_commit.terminal import shown
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from code_commit.exchange import Usage
-    from code_commit.runs.record import Attempt, RunRecord
+    from code_commit.runs.record import Attempt, Retry, RunRecord
 
 
 def duration(seconds: float) -> str:
@@ -23,13 +24,22 @@ def duration(seconds: float) -> str:
     return " ".join(f"{part:,} {unit}" for part, unit in zip(parts, units, strict=True) if part)
 
 
-def time_of_day(limit: float) -> str:
-    """Return when so many seconds are over, by this machine's clock; "" where it never or hardly comes to that."""
-    style = "%H:%M:%S" if limit < _HALF_A_DAY else "%Y-%m-%d %H:%M"
-    return time.strftime(style, time.localtime(time.time() + limit)) if 0 < limit < _A_LIFE else ""
+def retry_in_words(retry: Retry) -> str:
+    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest`."""
+    if retry.delay is None:
+        return retry.reason
+    until = f", until {time_of_day(retry.until)} at the latest" if retry.until else ""
+    return f"{retry.reason}; again in {duration(retry.delay)}{until}"
 
 
-_MINUTE, _HOUR, _HALF_A_DAY, _A_LIFE = 60, 3600, 12 * 3600, 3e9
+def time_of_day(moment: str) -> str:
+    """Return a moment of run.json by this machine's clock: `19:51:35`, with the day where that is not near."""
+    limit = datetime.fromisoformat(moment).timestamp()
+    style = "%H:%M:%S" if abs(limit - time.time()) < _HALF_A_DAY else "%Y-%m-%d %H:%M"
+    return time.strftime(style, time.localtime(limit))
+
+
+_MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 
 
 def count(number: int, noun: str) -> str:

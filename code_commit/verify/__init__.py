@@ -22,6 +22,7 @@ from code_commit.changes import (
     OriginalFile,
     Reasons,
     RequestedChange,
+    RunWarning,
     VerifiedChange,
     VerifiedChanges,
 )
@@ -73,7 +74,8 @@ _UNSEEN = (
     "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
     " where the task names it"
 )
-_STALE = "the code rollup does not hold it as it is now: leave it as it is, or ask for a new rollup"
+_NOT_HELD = "the code rollup does not hold it as it is now"
+_STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 
 @dataclass(slots=True)
@@ -244,7 +246,7 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
     return verified
 
 
-def _check_rollup(findings: _Findings, originals: Originals, rules: Rules) -> Iterator[str]:
+def _check_rollup(findings: _Findings, originals: Originals, rules: Rules) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
     It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
@@ -263,4 +265,4 @@ def _check_rollup(findings: _Findings, originals: Originals, rules: Rules) -> It
         elif rules.strict:
             findings.add(path, "stale", _STALE)
         else:
-            yield f"{shown(path)}: {_STALE.partition(':')[0]}, the LLM did not see what it changes"
+            yield RunWarning("unseen", f"{shown(path)}: {_NOT_HELD}, the LLM did not see what it changes", path)

@@ -23,6 +23,7 @@ from code_commit.changes import (
     FileReplacement,
     OriginalFile,
     RequestedChange,
+    RunWarning,
     VerifiedChange,
 )
 from code_commit.files import decode_text
@@ -146,18 +147,19 @@ _CLOSING = rb"\s*(?:[)}\];]+|end)"
 _DONE = {"create": "created", "replace": "changed", "delete": "removed"}
 
 
-def find_cautions(changes: Sequence[VerifiedChange]) -> list[str]:
+def find_cautions(changes: Sequence[VerifiedChange]) -> list[RunWarning]:
     """Return what a reviewer should look at: tests that are not as before, then CI files, then files that shrink."""
     tests, others, shrunk = [], [], []
     for verified in changes:
         path, old, new = shown(verified.path), verified.original, verified.content
         advice = f"is {_DONE[verified.action]}: check that nothing is weakened"
         if re.match(_CI, verified.path, re.IGNORECASE):
-            others.append(f"{path} belongs to CI and {advice}")
+            others.append(RunWarning("ci", f"{path} belongs to CI and {advice}", verified.path))
         elif old is not None and re.match(_TEST, verified.path) and not (new and _only_adds(old.content, new)):
-            tests.append(f"{path} is a test and {advice}")
+            tests.append(RunWarning("test", f"{path} is a test and {advice}", verified.path))
         if old is not None and new is not None and 2 * len(new) < len(old.content):
-            shrunk.append(f"{path} shrinks to under half: from {len(old.content)} to {len(new)} bytes")
+            sizes = f"from {len(old.content)} to {len(new)} bytes"
+            shrunk.append(RunWarning("shrunk", f"{path} shrinks to under half: {sizes}", verified.path))
     return [*tests, *others, *shrunk]
 
 

@@ -175,7 +175,7 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     assert parts[1].startswith("attempt 1 (initial): 30.0 s, 41,000 tokens in, 2,100 out")
     assert "  rejected, nothing written:\n" in parts[1]
     assert "    line 1: build.sh is protected: leave its block out, and say outside" in parts[1]
-    assert parts[2].startswith("attempt 2 (repair)")
+    assert parts[2].startswith("attempt 2 (retry)")
     assert "  replace src/a.py  +" in parts[2]
     assert "  delete  src/old.py  +0 -1" in parts[2]
     assert "  build failed: exit code 1" in parts[2]

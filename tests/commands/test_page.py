@@ -276,12 +276,18 @@ class Page(html.parser.HTMLParser):
 MADE: dict[str, Path] = {}
 
 
+def warning(message: str, kind: str = "review") -> dict[str, str]:
+    return {"kind": kind, "message": message, "path": ""}
+
+
 @pytest.fixture
 def hostile(project_folder: Path, run_code_commit: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the hostile run: made once, a copy for each test."""
     if not MADE:
         folder = hostile_run(project_folder, run_code_commit)
-        embellish(folder, model=f"m{EVIL}", message=f"It passes {IMAGE}", warnings=[EVIL, f"a\u202e{IMAGE}"])
+        embellish(
+            folder, model=f"m{EVIL}", message=f"It passes {IMAGE}", warnings=[warning(EVIL), warning(f"a\u202e{IMAGE}")]
+        )
         MADE["project"] = shutil.copytree(project_folder, tmp_path_factory.mktemp("hostile") / "project")
     return shutil.copytree(MADE["project"], tmp_path_factory.mktemp("copy") / "project")
 
@@ -690,7 +696,7 @@ def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit
     record = json.loads((folder / "run.json").read_text())
     record["attempts"] = [dict(attempt) for attempt in record["attempts"] * 100]
     record["attempts"][0] |= {"seconds": -1.0, "cost_usd": 1e300, "change_seconds": 1e300}
-    record["warnings"] = ["w" * 5_000] * 1_000
+    record["warnings"] = [warning("w" * 5_000)] * 1_000
     record["attempts"][1]["rejections"] = [{"path": "p", "line": 10**9, "rule": "r", "message": "m"}] * 10_000
     (folder / "run.json").write_text(json.dumps(record))
     page = page_of(hostile)
@@ -726,6 +732,6 @@ def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_not
 
 def test_warnings_of_tests_come_first(hostile: Path):
     (folder,) = (hostile / "agent-config/logs").iterdir()
-    embellish(folder, warnings=["a", "b", "tests/x.py is a test and is deleted: check that nothing is weakened"])
+    embellish(folder, warnings=[warning("a"), warning("b"), warning("tests/x.py is a test and is deleted", "test")])
     warnings = page_of(hostile).split('id="warnings"')[1].split("</section>")[0]
     assert [item[:5] for item in re.findall(r"<li>(.*?)</li>", warnings)] == ["tests", "a", "b"]

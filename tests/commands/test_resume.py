@@ -406,3 +406,22 @@ def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, argum
     (root / "machine-is-well").touch()
     assert resume(root, run_code_commit).returncode == 0
     assert (builds(root), len(record(root)["attempts"])) == (2, 1)
+
+
+def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(root: Path, run_code_commit: Run):
+    """Nobody knows what it cost: four calls were made for the money of one and a half."""
+    prices = 'max_output_tokens = 10000\n[prices."gpt-6.2-sol"]\ninput = 0.0\noutput = 10.0\n'
+    (root / "agent-config" / "config.toml").write_text(f"max_cost = 0.15\n{prices}")
+    with FakeServer(answers=[RIGHT] * 4, faults=[Fault("silence", times=9)]) as server:
+        process = start(root, server)
+        wait_for(lambda: server.requests)
+        end(process, signal.SIGKILL)
+        assert record(root)["attempts"][0]["unsettled_usd"] == [0.1]
+        done = resume(root, run_code_commit)
+        assert (done.returncode, len(server.requests)) == (3, 1), done.stderr
+        assert "could pass --max-cost 0.15: $0.1000 are spent" in done.stderr
+        assert record(root)["error"]["needed_usd"] == pytest.approx(0.08)
+        assert record(root)["totals"]["unsettled_usd"] == 0.1
+        server.faults.clear()
+        more = resume(root, run_code_commit, "--max-cost", "0.3")
+    assert (more.returncode, created(server)) == (0, 2), more.stderr

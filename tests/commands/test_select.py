@@ -82,7 +82,7 @@ def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_c
     done = run_code_commit(root, "-m", "Make ok.txt say ok, for short.", *options)
     assert done.returncode == 0, done.stderr
     choice, made = records(root)
-    assert (made["command"], made["rollup_run"], made["rollup_costs"]) == ("run", choice["run"], [0.0])
+    assert (made["command"], made["choice"]["run"], made["choice"]["cost_usd"]) == ("run", choice["run"], 0.0)
     assert (choice["query"], made["query"]) == ("Make ok.txt say ok, for short.",) * 2
     assert f"[codebase]\n{(root / ROLLUP).read_text()}" in of(root, made, "1-query.txt")
     assert of(root, choice, "1-query.txt").startswith("Choose.\n[query]\n")
@@ -295,9 +295,11 @@ def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path,
         assert done.returncode == 0, done.stderr
     choice, made = records(root)
     assert len(choice["attempts"][0]["retries"]) == 1
-    assert made["rollup_costs"] == [choice["totals"]["cost_usd"]] == [made["totals"]["cost_usd"]]
+    own = made["attempts"][0]["cost_usd"]
+    assert made["choice"]["cost_usd"] == choice["totals"]["cost_usd"]
+    assert made["totals"]["cost_usd"] == pytest.approx(own + choice["totals"]["cost_usd"])
     cost = choice["totals"]["cost_usd"]
-    assert f", and ${cost:.4f} for the choice of its files." in done.stderr
+    assert f"${own + cost:.4f} (${cost:.4f} of it for the choice of files)." in done.stderr
     (stats,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
     assert stats["cost_usd"]["total"] == pytest.approx(2 * cost)
     git(root, "checkout", "-q", ".")
@@ -366,7 +368,7 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
     if command[0] != "rollup":
         assert (root / "ok.txt").read_text() == "ok\n"
         assert "[query]\nMake ok.txt say ok, I say.\n" in of(root, last, "1-query.txt")
-        assert len(last["rollup_costs"]) == 2
+        assert last["choice"]["calls"] == 2
 
 
 def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run):
@@ -387,7 +389,7 @@ def test_python_may_call_it(root: Path, monkeypatch: pytest.MonkeyPatch):
     options = recorded(root, CHOICE, RIGHT)
     assert list(rollup(root, select=True, model=options[1]).sizes)[-1] == "src/part_07.py"
     record = run(root, rollup="select", model=options[1])
-    assert (record.exit_code, record.rollup_run != "") == (0, True)
+    assert (record.exit_code, record.choice is not None) == (0, True)
     with pytest.raises(LLMError, match="no recorded response"):
         rollup(root, select=True, model=recorded(root, "nothing")[1].replace("recorded", "logs"))
     with pytest.raises(NotSetUpError, match="there is no folder"):

@@ -87,7 +87,7 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
     assert done.returncode == 0, done.stderr
     record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
-    assert (record.command, record.rollup_costs) == ("run", [0.0])
+    assert (record.command, record.choice.cost_usd) == ("run", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,12 @@ import pytest
 from code_commit.fleet.limits import Budget, Failures, Pace
 from code_commit.fleet.results import Result
 
-TOO_DEAR = (
-    "the next call could pass --max-cost 1: $0.0000 are spent, the prompt of up to 9 tokens costs up to $1.0000, "
-    "9 tokens of output up to $2.0000 (see --max-output-tokens)"
-)
+TOO_DEAR = 3.0
 
 
-def result(cost: float | None, status: str = "success", message: str = "") -> Result:
+def result(cost: float | None, status: str = "success", message: str = "", needed: float = 0.0) -> Result:
     code = 0 if status == "success" else 3
-    return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message)
+    return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message, needed_usd=needed)
 
 
 def test_tasks_share_what_is_left_and_nothing_of_it_is_given_twice(tmp_path):
@@ -33,7 +30,9 @@ def test_a_limit_of_the_tasks_own_is_its_part(tmp_path):
     budget = Budget(tmp_path, 8.0)
     assert budget.take("0", 3.0, 0.0, 100) == 3.0
     assert budget.take("1", 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
-    assert budget.settle("0", result(0.0, "llm_error", TOO_DEAR), 3.0) == 0.0, "its own limit kept it from the call"
+    assert budget.settle("0", result(0.0, "llm_error", needed=TOO_DEAR), 3.0) == 0.0, (
+        "its own limit kept it from the call"
+    )
     assert budget.take("1", 9.0, 0.0, 100) == 8.0
 
 
@@ -41,7 +40,7 @@ def test_a_part_that_is_too_little_for_the_first_call_is_made_larger(tmp_path):
     budget = Budget(tmp_path, 8.0)
     assert budget.take("0", None, 0.0, 8) == 1.0
     assert budget.take("1", None, 0.0, 7) == 1.0
-    need = budget.settle("0", result(0.0, "llm_error", TOO_DEAR))
+    need = budget.settle("0", result(0.0, "llm_error", needed=TOO_DEAR))
     assert need == pytest.approx(3.0, abs=0.001)
     assert budget.take("2", None, need, 8) == need
     assert budget.take("3", None, 0.0, 8) == need, "what is not known better counts as dear"
@@ -64,7 +63,7 @@ def test_a_fleet_ends_when_the_rest_is_too_little(tmp_path):
     for name in "012":
         assert not budget.complaint
         assert budget.take(name, None, 0.0, 1) == 1.0
-        assert budget.settle(name, result(0.0, "llm_error", TOO_DEAR))
+        assert budget.settle(name, result(0.0, "llm_error", needed=TOO_DEAR))
     assert budget.complaint == "--max-cost 1 is too little for all: $0.0000 are spent; with more it goes on"
 
 

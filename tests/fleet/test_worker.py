@@ -14,7 +14,7 @@ from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, proces
 
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, cost_of, run_task
-from code_commit.runs.record import load_run_record
+from code_commit.runs.record import Attempt, RunError, RunRecord
 
 UNWATCHED = Supervision()
 
@@ -171,14 +171,21 @@ def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_
 def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
     prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
     line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | prices)
-    not_made = do(line, tmp_path, max_cost=0.01)
-    assert "could pass --max-cost 0.01" in not_made.result.message
-    assert not_made.result.cost_usd == 0.0
+    not_made = do(line, tmp_path, max_cost=0.01).result
+    assert "--max-cost 0.01 is too little" in not_made.message
+    assert (not_made.cost_usd, not_made.exit_code, not_made.needed_usd) == (0.0, 2, pytest.approx(0.1298, abs=0.001))
 
-    record = load_run_record(not_made.record)
-    record.message = (
-        "no connection; given up after 5 retries: each of the requests may have started an answer that is paid for"
+
+def test_a_lost_answer_counts_with_the_most_it_can_have_cost_and_with_nothing_where_no_price_is_known():
+    record = RunRecord(
+        "", "", "run", "", "", "", 1, attempts=[Attempt(1, "initial", cost_usd=0.25), Attempt(2, "retry")]
     )
+    record.finished, record.error = "now", RunError("network")
+    assert cost_of(record) == 0.25
+    record.error = RunError("network", may_be_paid=True)
     assert cost_of(record) is None
-    record.message, record.status = None, "interrupted"
+    record.attempts[1].unsettled_usd = [0.5, 0.5]
+    assert cost_of(record) == 1.25
+    record.finished = record.error = None
+    record.attempts[1].unsettled_usd = []
     assert cost_of(record) is None

@@ -7,11 +7,12 @@ from typing import Any
 
 from fake_server import FakeServer
 
-from code_commit.exchange import Prompt, Response
+from code_commit.exchange import FailedRequest, Prompt, Response
 from code_commit.llm import NetworkLLM
 from code_commit.llm.http import Timing
 from code_commit.llm.keys import ApiKey
-from code_commit.llm.vendor import ModelChoice
+from code_commit.llm.ledger import Ledger
+from code_commit.llm.vendor import Asked, ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -69,8 +70,8 @@ class Listener:
         self.steps: list[str] = []
         self.request: tuple[str, dict[str, str], Any] = ("", {}, None)
         self.jobs: list[str] = []
-        self.retries: list[tuple[str, float]] = []
-        self.limits: list[float] = []
+        self.failed: list[FailedRequest] = []
+        self.unsettled: list[float] = []
         self.states: list[str] = []
         self.replies: list[tuple[int, dict[str, str], Any]] = []
 
@@ -86,10 +87,23 @@ class Listener:
         self.steps.append("progressed")
         self.states.append(state)
 
-    def retrying(self, reason: str, delay: float, limit: float) -> None:
+    def reserved(self, usd: float) -> None:
+        self.unsettled.append(usd)
+
+    def released(self) -> None:
+        self.unsettled.pop()
+
+    def retrying(self, retry: FailedRequest) -> None:
         self.steps.append("retrying")
-        self.retries.append((reason, delay))
-        self.limits.append(limit)
+        self.failed.append(retry)
+
+    @property
+    def retries(self) -> list[tuple[str, float]]:
+        return [(retry.reason, retry.delay) for retry in self.failed]
+
+    @property
+    def limits(self) -> list[float]:
+        return [retry.limit for retry in self.failed]
 
     def replied(self, status: int, headers: Any, body: Any) -> None:
         self.steps.append("replied")
@@ -114,7 +128,8 @@ def open_way(
     choice = ModelChoice(way.provider, way.model)
     all_settings = Settings(base_url=base_url, llm_timeout=timeout, **(way.settings | settings))
     api_key = ApiKey(way.provider, key, "agent-config/test-key.txt") if key else None
-    return NetworkLLM(choice, api_key, all_settings, Project(ROOT), timing)
+    ledger = Ledger(all_settings.max_cost)
+    return NetworkLLM(Asked(choice, api_key, all_settings), Project(ROOT), ledger, timing)
 
 
 def ask(

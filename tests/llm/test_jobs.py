@@ -125,8 +125,8 @@ def test_a_server_that_comes_up_later_is_reached(name):
     servers = []
 
     class Starting(Listener):
-        def retrying(self, reason, delay, limit):
-            super().retrying(reason, delay, limit)
+        def retrying(self, retry):
+            super().retrying(retry)
             if not servers:
                 servers.append(FakeServer(["late"], port=port).__enter__())
 

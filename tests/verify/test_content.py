@@ -266,7 +266,7 @@ def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_
     ]
     codebase = "--- ok.txt ---\nnot yet\n--- stale.txt ---\nolder\n"
     warnings = verify(project_folder, *changes, codebase=codebase).warnings
-    assert [warning.partition(":")[0] for warning in warnings] == ["stale.txt", "unseen.txt"]
+    assert [(warning.kind, warning.path) for warning in warnings] == [("unseen", "stale.txt"), ("unseen", "unseen.txt")]
     assert broken(project_folder, *changes, codebase=codebase, strict=True) == [
         ("stale.txt", 2, "stale"),
         ("unseen.txt", 3, "stale"),
@@ -350,7 +350,7 @@ def test_what_a_reviewer_should_look_at_first_is_a_warning(project_folder, path,
     change = FileRemoval(path, 1) if new is None else FileReplacement(path, new, 1)
     warnings = verify(project_folder, change).warnings
     assert len(warnings) == len(words)
-    assert all(word in warning and path in warning for word, warning in zip(words, warnings, strict=True))
+    assert all(word in warning.message and warning.path == path for word, warning in zip(words, warnings, strict=True))
 
 
 def test_tests_are_warned_of_first(project_folder):
@@ -358,7 +358,7 @@ def test_tests_are_warned_of_first(project_folder):
         (project_folder / name).write_text("x\n" * 9)
     names = ("a.rs", "test_b.py", ".gitlab-ci.yml")
     changes = [*(FileReplacement(name, "y\n", 1) for name in names), FileRemoval("test_c.py", 1)]
-    assert [warning.partition(":")[0] for warning in verify(project_folder, *changes).warnings] == [
+    assert [warning.message.partition(":")[0] for warning in verify(project_folder, *changes).warnings] == [
         "test_b.py is a test and is changed",
         "test_c.py is a test and is removed",
         ".gitlab-ci.yml belongs to CI and is created",

@@ -201,7 +201,7 @@ def test_the_other_rules_hold_for_edits(project_folder, answer, options, expecte
 def test_what_shrinks_is_warned_of(project_folder):
     (project_folder / "long.txt").write_text("".join(f"line {number}\n" for number in range(99)))
     lines = "".join(f"line {number}\n" for number in range(5, 95))
-    assert "shrinks" in verify(project_folder, edit_of("long.txt", lines, "")).warnings[0]
+    assert verify(project_folder, edit_of("long.txt", lines, "")).warnings[0].kind == "shrunk"
 
 
 def test_a_mixed_answer(project_folder):

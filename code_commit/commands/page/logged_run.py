@@ -93,7 +93,7 @@ class LoggedRun(NamedTuple):
     @property
     def warnings(self) -> list[str]:
         """The warnings, those of tests first: a build is easily made to pass by a weaker test."""
-        return sorted(self.record.warnings, key=lambda warning: " is a test and is " not in warning)
+        return [str(warning) for warning in sorted(self.record.warnings, key=lambda warning: warning.kind != "test")]
 
     @property
     def task(self) -> list[str]:

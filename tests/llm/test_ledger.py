@@ -1,0 +1,129 @@
+"""What a call can cost, and that no request passes what is left: a broken one, one without usage and a short one too."""
+
+import pytest
+from asking import PROMPT as SHORT_PROMPT
+from asking import WAYS, Clock, Listener, ask, open_way
+from fake_apis import Answer
+from fake_server import FakeServer, Fault
+
+from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError
+from code_commit.exchange import Prompt
+from code_commit.llm.ledger import Ledger
+from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, require_money
+from code_commit.llm.vendor import ModelChoice
+from code_commit.settings import Price, Settings
+
+SOL = ModelChoice("openai", "gpt-6.2-sol")
+PROMPT = Prompt("", "", "x" * 3_200_000, {"query": "q" * 10, "codebase": "x" * 3_199_990})  # about 1,000,000 tokens
+PRICES = {"gpt-6.2-sol": Price(input=1.0, output=10.0)}
+
+
+def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
+    said = explain_misfit(SOL, Settings(context_window=999_999), PROMPT)
+    assert said == (
+        "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens, it reads 999,999 "
+        '(query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
+    )
+    assert explain_misfit(SOL, Settings(context_window=1_000_000), PROMPT) is None
+    assert explain_misfit(ModelChoice("chat", "nobody-knows"), Settings(), PROMPT) is None
+    with FakeServer() as server:
+        with pytest.raises(LLMError, match="does not fit") as caught:
+            ask(WAYS["responses"], server, PROMPT, context_window=999_999)
+    assert caught.value.kind == "too_long"
+    assert not server.requests
+
+
+def test_what_is_reserved_is_left_for_nobody_else():
+    ledger = Ledger(3.1, spent=0.5)
+    ledger.reserve(2.6, "a call")
+    with pytest.raises(OverBudgetError) as caught:
+        ledger.reserve(0.1, "another call")
+    assert (caught.value.needed_usd, caught.value.left_usd) == (0.1, 0.0)
+    assert str(caught.value) == "the next call could pass --max-cost 3.1: $3.1000 are spent, another call"
+    ledger.settle(2.6, 0.4)
+    ledger.reserve(2.2, "another call")
+
+
+def test_a_call_costs_at_most_its_whole_prompt_and_the_longest_answer_that_the_money_pays_for():
+    settings = Settings(max_output_tokens=100_000, prices=PRICES, context_window=10**7)
+    bid = bid_for(SOL, settings, PROMPT, float("inf"))
+    assert (bid.tokens, bid.reading_usd, bid.output, bid.writing_usd) == (1_600_000, 1.6, 100_000, 1.0)
+    assert bid_for(SOL, settings, PROMPT, 2.1).output == 50_000
+    assert bid_for(SOL, settings, PROMPT, 1.0).output == LEAST_OUTPUT
+    assert bid_for(SOL, settings._replace(max_output_tokens=100), PROMPT, 1.0).output == 100
+    assert bid_for(ModelChoice("chat", "nobody-knows"), settings, PROMPT, 1.0) is None
+
+
+@pytest.mark.parametrize(("stable", "reading"), [("", 1.6), ("x", 2.0)])
+def test_a_cache_write_may_cost_more_than_the_prompt(stable, reading):
+    settings = Settings(prices={"gpt-6.2-sol": Price(1.0, 0.0, cache_write=1.25)}, context_window=10**7)
+    prompt = Prompt("", stable, "x" * (3_200_000 - len(stable)))
+    assert bid_for(SOL, settings, prompt, 9.0).usd == pytest.approx(reading)
+
+
+def test_too_little_for_a_useful_answer_says_how_much_would_do():
+    settings = Settings(max_cost=1.6, prices=PRICES)
+    with pytest.raises(TooLittleMoneyError) as caught:
+        require_money(SOL, settings, PROMPT, 1.6)
+    assert caught.value.needed_usd == pytest.approx(1.68)
+    assert "it takes 1.6800 at least" in str(caught.value)
+    require_money(SOL, settings, PROMPT, 1.68)
+
+
+def test_within_the_limit_the_answer_is_asked_for():
+    with FakeServer(answers=["ok"]) as server:
+        assert ask(WAYS["messages"], server, max_cost=10.0)[0].text == "ok"
+    with FakeServer() as server:
+        with pytest.raises(OverBudgetError, match=r"could pass --max-cost 1e-06"):
+            ask(WAYS["messages"], server, max_cost=0.000001)
+        assert not server.requests
+
+
+def test_where_the_money_pays_for_a_shorter_answer_that_is_asked_for():
+    with FakeServer(answers=["ok"]) as server:
+        ask(WAYS["messages"], server, max_cost=2.0)
+    (request,) = server.requests
+    assert request.body["max_tokens"] == 99_996  # of 128,000: two dollars at 20 for a million, less the prompt
+
+
+BROKEN = [Fault("drop_mid_body", times=9)]
+
+
+@pytest.mark.parametrize("name", ["messages", "chat"])
+def test_a_broken_stream_is_not_asked_for_again_with_money_for_one_call(name):
+    """One that may be paid for stays reserved: four calls were made for the money of one and a half."""
+    money = {"max_cost": 0.15, "max_output_tokens": 10_000, "prices": {WAYS[name].model: Price(1.0, 10.0)}}
+    listener = Listener()
+    with FakeServer(answers=["ok"] * 9, faults=BROKEN) as server:
+        with open_way(WAYS[name], server.base_url(name), Clock().timing(), **money) as llm:
+            with pytest.raises(OverBudgetError):
+                llm.complete(SHORT_PROMPT, listener)
+    assert len(server.requests) == 1
+    assert listener.unsettled == pytest.approx([0.1], abs=0.001)
+
+
+@pytest.mark.parametrize("kind", ["status", "html"])
+def test_a_refused_request_costs_nothing(kind):
+    fault = Fault(kind, status=503, times=2)
+    with FakeServer(answers=["ok"], faults=[fault]) as server:
+        response, listener = ask(
+            WAYS["messages"],
+            server,
+            max_cost=0.1,
+            max_output_tokens=10_000,
+            prices={"claude-opus-5-5": Price(0.0, 10.0)},
+        )
+    assert response.text == "ok"
+    assert len(server.requests) == 3
+    assert len(listener.unsettled) == 1
+
+
+def test_an_answer_without_usage_is_charged_the_worst_case():
+    money = {"max_cost": 0.15, "max_output_tokens": 10_000, "prices": {"some-model": Price(0.0, 10.0)}}
+    unmetered = Answer("ok", input_tokens=0, cached=0, written=0, output_tokens=0, reasoning=0)
+    with FakeServer(answers=[unmetered, unmetered]) as server:
+        with open_way(WAYS["chat"], server.base_url("chat"), Clock().timing(), **money) as llm:
+            assert llm.complete(SHORT_PROMPT, Listener()).cost_usd is None
+            with pytest.raises(OverBudgetError):
+                llm.complete(SHORT_PROMPT, Listener())
+    assert len(server.requests) == 1
