@@ -14,6 +14,7 @@ from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
+from code_commit.settings import SETTINGS, validate_settings
 
 __all__ = ["NotSetUpError", "rollup", "run"]
 
@@ -32,6 +33,8 @@ def rollup(
     Raises NotSetUpError; with `select` also LLMError and RejectedResponseError. Nothing is printed.
     """
     project = find_project(Path(directory))
+    lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
+    validate_settings(lists | settings, SETTINGS | dict.fromkeys(lists, SETTINGS["rollup_exclude"]))
     files = FileSelection(pathspecs, exclude, include, select=select)
     return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
 

@@ -6,8 +6,10 @@ default.
 """
 
 import argparse
+import contextlib
 import os
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -23,120 +25,139 @@ if TYPE_CHECKING:
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 
 
-class Price(NamedTuple):
-    """US dollars per million tokens, as `[prices."MODEL"]` of config.toml gives them."""
+class Setting:
+    """One setting: which values fit, and how its option and its variable are written and explained.
 
-    input: float
-    output: float
-    cached_input: float | None = None
-    cache_write: float | None = None
-
-
-class Option:
-    """How one setting is written on the command line and in a variable.
-
-    `kind` is what its text becomes: str, int, float, bool (a flag) or tuple (repeatable, of `part`s); `choices` are
-    the only texts that it may have, where there are such.
+    `kind` is what a value is: str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices);
+    `choices` are the only strings that fit, where there are such. One without a help text is a key of config.toml
+    alone.
     """
 
-    def __init__(self, help_text: str, metavar: str = "") -> None:
+    def __init__(self, help_text: str = "", metavar: str = "", limit: str = "") -> None:
         self.help = help_text
         self.metavar = metavar
+        self.limit = limit
         self.kind: Any = str
         self.part: Any = str
         self.choices: tuple[str, ...] = ()
+        self.may_be_none = False
 
     def set_type(self, annotation: Any, default: Any) -> None:
         """Take the rest from the setting's type and default."""
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is Literal:
             self.choices = arguments
-        elif origin is types.UnionType:  # with None
-            self.kind = arguments[0]
+        elif origin is types.UnionType:
+            self.kind, self.may_be_none = arguments[0], True
         else:
             self.kind = origin or annotation
         if origin is tuple:
             self.part = arguments[0]
             default = ", ".join(map(str, default))
-        if default:
+        if default and self.help:
             self.help += f" (default {f'{default:g}' if self.kind is float else default})"
 
     def parse(self, text: str) -> Any:
         """Turn the text of an option or a variable into the setting's type. Raises ValueError."""
-        if self.choices and text not in self.choices:
+        value: Any = text
+        with contextlib.suppress(ValueError):  # what is no number is refused below
+            if self.kind is bool:
+                value = _BOOLEANS.get(text.lower(), text)
+            elif self.kind is tuple:
+                value = [self.part(part) for part in re.split(r"[,\n]", text) if part]
+            else:
+                value = self.kind(text)
+        return self.check(value)
+
+    def check(self, value: Any) -> Any:
+        """Return a value as Settings holds it: a list as a tuple. Raises ValueError, which says what it must be."""
+        if self.choices and value not in self.choices:
             raise ValueError(f"must be one of {', '.join(self.choices)}")
-        if self.kind is bool:
-            if text.lower() not in _BOOLEANS:
-                raise ValueError("must be true or false")
-            return _BOOLEANS[text.lower()]
-        kind = self.part if self.kind is tuple else self.kind
-        try:
-            return tuple(kind(part) for part in re.split(r"[,\n]", text) if part) if self.kind is tuple else kind(text)
-        except ValueError as error:
-            raise ValueError(f"must be a {'whole ' if kind is int else ''}number") from error
+        if self.kind is tuple:
+            if not isinstance(value, list | tuple) or not all(_is_a(self.part, part) for part in value):
+                raise ValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s")
+            return tuple(value)
+        if value is None and self.may_be_none:
+            return None
+        if not _is_a(self.kind, value):
+            raise ValueError(f"must be {_WORDS[self.kind]}")
+        if self.limit and not (0 < value <= sys.float_info.max or (value == 0 and self.limit == NOT_NEGATIVE)):
+            raise ValueError(f"must be {self.limit}")
+        return float(value) if self.kind is float else value
 
 
-_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
+def _is_a(kind: Any, value: Any) -> bool:
+    return isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
 
+
+_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
+
+
+class Price(NamedTuple):
+    """US dollars per million tokens, as `[prices."MODEL"]` of config.toml gives them."""
+
+    input: Annotated[float, Setting(limit=NOT_NEGATIVE)]
+    output: Annotated[float, Setting(limit=NOT_NEGATIVE)]
+    cached_input: Annotated[float | None, Setting(limit=NOT_NEGATIVE)] = None
+    cache_write: Annotated[float | None, Setting(limit=NOT_NEGATIVE)] = None
 
 
 class Settings(NamedTuple):
     """Everything that can be set. No dataclass: that would take `--help` longer to load than all the rest of it."""
 
-    model: Annotated[str, Option("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
-    select_model: Annotated[str, Option("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
-    base_url: Annotated[str, Option("where the API is, when not at the vendor; required for chat:", "URL")] = ""
-    fallback_model: Annotated[str, Option("takes over when the model cannot be asked", "MODEL")] = ""
-    fallback_base_url: Annotated[str, Option("where the fallback is, when not at the vendor", "URL")] = ""
-    max_repairs: Annotated[int, NOT_NEGATIVE, Option("repair queries after a failed build", "N")] = 3
-    on_rejected: Annotated[Literal["retry", "stop"], Option("what follows a rejected response")] = "retry"
+    model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
+    select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
+    base_url: Annotated[str, Setting("where the API is, when not at the vendor; required for chat:", "URL")] = ""
+    fallback_model: Annotated[str, Setting("takes over when the model cannot be asked", "MODEL")] = ""
+    fallback_base_url: Annotated[str, Setting("where the fallback is, when not at the vendor", "URL")] = ""
+    max_repairs: Annotated[int, Setting("repair queries after a failed build", "N", NOT_NEGATIVE)] = 3
+    on_rejected: Annotated[Literal["retry", "stop"], Setting("what follows a rejected response")] = "retry"
     max_output_tokens: Annotated[
-        int | None, POSITIVE, Option("most tokens the LLM may generate (default: the model's)", "N")
+        int | None, Setting("most tokens the LLM may generate (default: the model's)", "N", POSITIVE)
     ] = None
     reasoning_effort: Annotated[
-        str | None, Option("passed on where the provider has it (default: the model's)", "X")
+        str | None, Setting("passed on where the provider has it (default: the model's)", "X")
     ] = None
-    llm_timeout: Annotated[float, POSITIVE, Option("seconds for one LLM call, retries included", "S")] = 3600.0
-    build_timeout: Annotated[float, NOT_NEGATIVE, Option("seconds for one build, 0 for no limit", "S")] = 3600.0
+    llm_timeout: Annotated[float, Setting("seconds for one LLM call, retries included", "S", POSITIVE)] = 3600.0
+    build_timeout: Annotated[float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE)] = 3600.0
     answer_format: Annotated[
-        Literal["files", "edits", "auto"], Option("files whole, edits of them too, or those where a file is long")
+        Literal["files", "edits", "auto"], Setting("files whole, edits of them too, or those where a file is long")
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
-        Option("codeRollup.txt as it stands, or made first: all, what fits, or what the LLM chooses"),
+        Setting("codeRollup.txt as it stands, or made first: all, what fits, or what the LLM chooses"),
     ] = "file"
-    prompt_layout: Annotated[Literal["spec", "cached"], Option("order of the prompt's sections")] = "spec"
-    max_cost: Annotated[float | None, POSITIVE, Option("US dollars: stop before a call that could pass it", "USD")] = (
+    prompt_layout: Annotated[Literal["spec", "cached"], Setting("order of the prompt's sections")] = "spec"
+    max_cost: Annotated[float | None, Setting("US dollars: stop before a call that could pass it", "USD", POSITIVE)] = (
         None
     )
     allow: Annotated[
-        tuple[str, ...], Option("only paths that match may change (.gitignore syntax, repeatable)", "GLOB")
+        tuple[str, ...], Setting("only paths that match may change (.gitignore syntax, repeatable)", "GLOB")
     ] = ()
-    protect: Annotated[tuple[str, ...], Option("paths that match may not change either (repeatable)", "GLOB")] = ()
-    strict: Annotated[bool, Option("reject a change to a file that the rollup lacks or has in another version")] = False
-    dry_run: Annotated[bool, Option("ask once, verify, print the diff that would be applied, change nothing")] = False
-    approve: Annotated[bool, Option("show the diff of each answer and ask on the terminal before it is applied")] = (
-        False
-    )
-    rollback: Annotated[bool, Option("without a passing build at the end, put every file back as it was")] = False
+    protect: Annotated[tuple[str, ...], Setting("paths that match may not change either (repeatable)", "GLOB")] = ()
+    strict: Annotated[bool, Setting("reject changes to files that the rollup lacks or has in another version")] = False
+    dry_run: Annotated[bool, Setting("ask once, verify, print the diff that would be applied, change nothing")] = False
+    approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
+    rollback: Annotated[bool, Setting("without a passing build at the end, put every file back as it was")] = False
     infrastructure_exit_codes: Annotated[
-        tuple[int, ...], Option("exit codes of build.sh for a failure that no repair can mend (repeatable)", "N")
+        tuple[int, ...], Setting("exit codes of build.sh for a failure that no repair can mend (repeatable)", "N")
     ] = (75,)
-    require_clean: Annotated[bool, Option("refuse to start while `git status` is not clean")] = False
-    sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Option("what the build may touch")] = "auto"
-    json: Annotated[bool, Option("print run.json on stdout at the end")] = False
-    quiet: Annotated[bool, Option("print nothing but errors")] = False
-    verbose: Annotated[bool, Option("print more, and the build's output as it comes")] = False
+    require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean")] = False
+    sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Setting("what the build may touch")] = "auto"
+    json: Annotated[bool, Setting("print run.json on stdout at the end")] = False
+    quiet: Annotated[bool, Setting("print nothing but errors")] = False
+    verbose: Annotated[bool, Setting("print more, and the build's output as it comes")] = False
 
     allow_http: bool = False
     anthropic_version: str = "2026-10-21"
-    context_window: Annotated[int | None, POSITIVE] = None
-    build_output_limit: Annotated[int, NOT_NEGATIVE] = 400_000
+    context_window: Annotated[int | None, Setting(limit=POSITIVE)] = None
+    build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
     rollup_exclude: tuple[str, ...] = ()
-    keep_runs: Annotated[int, NOT_NEGATIVE] = 0
-    keep_days: Annotated[int, NOT_NEGATIVE] = 0
+    keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
+    keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
     codebase_additions: bool = False
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()
@@ -147,21 +168,17 @@ class Settings(NamedTuple):
         return self._asdict() | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
 
 
-def _options() -> dict[str, Option]:
-    options = {}
-    for name, annotation in Settings.__annotations__.items():
-        for option in _metadata(annotation):
-            if isinstance(option, Option):
-                option.set_type(annotation.__origin__, Settings._field_defaults[name])
-                options[name] = option
-    return options
+def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
+    table, kinds = {}, typing.get_type_hints(shape)
+    for name, annotation in shape.__annotations__.items():
+        setting = table[name] = getattr(annotation, "__metadata__", [Setting()])[0]
+        setting.set_type(kinds[name], shape._field_defaults.get(name))
+    return table
 
 
-def _metadata(annotation: Any) -> tuple[Any, ...]:
-    return getattr(annotation, "__metadata__", ())
-
-
-OPTIONS = _options()
+SETTINGS = _settings_of(Settings)
+OPTIONS = {name: setting for name, setting in SETTINGS.items() if setting.help}
+_PRICE = _settings_of(Price)
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(OPTIONS)) -> None:
@@ -178,19 +195,17 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.kind is tuple:
             group.add_argument(flag, action="append", type=option.part, metavar=option.metavar, help=option.help)
         else:
-            group.add_argument(flag, type=_parsed_by(name, option), metavar=option.metavar, help=option.help)
+            group.add_argument(flag, type=_parsed_by(option), metavar=option.metavar, help=option.help)
 
 
-def _parsed_by(name: str, option: Option) -> Callable[[str], Any]:
+def _parsed_by(option: Setting) -> Callable[[str], Any]:
     """Return the option's type for argparse: what does not fit is told in the setting's own words."""
 
     def parse(text: str) -> Any:
         try:
-            value = option.parse(text)
-            _check_range(name, value)
+            return option.parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
-        return value
 
     return parse
 
@@ -198,39 +213,17 @@ def _parsed_by(name: str, option: Option) -> Callable[[str], Any]:
 def load_settings(
     project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Merge the options given on the command line with the environment and config.toml. Raises NotSetUpError."""
-    values = read_config_file(project.config_file) | read_environment(environment) | dict(options)
-    for name in values.keys() - set(Settings._fields):
-        raise NotSetUpError(_unknown(name))
-    try:
-        return _in_range(Settings(**values))
-    except ValueError as error:
-        raise NotSetUpError(str(error)) from error
+    """Merge the options that were given with the environment and config.toml. Raises NotSetUpError with all faults."""
+    faults: list[str] = []
+    values = _read_config_file(project.config_file, faults) | _read_environment(environment, faults)
+    values |= _checked(options, faults)
+    if faults:
+        raise NotSetUpError("\n".join(faults))
+    return Settings(**values)
 
 
-def _in_range(settings: Settings) -> Settings:
-    """Return the settings. Raises ValueError for a number out of range, whichever source it came from."""
-    for name in Settings._fields:
-        try:
-            _check_range(name, getattr(settings, name))
-        except ValueError as error:
-            raise ValueError(f"{name} {error}") from error
-    return settings
-
-
-def _check_range(name: str, value: Any) -> None:
-    limits = _metadata(Settings.__annotations__[name])
-    if NOT_NEGATIVE in limits and not 0 <= value < _INFINITE:
-        raise ValueError(f"must be {NOT_NEGATIVE}")
-    if POSITIVE in limits and value is not None and not 0 < value < _INFINITE:
-        raise ValueError(f"must be {POSITIVE}")
-
-
-_INFINITE = float("inf")
-
-
-def read_config_file(path: "Path") -> dict[str, Any]:
-    """Return the settings that config.toml names, {} where there is none. Raises NotSetUpError."""
+def _read_config_file(path: "Path", faults: list[str]) -> dict[str, Any]:
+    """Return the settings that config.toml names, {} where there is none."""
     from code_commit.files import read_regular_file  # `--help` needs neither it nor pathlib
     from code_commit.project import AGENT_CONFIG
 
@@ -240,43 +233,50 @@ def read_config_file(path: "Path") -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
+        faults.append(f"{shown_path} cannot be read: {error.strerror}")
+        return {}
     import tomllib
 
     try:
-        table = tomllib.loads(content.decode("utf-8"))
+        return _checked(tomllib.loads(content.decode("utf-8")), faults, f"{shown_path}: ")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise NotSetUpError(f"{shown_path} is not valid TOML: {error}") from error
-    try:
-        return validate_settings(table)
-    except ValueError as error:
-        raise NotSetUpError("\n".join(f"{shown_path}: {problem}" for problem in str(error).split("\n"))) from error
-
-
-def validate_settings(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a table that somebody wrote. Raises ValueError with a line for each that is unfit."""
-    if not table:
+        faults.append(f"{shown_path} is not valid TOML: {error}")
         return {}
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-    adapter = TypeAdapter(Settings, config=ConfigDict(hide_input_in_errors=True))
-    try:
-        settings = _in_range(adapter.validate_python(table))
-    except ValidationError as error:
-        problems = [_explain(details["loc"], details["type"], details["msg"]) for details in error.errors()]
-        raise ValueError("\n".join(problems)) from error
-    return {name: getattr(settings, name) for name in table}
 
 
-def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
-    name = ".".join(map(str, location))
-    if kind == "extra_forbidden":
-        return _unknown(name)
-    return f"{name + ': ' if name else ''}{message.removeprefix('Value error, ')}"
+def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:
+    """Return the settings of a table that somebody wrote. Raises NotSetUpError with a line for each that is unfit."""
+    faults: list[str] = []
+    values = _checked(table, faults, known=known)
+    if faults:
+        raise NotSetUpError("\n".join(faults))
+    return values
 
 
-def _unknown(name: str) -> str:
-    return f"there is no setting '{name}'{did_you_mean(name, Settings._fields)}"
+def _checked(
+    table: Mapping[str, Any], faults: list[str], where: str = "", known: Mapping[str, Setting] = SETTINGS
+) -> dict[str, Any]:
+    """Return those settings of a table that fit; what is wrong with the others goes into `faults`."""
+    values = {}
+    for name, value in table.items():
+        if name not in known:
+            faults.append(f"{where}there is no setting '{name}'{did_you_mean(name, known)}")
+            continue
+        try:
+            values[name] = known[name].check(value)
+        except ValueError as error:
+            faults.append(f"{where}{name} {error}")
+    if "prices" in values:
+        prices = values["prices"].items()
+        values["prices"] = {model: _price(parts, faults, f"{where}prices.{model}: ") for model, parts in prices}
+    return values
+
+
+def _price(parts: Any, faults: list[str], where: str) -> Price:
+    if not isinstance(parts, Mapping):  # older logs have a list
+        parts = dict(zip(Price._fields, parts if isinstance(parts, list | tuple) else (), strict=False))
+    checked = _checked({"input": None, "output": None, **parts}, faults, where, _PRICE)
+    return Price._make(map(checked.get, Price._fields))
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -287,26 +287,23 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
-def read_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def _read_environment(environment: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
     """Return the settings that `CODE_COMMIT_*` variables name.
 
-    Raises NotSetUpError, also for a variable that is nearly one: a misspelt limit must not be no limit. Others may be
-    somebody else's.
+    One that is nearly a setting's is a fault: a misspelt limit must not be no limit. Others may be somebody else's.
     """
     values = {}
     for variable, text in environment.items():
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
-        if name not in OPTIONS:
-            if name in Settings._fields:
-                raise NotSetUpError(f"environment variable {variable}: {name} can be set in config.toml alone")
-            known = [ENVIRONMENT_PREFIX + option.upper() for option in OPTIONS]
-            if hint := did_you_mean(variable, known, cutoff=0.92):
-                raise NotSetUpError(f"environment variable {variable} names no option{hint}")
-            continue
-        try:
-            values[name] = OPTIONS[name].parse(text)
-        except ValueError as error:
-            raise NotSetUpError(f"environment variable {variable}: {error}") from error
+        if name in OPTIONS:
+            try:
+                values[name] = OPTIONS[name].parse(text)
+            except ValueError as error:
+                faults.append(f"environment variable {variable} {error}")
+        elif name in SETTINGS:
+            faults.append(f"environment variable {variable}: {name} can be set in config.toml alone")
+        elif hint := did_you_mean(variable, [ENVIRONMENT_PREFIX + option.upper() for option in OPTIONS], cutoff=0.92):
+            faults.append(f"environment variable {variable} names no option{hint}")
     return values

@@ -4,6 +4,7 @@ import pytest
 
 import code_commit
 from code_commit import NotSetUpError, rollup, run
+from code_commit.settings import Price
 
 
 def record_answers(root: Path, *answers: str) -> str:
@@ -66,6 +67,46 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
         run(project_folder, model="replay:nowhere")
     with pytest.raises(NotSetUpError, match="did you mean 'max_repairs'"):
         run(project_folder, max_repair=1)
+
+
+WRONG_SETTINGS = {
+    "sandbox": ("bogus", "sandbox must be one of auto, off, guard, strict"),
+    "on_rejected": ("never", "on_rejected must be one of retry, stop"),
+    "max_repairs": ("1", "max_repairs must be a whole number"),
+    "allow": ("src/**", "allow must be a list of strings"),
+    "protect": ([1], "protect must be a list of strings"),
+    "max_cost": (-1, "max_cost must be more than 0"),
+    "llm_timeout": (True, "llm_timeout must be a number"),
+    "max_repair": (1, "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
+    "prices": ({"m": {"input": -1, "output": 1}}, "prices.m: input must be 0 or more"),
+}
+
+
+def test_a_run_refuses_what_the_command_line_refuses_all_at_once(project_folder: Path):
+    model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    with pytest.raises(NotSetUpError) as caught:
+        run(project_folder, model=model, **{name: value for name, (value, _) in WRONG_SETTINGS.items()})
+    faults = [f"- {fault}" for _, fault in WRONG_SETTINGS.values()]
+    assert str(caught.value).split("\n") == [f"{len(faults)} problems to solve:", *faults]
+    assert not (project_folder / "agent-config/logs").exists()
+
+
+def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_folder: Path):
+    with pytest.raises(NotSetUpError) as caught:
+        rollup(project_folder, "ok.txt", exclude="*.md", include=[1], max_cost="2", fitt=1)  # type: ignore[arg-type]
+    assert str(caught.value).split("\n") == [
+        "pathspecs must be a list of strings",
+        "exclude must be a list of strings",
+        "include must be a list of strings",
+        "max_cost must be a number",
+        "there is no setting 'fitt'",
+    ]
+
+
+def test_settings_may_be_lists_or_tuples_and_a_whole_number_where_a_part_of_one_may_be(project_folder: Path):
+    model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    settings = {"allow": ["*"], "protect": ("docs/",), "llm_timeout": 9, "max_cost": 2, "prices": {"m": Price(1, 2)}}
+    assert run(project_folder, model=model, **settings).exit_code == 0
 
 
 def test_the_package_has_nothing_else():

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -70,14 +72,29 @@ def test_every_kind_of_setting_from_the_environment(project):
 WRONG_FILES = {
     "typo": ("max_repair = 1", "there is no setting 'max_repair'; did you mean 'max_repairs'?"),
     "unknown": ("zzz = 1", "there is no setting 'zzz'"),
-    "wrong type": ("max_repairs = 'many'", "max_repairs: "),
-    "wrong part": ("infrastructure_exit_codes = ['x']", "infrastructure_exit_codes.0: "),
-    "wrong word": ("sandbox = 'on'", "sandbox: "),
+    "wrong type": ("max_repairs = 'many'", "max_repairs must be a whole number"),
+    "text for a number": ("max_repairs = '1'", "max_repairs must be a whole number"),
+    "part of a number": ("max_repairs = 1.0", "max_repairs must be a whole number"),
+    "true for a number": ("max_cost = true", "max_cost must be a number"),
+    "number for true": ("strict = 1", "strict must be true or false"),
+    "text for a list": ("allow = 'src/**'", "allow must be a list of strings"),
+    "number for a text": ("model = 4", "model must be a string"),
+    "wrong part": ("infrastructure_exit_codes = ['x']", "infrastructure_exit_codes must be a list of whole numbers"),
+    "wrong word": ("sandbox = 'on'", "sandbox must be one of auto, off, guard, strict"),
     "negative": ("max_repairs = -1", "max_repairs must be 0 or more"),
+    "nothing": ("max_cost = 0", "max_cost must be more than 0"),
     "no TOML": ("max_repairs = = 1", "is not valid TOML"),
     "endless": ("llm_timeout = inf", "llm_timeout must be more than 0"),
     "not a number": ("build_timeout = nan", "build_timeout must be 0 or more"),
-    "unknown price": ("[prices.m]\ninput = 1\noutput = 1\ncached = 1", "prices.m.cached"),
+    "too much for a float": (f"build_timeout = 1{'0' * 400}", "build_timeout must be 0 or more"),
+    "unknown price": (
+        "[prices.m]\ninput = 1\noutput = 1\ncached = 1",
+        "prices.m: there is no setting 'cached'; did you mean 'cached_input'?",
+    ),
+    "missing price": ("[prices.m]\ninput = 1", "prices.m: output must be a number"),
+    "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
+    "price of what": ("prices.m = 1", "prices.m: input must be a number"),
+    "no prices": ("prices = 1", "prices must be a table"),
 }
 
 
@@ -86,8 +103,30 @@ def test_a_wrong_config_file_is_named_with_its_fault(project, text, message):
     write_config(project, text)
     with pytest.raises(NotSetUpError) as caught:
         load_settings(project, {}, {})
+    assert str(caught.value).startswith("agent-config/config.toml")
     assert message in str(caught.value)
-    assert "agent-config/config.toml" in str(caught.value) or "must be" in str(caught.value)
+
+
+def test_all_faults_of_all_sources_are_told_at_once(project):
+    write_config(project, "modle = 'x'\nsandbox = 'on'\n")
+    with pytest.raises(NotSetUpError) as caught:
+        load_settings(project, {"max_repairs": "1", "max_cost": -1}, {"CODE_COMMIT_LLM_TIMEOUT": "soon"})
+    assert str(caught.value).split("\n") == [
+        "agent-config/config.toml: there is no setting 'modle'; did you mean 'model'?",
+        "agent-config/config.toml: sandbox must be one of auto, off, guard, strict",
+        "environment variable CODE_COMMIT_LLM_TIMEOUT must be a number",
+        "max_repairs must be a whole number",
+        "max_cost must be more than 0",
+    ]
+
+
+def test_a_config_file_costs_no_import_of_pydantic(project):
+    write_config(project, "max_repairs = 1\n[prices.m]\ninput = 1\noutput = 2\n")
+    script = (
+        "import sys; from code_commit.project import find_project; from code_commit.settings import load_settings\n"
+        "assert load_settings(find_project(), {}).max_repairs == 1\nsys.exit('pydantic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], cwd=project.root, check=False).returncode == 0
 
 
 def test_a_config_file_that_is_not_utf_8_is_named(project):
@@ -101,10 +140,10 @@ def test_a_config_file_that_is_not_utf_8_is_named(project):
     [
         ("MAX_REPAIRS", "x", "must be a whole number"),
         ("LLM_TIMEOUT", "soon", "must be a number"),
-        ("INFRASTRUCTURE_EXIT_CODES", "75,x", "must be a whole number"),
+        ("INFRASTRUCTURE_EXIT_CODES", "75,x", "must be a list of whole numbers"),
         ("STRICT", "maybe", "must be true or false"),
         ("SANDBOX", "on", "must be one of auto, off, guard, strict"),
-        ("MAX_REPAIRS", "-1", "max_repairs must be 0 or more"),
+        ("MAX_REPAIRS", "-1", "MAX_REPAIRS must be 0 or more"),
         ("CONTEXT_WINDOW", "9", "context_window can be set in config.toml alone"),
     ],
 )

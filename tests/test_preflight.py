@@ -281,9 +281,9 @@ def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code
 def test_each_of_several_problems_has_a_mark(project_folder: Path, run_code_commit: Run):
     (project_folder / "agent-config/config.toml").write_text("max_repair = 1\nstrict = 7\n")
     done = run_code_commit(project_folder, "check", *replay(project_folder))
-    row = next(line for line in done.stdout.splitlines() if ": strict: " in line)
-    assert f"\n{' ' * row.index('- ')}- agent-config/config.toml: there is no setting" in done.stdout, done.stdout
+    row = next(line for line in done.stdout.splitlines() if ": there is no setting" in line)
+    assert f"\n{' ' * row.index('- ')}- agent-config/config.toml: strict must be" in done.stdout, done.stdout
     (project_folder / "agent-config/query.txt").unlink()
     done = run_code_commit(project_folder)
     assert "problems to solve:\n  - agent-config/query.txt is missing" in done.stderr, done.stderr
-    assert "\n  - agent-config/config.toml: strict: " in done.stderr
+    assert "\n  - agent-config/config.toml: strict must be " in done.stderr

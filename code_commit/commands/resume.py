@@ -125,7 +125,7 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
     known = {name: value for name, value in record.options.items() if name in Settings._fields}
     try:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
-    except ValueError as error:
+    except NotSetUpError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
 
 

@@ -51,7 +51,7 @@ class FleetTask(BaseModel):
             for name in filter(settings.get, ("model", "select_model", "fallback_model")):
                 choose_model(settings[name], ())
         except NotSetUpError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(str(error).replace("\n", "; ")) from error
         if settings.get("approve"):
             raise ValueError("approve asks on a terminal, which a task has not")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":

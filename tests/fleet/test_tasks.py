@@ -26,6 +26,7 @@ MISTAKES = [
     ({"settings": {"approve": True}}, "settings: approve asks on a terminal"),
     ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup takes all files anew"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
+    ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
     ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
     ({"id": None}, "id: Input should be a valid string"),
@@ -63,8 +64,9 @@ def test_a_list_without_tasks_is_refused(tmp_path, content):
         read_tasks(path)
 
 
-def test_a_number_that_is_written_as_a_text_is_one():
-    assert FleetTask(**task("a", "https://example.org/x", settings={"max_cost": "2"})).settings["max_cost"] == 2.0
+def test_a_whole_number_of_dollars_is_a_number():
+    tasks = [FleetTask(**task("a", "https://example.org/x", settings={"max_cost": cost})) for cost in (2, 2.0)]
+    assert tasks[0].digest == tasks[1].digest
 
 
 def test_a_task_is_another_when_its_line_changed():
