@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from code_commit.project import Project
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
+ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"
+"""What build.sh is told."""
+KEYS_VARIABLE = "CODE_COMMIT_KEYS"
+"""Names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ..."""
+_NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
+"""The last is the one by which ci.example says what to install."""
 
 
 class Setting:
@@ -215,7 +221,7 @@ def load_settings(
 ) -> Settings:
     """Merge the options that were given with the environment and config.toml. Raises NotSetUpError with all faults."""
     faults: list[str] = []
-    values = _read_config_file(project.config_file, faults) | _read_environment(environment, faults)
+    values = _read_config_file(project.config_file, faults) | read_environment(environment, faults)
     values |= _checked(options, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
@@ -287,15 +293,15 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
-def _read_environment(environment: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
-    """Return the settings that `CODE_COMMIT_*` variables name.
+def read_environment(environment: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
+    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a fault.
 
-    One that is nearly a setting's is a fault: a misspelt limit must not be no limit. Others may be somebody else's.
+    A misspelt limit must not be no limit.
     """
-    values = {}
+    values, known = {}, [*_NO_SETTINGS, *(ENVIRONMENT_PREFIX + name.upper() for name in OPTIONS)]
     for variable, text in environment.items():
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if not variable.startswith(ENVIRONMENT_PREFIX):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NO_SETTINGS:
             continue
         if name in OPTIONS:
             try:
@@ -304,6 +310,7 @@ def _read_environment(environment: Mapping[str, str], faults: list[str]) -> dict
                 faults.append(f"environment variable {variable} {error}")
         elif name in SETTINGS:
             faults.append(f"environment variable {variable}: {name} can be set in config.toml alone")
-        elif hint := did_you_mean(variable, [ENVIRONMENT_PREFIX + option.upper() for option in OPTIONS], cutoff=0.92):
+        else:
+            hint = did_you_mean(variable, known, cutoff=0.88) or "; unset it"
             faults.append(f"environment variable {variable} names no option{hint}")
     return values

@@ -187,10 +187,24 @@ def test_a_misspelt_variable_is_refused(variable, project):
 
 
 @pytest.mark.parametrize(
-    "variable",
-    ["CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN", "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_HOME", "CODE_COMMIT_"],
+    ("variable", "hint"),
+    [
+        ("CODE_COMMIT_QUERY", "did you mean 'CODE_COMMIT_QUIET'?"),
+        ("CODE_COMMIT_COST", "did you mean 'CODE_COMMIT_MAX_COST'?"),
+        ("CODE_COMMIT_KEY", "did you mean 'CODE_COMMIT_KEYS'?"),
+        ("CODE_COMMIT_HOME", "unset it"),
+        ("CODE_COMMIT_", "did you mean 'CODE_COMMIT_RUN'?"),
+    ],
 )
-def test_a_variable_of_somebody_else_is_passed_over(variable, project):
+def test_a_variable_that_sets_nothing_is_refused(variable, hint, project):
+    with pytest.raises(NotSetUpError) as caught:
+        load_settings(project, {}, {variable: "1"})
+    assert str(caught.value) == f"environment variable {variable} names no option; {hint}"
+
+
+@pytest.mark.parametrize("variable", ["ATTEMPT", "RUN", "CHAT_API_KEY", "KEYS", "PACKAGE"])
+def test_a_variable_that_something_of_ours_reads_or_sets_is_passed_over(variable, project):
+    variable = f"CODE_COMMIT_{variable}"
     assert load_settings(project, {}, {variable: "1"}) == Settings()
 
 

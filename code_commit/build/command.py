@@ -16,14 +16,11 @@ from code_commit.errors import BuildError
 from code_commit.files import NotAFileError, open_regular
 from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY, ApiKey
 from code_commit.project import BUILD_SCRIPT, Project
-from code_commit.settings import ENVIRONMENT_PREFIX
+from code_commit.settings import ATTEMPT_VARIABLE, ENVIRONMENT_PREFIX, RUN_VARIABLE
 from code_commit.terminal import shown
 
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
-
-ATTEMPT_VARIABLE = "CODE_COMMIT_ATTEMPT"
-RUN_VARIABLE = "CODE_COMMIT_RUN"
 
 SET_DUMPABLE = 4  # PR_SET_DUMPABLE of <linux/prctl.h>
 

@@ -21,6 +21,7 @@ from code_commit.errors import (
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
+from code_commit.settings import read_environment
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ def _carry_out(order: Order) -> int:
 
     if not order.tasks:
         raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT")
+    faults: list[str] = []
+    read_environment(os.environ, faults)  # or each task of this machine would end by it
+    if faults:
+        raise NotSetUpError("\n".join(faults))
     tasks = read_tasks(Path(order.tasks))
     if unknown := set(order.only) - {task.id for task in tasks}:
         raise NotSetUpError(f"{order.tasks} has no task {', '.join(map(shown, sorted(unknown)))}")

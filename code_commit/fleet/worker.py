@@ -31,12 +31,9 @@ from code_commit.project import AGENT_CONFIG, Project, find_project, require_git
 from code_commit.runs.list import find_run_folders
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration
-from code_commit.settings import ENVIRONMENT_PREFIX
+from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
-
-KEYS_VARIABLE = f"{ENVIRONMENT_PREFIX}KEYS"
-"""Names the folder of a worker's `gemini-key.txt`, `openai-key.txt` ..."""
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build

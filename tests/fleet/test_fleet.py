@@ -167,3 +167,8 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
     assert told(tasks).startswith("name the folder")
     assert "pip install 'code-commit[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
+    monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path))
+    assert told(tasks, "--check") == "1 task: no mistake\n"
+    monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
+    hint = "did you mean 'CODE_COMMIT_KEYS'?"
+    assert told(tasks, "--check") == f"environment variable CODE_COMMIT_KEY names no option; {hint}"
