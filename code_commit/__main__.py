@@ -17,17 +17,20 @@ def command() -> None:
 
 
 def _go_where_told(arguments: list[str]) -> None:
-    """Go to the folders of `-C DIR` and take them from the arguments; what is wrong with one the parser tells."""
+    """Go to the folders of `-C DIR` or `-CDIR` and take them from the arguments; what is wrong the parser tells."""
     place = 1
-    while place < len(arguments) - 1 and arguments[place] != "--":
-        if arguments[place] == "-C":
-            try:
-                os.chdir(arguments[place + 1])
-            except OSError:
-                return
-            del arguments[place : place + 2]
-        else:
+    while place < len(arguments) and arguments[place] != "--":
+        word = arguments[place]
+        if not word.startswith("-C"):
             place += 1
+            continue
+        end = place + (2 if word == "-C" else 1)
+        folder = arguments[end - 1] if word == "-C" and end <= len(arguments) else word[2:].removeprefix("=")
+        try:
+            os.chdir(folder)
+        except OSError:
+            return
+        del arguments[place:end]
 
 
 if __name__ == "__main__":

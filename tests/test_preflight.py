@@ -1,5 +1,6 @@
 """What the preflight must not take for fine: a tree that git cannot judge, a build.sh that cannot start, a closed folder."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -195,15 +196,31 @@ def test_another_folder_is_named_before_or_after_the_command(
     assert (project_folder / "ok.txt").read_text() == "ok\n"
 
 
+@pytest.mark.parametrize(
+    "words", [["-C", "DIR", "log"], ["log", "-C", "DIR"], ["-CDIR", "log"], ["log", "-CDIR"], ["-C=DIR", "log"]]
+)
 def test_no_module_of_the_folder_that_is_gone_to_is_imported(
-    project_folder: Path, run_code_commit: Run, tmp_path: Path
+    words, project_folder: Path, run_code_commit: Run, tmp_path: Path
 ):
     (project_folder / "argparse.py").write_text("raise SystemExit(99)\n")
     (tmp_path / "elsewhere").mkdir()
-    done = run_code_commit(
-        tmp_path / "elsewhere", "-C", str(project_folder), "log", env={"PYTHONPATH": str(project_folder)}
-    )
+    words = [word.replace("DIR", str(project_folder)) for word in words]
+    done = run_code_commit(tmp_path / "elsewhere", *words, env={"PYTHONPATH": str(project_folder)})
     assert (done.returncode, done.stdout) == (0, "No run yet.\n"), done.stderr
+
+
+@pytest.mark.parametrize("words", [["-C", "nowhere"], ["-Cnowhere"], ["-C=nowhere"], ["-C"]])
+def test_a_folder_that_cannot_be_gone_to_is_told(words, tmp_path: Path, run_code_commit: Run):
+    done = run_code_commit(tmp_path, "log", *words)
+    told = "cannot go to 'nowhere': No such file" if len("".join(words)) > 2 else "argument -C: expected one argument"
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_no_folder_is_gone_to_where_options_have_ended(project_folder: Path, run_code_commit: Run):
+    (project_folder / "-Csub").mkdir()
+    (project_folder / "-Csub/new.txt").write_text("new\n")
+    done = run_code_commit(project_folder, "rollup", "--json", "--", "-Csub")
+    assert [file["path"] for file in json.loads(done.stdout)["largest"]] == ["-Csub/new.txt"], done.stderr
 
 
 @pytest.mark.parametrize("as_json", [False, True])
