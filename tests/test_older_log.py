@@ -60,7 +60,7 @@ def test_the_runs_are_listed(root: Path, run_code_commit: Run):
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[:2] for row in rows] == [
-        [run.removesuffix("-committing-code"), status]
+        [run.replace("-committing-code", ""), status]
         for run, status in zip(RUNS, ["success", "success", "success", "killed", "killed"], strict=True)
     ]
 

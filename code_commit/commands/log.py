@@ -9,7 +9,7 @@ from typing import Any
 
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.project import LOG_FOLDER_SUFFIX, Project
+from code_commit.project import Project
 from code_commit.runs.list import (
     UnreadableRun,
     add_run_argument,
@@ -17,6 +17,7 @@ from code_commit.runs.list import (
     find_run_folders,
     read_run,
     remove_old_runs,
+    short_name,
     status_of,
 )
 from code_commit.runs.record import Attempt, RunRecord, run_record_schema
@@ -132,7 +133,7 @@ def _prune(project: Project) -> None:
 
 
 def _names(runs: Sequence[str]) -> str:
-    return f": {listed([run.removesuffix(LOG_FOLDER_SUFFIX) for run in runs])}" if runs else ""
+    return f": {listed([short_name(run) for run in runs])}" if runs else ""
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:
@@ -234,14 +235,14 @@ def _cut(text: str, width: int | None) -> str:
 
 
 def _name(run: RunRecord | UnreadableRun) -> str:
-    return shown(run.run.removesuffix(LOG_FOLDER_SUFFIX))
+    return shown(short_name(run.run))
 
 
 def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
-    undoes = f"(undo of {shown(run.undoes.removesuffix(LOG_FOLDER_SUFFIX))})" if run.undoes else ""
+    undoes = f"(undo of {shown(short_name(run.undoes))})" if run.undoes else ""
     choice = "(rollup) " if run.command == "rollup" else ""
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (

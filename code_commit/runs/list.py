@@ -5,7 +5,8 @@ import re
 import time
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,8 @@ from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 
-_LOG_FOLDER = re.compile(r"(\d{4}(?:-\d\d){5})(?:-(\d+))?" + LOG_FOLDER_SUFFIX)
+_LOG_FOLDER = re.compile(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
+"""The time of a run and, in older logs before the suffix, its number within that second."""
 
 
 class UnreadableRun(NamedTuple):
@@ -43,15 +45,19 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         if not found:
             raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
         return [found]
-    folders = [folder for folder in folders if folder.name.startswith(name)]
+    folders = [folder for folder in folders if folder.name.startswith(name) or short_name(folder.name).startswith(name)]
     if not folders:
         raise NotSetUpError(f"there is no run {shown(name)}: code-commit log lists them")
-    stem = name.removesuffix(LOG_FOLDER_SUFFIX)
-    exact = [folder for folder in folders if folder.name == stem + LOG_FOLDER_SUFFIX]
+    exact = [folder for folder in folders if name in (folder.name, short_name(folder.name))]
     if not exact and len(folders) > 1:
-        names = ", ".join(folder.name.removesuffix(LOG_FOLDER_SUFFIX) for folder in folders[-3:])
+        names = ", ".join(short_name(folder.name) for folder in folders[-3:])
         raise NotSetUpError(f"{len(folders)} runs begin with {shown(name)}: name one of them, such as {names}")
     return exact or folders
+
+
+def short_name(run: str) -> str:
+    """Return what users type for a run, `2026-11-21-19-51-35` or `2026-11-21-19-51-35-2`."""
+    return run.replace(LOG_FOLDER_SUFFIX, "")
 
 
 def _is_aside(folder: Path) -> bool:
@@ -79,27 +85,33 @@ def next_run_name(project: Project, started: datetime) -> str:
     """Return the name of the folder of a new run: names, not clocks, say which run is the latest.
 
     It is the time in UTC. A run that starts no later than the latest one is named, in the same second or because the
-    clock went back, has that one's time and the next number.
+    clock went back, has that one's time and the next number; after nine the next second, so that names sort in time.
     """
     moment, number = started.strftime(_MOMENT), 1
     if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
         moment, number = runs[-1][0][0], runs[-1][0][1] + 1
-    return f"{moment}{f'-{number}' if number > 1 else ''}{LOG_FOLDER_SUFFIX}"
+        with suppress(ValueError, OverflowError):  # the latest's name is no time, or the last one that there is
+            if number > _MOST_IN_A_SECOND:
+                later = datetime.strptime(f"{moment}+0000", f"{_MOMENT}%z") + timedelta(seconds=1)
+                moment, number = later.strftime(_MOMENT), 1
+    return f"{moment}{LOG_FOLDER_SUFFIX}{f'-{number}' if number > 1 else ''}"
 
 
 _MOMENT = "%Y-%m-%d-%H-%M-%S"
+_MOST_IN_A_SECOND = 9
 
 
 def argument_of(folder: Path) -> str:
     """Return what a command needs after it to mean the run of this log folder: nothing where it is the latest."""
     runs = _ordered(folder.parent)
-    return f" {folder.name.removesuffix(LOG_FOLDER_SUFFIX)}" if runs and runs[-1][1] != folder.name else ""
+    return f" {short_name(folder.name)}" if runs and runs[-1][1] != folder.name else ""
 
 
 def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
     """Return the names of all log folders, oldest first, each with its time and its number."""
     names = [folder.name for folder in logs.glob("*")]
-    return sorted(((match[1], int(match[2] or 1)), name) for name in names if (match := _LOG_FOLDER.fullmatch(name)))
+    matches = [match for name in names if (match := _LOG_FOLDER.fullmatch(name))]
+    return sorted(((match[1], int(match[2] or match[3] or 1)), match[0]) for match in matches)
 
 
 def find_run_folder(project: Project, name: str) -> Path:

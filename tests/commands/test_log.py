@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from command import CODE_COMMIT, Run, recorded
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
+from code_commit.project import Project
+from code_commit.runs.list import find_run_folders, next_run_name, short_name
 from code_commit.runs.record import SCHEMA_VERSION
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
@@ -47,7 +50,7 @@ def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: R
     assert run_code_commit(root, "undo").returncode == 0
     head, run, undo = table(root)
     assert head == ["RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK"]
-    name = paid.name.removesuffix("-committing-code")
+    name = paid.name.replace("-committing-code", "")
     assert run == [name, "undone", "2", "1", "$0.19", "77.0 s", "Make ok.txt say ok."]
     assert undo[1:5] + undo[-1:] == ["success", "-", "1", "-", f"(undo of {name})"]
 
@@ -73,9 +76,36 @@ def test_no_run(project_folder: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
 
 
-def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(paid: Path):
-    stem = paid.name.removesuffix("-committing-code")
-    second = paid.with_name(f"{stem}-2-committing-code")
+def test_names_of_runs_sort_in_time_also_within_a_second_and_after_those_of_before(tmp_path: Path):
+    project, second = Project(tmp_path), datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
+    older = ["2026-11-21-23-59-59-committing-code", "2026-11-21-23-59-59-2-committing-code"]
+    names = []
+    for name in older:
+        (project.logs / name).mkdir(parents=True)
+    for _ in range(20):
+        names.append(next_run_name(project, second))
+        (project.logs / names[-1]).mkdir()
+
+    assert names == sorted(names)
+    assert [folder.name for folder in find_run_folders(project)] == older + names
+    shown = [short_name(name) for name in names]
+    assert shown[:8] == [f"2026-11-21-23-59-59-{number}" for number in range(3, 10)] + ["2026-11-22-00-00-00"]
+    assert shown[8] == "2026-11-22-00-00-00-2"
+    for name, short in zip(older + names, ["2026-11-21-23-59-59", "2026-11-21-23-59-59-2", *shown], strict=True):
+        assert [[folder.name for folder in find_run_folders(project, said)] for said in (name, short)] == [[name]] * 2
+
+
+def test_a_folder_that_has_the_name_of_no_time_keeps_no_run_from_a_name(tmp_path: Path):
+    project = Project(tmp_path)
+    for name in ("9999-12-31-23-59-59", "9999-99-99-99-99-99"):
+        (project.logs / f"{name}-committing-code-9").mkdir(parents=True)
+        assert next_run_name(project, datetime.now(UTC)) == f"{name}-committing-code-10"
+
+
+@pytest.mark.parametrize("numbered", ["{}-2-committing-code", "{}-committing-code-2"])
+def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(numbered, paid: Path):
+    stem = paid.name.replace("-committing-code", "")
+    second = paid.with_name(numbered.format(stem))
     shutil.copytree(paid, second)
     give(second, run=second.name)
     for name, run in ((stem, paid.name), (paid.name, paid.name), (f"{stem}-2", second.name)):
@@ -112,7 +142,7 @@ def test_many_runs(paid: Path):
         give(folder, run=folder.name)
     rows = table(paid.parents[2])
     assert len(rows) == 302
-    assert rows[-1][0] == paid.name.removesuffix("-committing-code")
+    assert rows[-1][0] == paid.name.replace("-committing-code", "")
     assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
 
 

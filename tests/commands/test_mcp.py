@@ -66,9 +66,7 @@ def text_of(result: CallToolResult) -> str:
 
 
 def latest(root: Path) -> dict:
-    runs = (root / "agent-config" / "logs").iterdir()
-    newest = max(runs, key=lambda folder: folder.name.removesuffix("-committing-code"))  # of the same second: -2, -3
-    return json.loads((newest / "run.json").read_text())
+    return json.loads((max((root / "agent-config" / "logs").iterdir()) / "run.json").read_text())
 
 
 def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: Run):

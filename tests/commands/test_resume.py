@@ -250,7 +250,7 @@ def test_a_run_that_ends_early_says_what_can_be_done(answers, options, code, sai
     for words in (WAYS_ON, "1 file changed so far"):
         assert (words in done.stderr) == (words in said)
     shown = run_code_commit(root, "log", the_log(root).name).stdout
-    name = the_log(root).name.removesuffix("-committing-code")
+    name = the_log(root).name.replace("-committing-code", "")
     assert (f"code-commit resume {name} goes on with it" in shown) == (WAYS_ON in said)
 
 
@@ -288,7 +288,7 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     assert run_code_commit(root, *recorded(root, "^^^more.txt\nx\n^^^end\n")).returncode == 0
     (later,) = set((root / "agent-config/logs").iterdir()) - {interrupted}
     done = resume(root, run_code_commit, interrupted.name)
-    run = interrupted.name.removesuffix("-committing-code")
+    run = interrupted.name.replace("-committing-code", "")
     assert (done.returncode, f"code-commit resume {run} goes on with it" in done.stderr) == (3, True), done.stderr
     assert f"code-commit diff {run} shows it, code-commit undo {run} takes it back" in done.stderr
     recorded(root, first, RIGHT)

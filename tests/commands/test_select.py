@@ -42,8 +42,7 @@ def root(project_folder: Path) -> Path:
 
 
 def records(root: Path) -> list[dict]:
-    folders = sorted((root / "agent-config/logs").glob("*"), key=lambda folder: (len(folder.name), folder.name))
-    return sorted((json.loads((folder / "run.json").read_text()) for folder in folders), key=lambda run: run["started"])
+    return [json.loads(file.read_text()) for file in sorted((root / "agent-config/logs").glob("*/run.json"))]
 
 
 def of(root: Path, record: dict, name: str) -> str:

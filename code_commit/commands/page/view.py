@@ -11,7 +11,7 @@ from code_commit.commands.page.build_output import build_view
 from code_commit.commands.page.changes import RunChanges, attempt_changes, run_changes
 from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun, outcome_of, summary_of
-from code_commit.project import LOG_FOLDER_SUFFIX
+from code_commit.runs.list import short_name
 from code_commit.runs.record import Attempt
 from code_commit.runs.words import retry_in_words
 
@@ -34,7 +34,7 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "run": run,
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
-        "undo": record.run.removesuffix(LOG_FOLDER_SUFFIX) if is_standing else "",
+        "undo": short_name(record.run) if is_standing else "",
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
