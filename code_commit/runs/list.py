@@ -147,19 +147,30 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
 
 def status_of(record: RunRecord) -> str:
     """Return the run's status, `killed` where it was running and its process is gone."""
-    return "killed" if record.status == "running" and not _is_alive(record.pid) else record.status
+    is_killed = record.status == "running" and not _is_alive(record.pid, record.process_start)
+    return "killed" if is_killed else record.status
 
 
-def _is_alive(pid: int) -> bool:
+def _is_alive(pid: int, start: str) -> bool:
     if pid <= 0:  # a process group's name, not a process's
         return False
     try:
         os.kill(pid, 0)
     except PermissionError:
-        return True
+        pass
     except (ProcessLookupError, OverflowError):
         return False
-    return True
+    return not start or process_start(pid) in (start, "")
+
+
+def process_start(pid: int) -> str:
+    """Return when a process started: the boot and the ticks since; "" where there is no /proc that says so."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return ""
+    return f"{boot} {fields[19].decode()}"  # field 22 in proc_pid_stat(5); the second may hold blanks
 
 
 def is_standing(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.runs.list import argument_of, next_run_name
+from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     SCHEMA_VERSION,
     Attempt,
@@ -63,6 +63,7 @@ def open_run_log(
         root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
+        process_start=process_start(os.getpid()),
         options=settings.as_record(),
     )
     return RunLog(folder, record, redactor, listener)
@@ -72,7 +73,7 @@ def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener
     """Go on with the log of a run that was interrupted."""
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = SCHEMA_VERSION
-    record.pid = os.getpid()
+    record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(folder, record, redactor, listener)
 
 

@@ -206,6 +206,7 @@ Command = Literal["run", "apply", "undo", "rollup"]
 class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
 
+    `process_start` tells that process from a later one with the same id; "" where the system does not say.
     `undoes` is the run that an undo puts back; `query` the first line of the task.
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
     the untracked ones that git lists since, `new_file_names` are the first three of them.
@@ -220,6 +221,7 @@ class RunRecord:
     root: str
     log_dir: str
     pid: int
+    process_start: str = ""
     model: str = ""
     base_url: str = ""
     query: str = ""

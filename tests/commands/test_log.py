@@ -4,12 +4,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, recorded
+from command import CODE_COMMIT, Run, recorded, the_log, wait_for
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
@@ -154,8 +155,23 @@ def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Ru
     assert "status    killed\n" in shown
     assert re.search("code-commit resume 2[0-9-]+ goes on with it", shown)
     for pid, status in ((os.getpid(), "running"), (2**40, "killed"), (-1, "killed")):
-        give(paid, pid=pid)
+        give(paid, pid=pid, process_start="")  # as before it was noted
         assert table(root)[1][1] == status
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
+def test_a_killed_run_whose_process_id_was_used_again_is_killed(project_folder: Path):
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho $$ >agent-config/build\nexec sleep 60\n")
+    words = [*CODE_COMMIT, *recorded(project_folder, RIGHT), "--sandbox", "off"]
+    with subprocess.Popen(words, cwd=project_folder, stderr=subprocess.DEVNULL) as process:
+        build = project_folder / "agent-config/build"
+        wait_for(lambda: build.exists() and build.read_text())
+        assert table(project_folder)[1][1] == "running"
+        process.kill()
+    os.kill(int(build.read_text()), signal.SIGKILL)
+    assert table(project_folder)[1][1] == "killed"
+    give(the_log(project_folder), pid=os.getpid())
+    assert table(project_folder)[1][1] == "killed"
 
 
 DAMAGES = {
