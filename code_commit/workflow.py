@@ -120,7 +120,7 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
     Raises BuildError, also where build.sh itself says by its exit code that not the code is to blame.
     """
     unfit = job.settings.infrastructure_exit_codes
-    if attempt.record.build is not None and attempt.record.build.exit_code not in unfit:
+    if attempt.record.build is not None and attempt.record.build.shell_code not in unfit:
         return attempt.record.build
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
@@ -132,9 +132,9 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
         finally:
             with suppress(ApplyError, OSError):  # then undo takes what the build wrote for an edit of the user's
                 note_built(log.snapshot, job.project)
-    if build_log.result.exit_code in unfit:
+    if build_log.result.shell_code in unfit:
         raise BuildError(
-            f"{BUILD_SCRIPT} ended with exit code {build_log.result.exit_code}, by which it says that the machine"
+            f"{BUILD_SCRIPT} ended with exit code {build_log.result.shell_code}, by which it says that the machine"
             " failed, not the code (infrastructure_exit_codes): no repair was asked for; put the machine right, then"
             " build again"
         )

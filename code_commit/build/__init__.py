@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
 from code_commit.protected import protected_from_build, watched_from_build
-from code_commit.runs.record import BuildResult
+from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
 from code_commit.terminal import shown
 
 __all__ = ["Builder", "Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process"]
@@ -71,7 +72,7 @@ class Builder:
                     warn(str(error))
                 raise
             self._put_back(self._before)
-        return _result(ending)
+        return _result(ending, in_sandbox=self._sandbox is not None)
 
     def _start(self, argv: Sequence[str], environment: Mapping[str, str]) -> Started:
         try:
@@ -166,7 +167,7 @@ def _shown(path: Path, project: Project) -> str:
     return shown(str(path.relative_to(project.root) if path.is_relative_to(project.root) else path))
 
 
-def _result(ending: Ending) -> BuildResult:
+def _result(ending: Ending, *, in_sandbox: bool) -> BuildResult:
     """Tell a build that failed from one that never was."""
     if ending.timed_out:
         return BuildResult(None, None, True, ending.seconds, ending.output_bytes)
@@ -178,5 +179,7 @@ def _result(ending: Ending) -> BuildResult:
         if said.startswith("bwrap: execvp"):
             raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {said}")
         raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use --sandbox off")
-    exit_code, signal = (code, None) if code >= 0 else (None, -code)
-    return BuildResult(exit_code, signal, False, ending.seconds, ending.output_bytes)
+    if in_sandbox and code - FIRST_SHELL_SIGNAL_CODE in signal.valid_signals():
+        code = FIRST_SHELL_SIGNAL_CODE - code
+    exit_code, number = (code, None) if code >= 0 else (None, -code)
+    return BuildResult(exit_code, number, False, ending.seconds, ending.output_bytes)

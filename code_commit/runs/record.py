@@ -50,7 +50,10 @@ FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exi
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None."""
+    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None.
+
+    In a sandbox `signal` is also what it told by exit code 128 + N itself: bubblewrap reports both alike.
+    """
 
     exit_code: int | None
     signal: int | None
@@ -61,6 +64,11 @@ class BuildResult:
     @property
     def passed(self) -> bool:
         return self.exit_code == 0 and not self.timed_out
+
+    @property
+    def shell_code(self) -> int | None:
+        """Its exit code as a shell tells it: 128 + N where signal N ended it."""
+        return self.exit_code if self.signal is None else FIRST_SHELL_SIGNAL_CODE + self.signal
 
     @property
     def ending(self) -> str:

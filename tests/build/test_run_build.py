@@ -29,6 +29,7 @@ from code_commit.project import find_project
         ("#!/bin/sh\nno-such-command\n", 127, None),
         ("#!/bin/sh\n/etc/passwd\n", 126, None),
         ("#!/bin/sh\nexit 127\n", 127, None),
+        ("#!/bin/sh\nexit 255\n", 255, None),
         ("#!/bin/bash\n(kill -SEGV $BASHPID)\nexit $?\n", 139, None),
         ("#!/bin/sh\nkill -KILL $$\n", None, 9),
         ("#!/bin/sh\nkill -SEGV $$\n", None, 11),
@@ -41,12 +42,21 @@ def test_the_end_of_build_sh_is_reported_as_it_was(build, request, mode, script,
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     built = build(script, mode=mode)
-    if mode != "off" and signal_number:  # bubblewrap reports signals as a shell does
-        exit_code, signal_number = 128 + signal_number, None
+    if mode != "off" and exit_code == 139:  # bubblewrap reports signals as a shell does
+        exit_code, signal_number = None, exit_code - 128
     assert built.error is None
     assert (built.result.exit_code, built.result.signal) == (exit_code, signal_number)
     assert built.result.passed is (exit_code == 0)
     assert not built.result.timed_out
+
+
+@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+def test_a_signal_that_ended_build_sh_is_named(build, request, mode):
+    if mode != "off":
+        request.getfixturevalue("needs_bwrap")
+    result = build("#!/bin/sh\nkill -KILL $$\n", mode=mode).result
+    assert result.ending.startswith("killed by signal 9 (SIGKILL) after ")
+    assert result.shell_code == 137
 
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])

@@ -393,6 +393,18 @@ def test_a_run_that_was_rolled_back_is_not_resumed(root: Path, run_code_commit: 
     assert "was rolled back" in done.stderr
 
 
+@pytest.mark.parametrize("mode", ["off", "auto"])
+def test_a_signal_may_say_too_that_the_machine_failed(mode, root: Path, run_code_commit: Run):
+    with (root / "build.sh").open("a") as script:
+        script.write("[ -e machine-is-well ] || kill -KILL $$\n")
+    done = run_code_commit(root, *recorded(root, RIGHT), "--infrastructure-exit-codes", "137", "--sandbox", mode)
+    assert (done.returncode, len(record(root)["attempts"])) == (5, 1), done.stderr
+    assert record(root)["attempts"][0]["build"]["signal"] == 9
+    (root / "machine-is-well").touch()
+    assert resume(root, run_code_commit).returncode == 0
+    assert builds(root) == 2
+
+
 @pytest.mark.parametrize(("code", "arguments"), [(75, []), (99, ["--infrastructure-exit-codes", "99"])])
 def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, arguments, root: Path, run_code_commit: Run):
     with (root / "build.sh").open("a") as script:
