@@ -1,10 +1,14 @@
-"""The main job, and the rollup before it, as calls for a supervisor that is written in Python."""
+"""The main job, and the rollup before it, as calls for a supervisor that is written in Python.
+
+The process that calls is afterwards as it was before.
+"""
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from code_commit.build import hardened_meanwhile
 from code_commit.codebase.select import Rollup
 from code_commit.commands.rollup import FileSelection, make_rollup
 from code_commit.commands.run import GivenTask, run_main_job
@@ -36,7 +40,8 @@ def rollup(
     lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
     validate_settings(lists | settings, SETTINGS | dict.fromkeys(lists, SETTINGS["rollup_exclude"]))
     files = FileSelection(pathspecs, exclude, include, select=select)
-    return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
+    with hardened_meanwhile():
+        return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
 
 
 def run(
@@ -59,7 +64,8 @@ def run(
     progress.on_step = on_step
     options = {"quiet": True, **settings}
     try:
-        return run_main_job(project, options, progress, task=GivenTask(query))
+        with hardened_meanwhile():
+            return run_main_job(project, options, progress, task=GivenTask(query))
     except CodeCommitError:
         if progress.record is None:
             raise

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,82 @@ def test_the_codebase_and_the_task_as_calls(project_folder: Path, capfd):
     assert capfd.readouterr() == ("", "")
     with pytest.raises(NotSetUpError, match="no file that git does not ignore is there"):
         rollup(project_folder, ["nowhere"])
+
+
+STATE = """
+import ctypes, json, os, resource, signal, sys, threading
+import subprocess
+import sys
+from pathlib import Path
+import code_commit, code_commit.api
+
+prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else lambda *_: 0
+
+def state():
+    subreaper = ctypes.c_int()
+    prctl(37, ctypes.byref(subreaper), 0, 0, 0)
+    bell = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(bell)
+    status = Path("/proc/self/status").read_text() if sys.platform == "linux" else ""
+    kept = ("Umask", "SigBlk", "SigIgn", "SigCgt", "NoNewPrivs", "Seccomp", "CapEff")
+    return {
+        "dumpable": prctl(3, 0, 0, 0, 0),
+        "subreaper": subreaper.value,
+        "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if "RLIMIT" in name},
+        "handlers": {number: str(signal.getsignal(number)) for number in signal.valid_signals()},
+        "bell": bell,
+        "timer": signal.getitimer(signal.ITIMER_REAL),
+        "status": [line for line in status.splitlines() if line.startswith(kept)],
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "group": (os.getsid(0), os.getpgid(0), os.nice(0)),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "python": [list(sys.path), sys.pycache_prefix, sys.warnoptions, str(sys.unraisablehook), str(sys.excepthook)],
+        "streams": [os.get_blocking(number) for number in range(3)],
+    }
+
+for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
+    signal.signal(number, lambda *_: None)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+_, bell = os.pipe()
+os.set_blocking(bell, False)
+signal.set_wakeup_fd(bell)
+prctl(4, 1, 0, 0, 0)
+resource.setrlimit(resource.RLIMIT_CORE, resource.getrlimit(resource.RLIMIT_CORE)[1:] * 2)
+before = state()
+try:
+    CALL
+except code_commit.NotSetUpError as error:
+    print(error)
+after = state()
+sys.exit("\\n".join(f"{name}: {before[name]} -> {after[name]}" for name in before if before[name] != after[name]) or None)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "assert code_commit.run(model=MODEL).exit_code == 0",
+        "assert code_commit.run(model=MODEL, sandbox='off', build_timeout=0.3).exit_code == 1",
+        "code_commit.run(model='replay:nowhere')",
+        "assert len(code_commit.rollup(select=True, model=MODEL).sizes) > 2",
+    ],
+)
+def test_a_call_leaves_the_process_as_it_was(call, project_folder: Path):
+    names = [f"part_{number}.py" for number in range(40)]
+    for name in names:
+        (project_folder / name).write_text(f"# {'x' * 3000}\n")
+    answer = "^^^files\nok.txt\n^^^end\n" if "select" in call else "^^^ok.txt\nok\n^^^end\n"
+    model = record_answers(project_folder, answer)
+    if "timeout" in call:
+        call = call.replace("build_timeout", "max_repairs=0, build_timeout")
+        (project_folder / "build.sh").write_text("#!/bin/sh\nsleep 60\n")
+    script = STATE.replace("CALL", call).replace("MODEL", repr(model))
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=project_folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("no folder nowhere" in done.stdout) == ("nowhere" in call)
 
 
 def test_runs_leave_no_descriptor_open(project_folder: Path):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from code_commit.build.command import build_command, build_environment, harden_process
+from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved, stamp_files
 from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
@@ -18,7 +18,15 @@ from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
 from code_commit.terminal import shown
 
-__all__ = ["Builder", "Sandbox", "build_command", "build_environment", "choose_sandbox", "harden_process"]
+__all__ = [
+    "Builder",
+    "Sandbox",
+    "build_command",
+    "build_environment",
+    "choose_sandbox",
+    "harden_process",
+    "hardened_meanwhile",
+]
 
 MOST_NAMED = 5  # of the files of the tool itself
 

@@ -9,7 +9,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from code_commit.errors import BuildError
@@ -22,7 +22,7 @@ from code_commit.terminal import shown
 HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
-SET_DUMPABLE = 4  # PR_SET_DUMPABLE of <linux/prctl.h>
+GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
 
 PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
 """Asked here, because bwrap's execvp(3) would hand anything else that is binary to a shell."""
@@ -113,7 +113,24 @@ def harden_process() -> None:
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if sys.platform == "linux":
-        import ctypes
+    _prctl(SET_DUMPABLE, 0)
 
-        ctypes.CDLL(None).prctl(SET_DUMPABLE, 0, 0, 0, 0)
+
+@contextlib.contextmanager
+def hardened_meanwhile() -> Iterator[None]:
+    """Undo at the end what `harden_process` did meanwhile: for a process that goes on to do other things."""
+    dumpable, limits = _prctl(GET_DUMPABLE), resource.getrlimit(resource.RLIMIT_CORE)
+    try:
+        yield
+    finally:
+        _prctl(SET_DUMPABLE, dumpable)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_CORE, limits)
+
+
+def _prctl(option: int, value: int = 0) -> int:
+    if sys.platform != "linux":
+        return 0
+    import ctypes
+
+    return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0))

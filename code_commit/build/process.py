@@ -123,7 +123,7 @@ class DeferredSignals:
         try:
             if self._handlers:
                 with ending_signals_held():
-                    signal.set_wakeup_fd(self._former_bell)
+                    signal.set_wakeup_fd(self._former_bell, warn_on_full_buffer=False)  # as asyncio wants it
                     for number, handler in self._handlers.items():
                         signal.signal(number, handler)
             self.deliver()
