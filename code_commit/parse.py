@@ -28,8 +28,9 @@ written is not decided here.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 
 from code_commit.changes import (
     DeclinedError,
@@ -63,7 +64,7 @@ _NO_BLOCK = (
 )
 
 _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
-_COMMENTED = re.compile(r"(.*?\S)[ \t]+//.*")
+_COMMENT = re.compile(r"(?<=\S)[ \t]+//")
 _FIND_LINE = re.compile(r"(\^{2,}+)[ \t]*+find[ \t\r]*+$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,}+)[ \t]*+replace[ \t\r]*+$", re.MULTILINE)
 _DELETE_ALONE = re.compile(r"(\^{2,}+)[ \t]*+delete\s*+")
@@ -90,9 +91,11 @@ class _Findings:
     closed: FileReplacement | EditBlock | None = None
     overran: FileReplacement | EditBlock | None = None
     unused_carets: int = 0
-    outside: list[str] = field(default_factory=list)
-    blocks: list[str] = field(default_factory=list)
-    """The pieces of the text between the blocks, and the blocks, stray fences among them."""
+    cuts: list[int] = field(default_factory=list)
+    """Where a piece of text outside the blocks begins, where the block after it begins, and so on to the end.
+
+    A stray fence counts as a block.
+    """
     declined_in: int = 0
     declined: list[str] = field(default_factory=list)
     """What the blocks of `^^^cannot` say, and the line of the last."""
@@ -139,12 +142,18 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
 
 def notes_of(text: str) -> str:
     """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
-    return "".join(_read(text).outside).strip()
+    cuts = _read(text).cuts
+    return _pieces(text, cuts[::2], cuts[1::2]).strip()
 
 
 def blocks_of(text: str) -> str:
     """Return the blocks of a response alone, as they stand there."""
-    return "".join(_read(text).blocks)
+    cuts = _read(text).cuts
+    return _pieces(text, cuts[1::2], cuts[2::2])
+
+
+def _pieces(text: str, starts: Iterable[int], ends: Iterable[int]) -> str:
+    return "".join(text[start:end] for start, end in zip(starts, ends, strict=False))
 
 
 def _read(text: str) -> _Findings:
@@ -154,18 +163,19 @@ def _read(text: str) -> _Findings:
     position = thinking.end() if thinking else 0
     if text.startswith("\ufeff", position):
         position += 1
+    found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
         opening = _next_fence(text, position, SHORTEST_FENCE)
-        found.outside.append(text[position:opening])
+        found.cuts.append(opening)
         _reject_short_block(found, position, opening)
         position = _reject_indented_fences(found, position, opening)
         if position == opening < len(text):
-            if len(found.blocks) == _MOST_BLOCKS:
+            if len(found.cuts) > 2 * _MOST_BLOCKS:
                 message = f"the response has more than {_MOST_BLOCKS:,} blocks: send each file once"
                 found.reject(found.line_at(opening), "too-many-blocks", message)
                 break
             position = _read_block(found, opening)
-            found.blocks.append(text[opening:position])
+            found.cuts.append(position)
     if found.reasons.more:
         found.reasons.more += text.count(SHORTEST_FENCE, position)
     return found
@@ -182,9 +192,9 @@ def _read_block(found: _Findings, opening: int) -> int:
         return _skip_end(text, body, carets) if named else body
     if _DECLINING.match(name):
         return _read_reason(found, name, line, carets, body)
-    commented = _COMMENTED.fullmatch(name)
-    path = _canonical(commented[1] if commented else name)
-    if commented:
+    comment = _COMMENT.search(name)
+    path = _canonical(name[: comment.start()] if comment else name)
+    if comment:
         message = f"has a comment after the path: write {quoted(path)} alone after the carets"
         found.reject(line, "wrong-format", message, name)
     if not path:
@@ -319,7 +329,7 @@ def _reject_stray_fence(found: _Findings, position: int, name: str, named: re.Ma
         message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
     if block and not (is_edit and isinstance(block, EditBlock)):
         message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
-    if short := _SHORT_FENCE.search(found.text, position - len(found.outside[-1]), position):
+    if short := _SHORT_FENCE.search(found.text, found.cuts[-2], position):
         at = line - found.text.count("\n", short.start(), position)
         message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence has 3 or more"
     found.reject(line, "stray-fence", message)
@@ -328,10 +338,20 @@ def _reject_stray_fence(found: _Findings, position: int, name: str, named: re.Ma
 def _longer_fence(found: _Findings, path: str) -> str:
     """Say which fence a file needs that holds lines like those of the response, which is looked through once."""
     if not found.unused_carets:
-        used = {len(match[0]) for match in re.finditer(r"^\^+", found.text, re.MULTILINE)}
+        used = set(islice(_longer_fences(found.text), _MOST_BLOCKS))
         found.unused_carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
     fence = quoted("^" * found.unused_carets)
     return f"open and close the block with {found.unused_carets} carets: {fence}{quoted(path)} and {fence}end"
+
+
+def _longer_fences(text: str) -> Iterator[int]:
+    """Yield the number of carets of each line that begins with more of them than the shortest fence has."""
+    longer = f"{SHORTEST_FENCE}^"
+    position = _next_fence(text, 0, longer)
+    while position < len(text):
+        carets, _, after = _split_fence(text, position)
+        yield carets
+        position = _next_fence(text, after, longer)
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:
