@@ -44,9 +44,9 @@ from code_commit.changes import (
 )
 
 SHORTEST_FENCE = "^^^"
-_THINKING = re.compile(r"\s*+<think>.*?</think>[ \t]*+\r?\n?", re.DOTALL)
-_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]++(\^{3,}+[^\s^].*)", re.MULTILINE)
-_REDUNDANT_SLASHES = re.compile(r"/(?:\.?/)++")
+_THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
+_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
+_REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 
 _INNER = ("end", "delete", "find", "replace")
 """What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
@@ -65,11 +65,11 @@ _NO_BLOCK = (
 
 _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 _COMMENT = re.compile(r"(?<=\S)[ \t]+//")
-_FIND_LINE = re.compile(r"(\^{2,}+)[ \t]*+find[ \t\r]*+$", re.MULTILINE)
-_REPLACE_LINE = re.compile(r"^(\^{2,}+)[ \t]*+replace[ \t\r]*+$", re.MULTILINE)
-_DELETE_ALONE = re.compile(r"(\^{2,}+)[ \t]*+delete\s*+")
-_SHORT_FIND = re.compile(r"^(\^\^)[ \t]*+find(?=[ \t\r]*+$)", re.MULTILINE)
-_SHORT_END = re.compile(r"^\^\^[ \t]*+end(?=[ \t\r]*+$)", re.MULTILINE)
+_FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
+_REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
+_DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
+_SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
+_SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 
 _DEEPEST = 10
@@ -398,7 +398,7 @@ def _skip_end(text: str, position: int, carets: int) -> int:
 
 def _canonical(name: str) -> str:
     """Drop a leading `./`, inner `/./` and `//`: one file has one spelling."""
-    return _REDUNDANT_SLASHES.sub("/", name).removeprefix("./")
+    return _REDUNDANT_SLASHES.sub("", name).removeprefix("./")
 
 
 def _reject_short_block(found: _Findings, start: int, end: int) -> None:

@@ -186,7 +186,7 @@ def comparable(build: BuildResult, output: str) -> tuple[object, ...]:
     return build.exit_code, build.signal, build.timed_out, *lines[-_COMPARED_LINES:]
 
 
-_NUMBER = r"\b0x[\da-fA-F]++|(?<!\w)\d++([.,:]\d++)*+(\s?([mnu\u00b5]?s|min|seconds?|h)\b)?+(?!\w)"
+_NUMBER = r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))"
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
 
 

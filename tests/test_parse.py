@@ -1,4 +1,6 @@
+import contextlib
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -358,6 +360,20 @@ def test_what_is_said_of_a_huge_path_is_short(path):
         parse_response(f"^^^{path}\nx\n^^^{path}\n")
     assert len(str(caught.value)) < 5_000
     assert sum(len(violation.path) for violation in caught.value.violations) < 5_000
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "/", "./"],
+    ids=ascii,
+)  # fmt: skip
+def test_the_time_is_linear_in_the_size(piece):
+    start = time.process_time()
+    for before in ("", "^^^", "^^^a\n", "^^^a\n^^", "^^^a\n^^^find\nx\n^^^replace\n"):
+        for after in ("x", "\n^^^end\n"):
+            with contextlib.suppress(RejectedResponseError):
+                parse_response(f"{before}{piece * (400_000 // len(piece))}{after}")
+    assert time.process_time() - start < 5
 
 
 names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)

@@ -1,11 +1,17 @@
 """Odd surroundings: limits, closed streams, missing variables. The right exit code, a message, and a whole tree."""
 
+import ast
 import json
+import re
 import subprocess
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, recorded, tree
+
+import code_commit
 
 OK = "^^^ok.txt\nok\n^^^end\n"
 HUGE = f"^^^ok.txt\n{'x' * 50_000_000}\n^^^end\n"
@@ -58,3 +64,50 @@ def test_odd_surroundings(before, after, code, said, project_folder: Path):
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert (project_folder / "ok.txt").read_text() == ("ok\n" if code == 0 else "not yet\n")
+
+
+def text_of(node: ast.AST) -> str:
+    """The text of a string in a module, where what is put into it counts as a group."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(text_of, node.values))
+    value = getattr(node, "value", "")
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value if isinstance(value, str) else "(?:x)"
+
+
+def is_possessive(part: object) -> bool:
+    if isinstance(part, re._parser.SubPattern | tuple | list):
+        return any(map(is_possessive, part))
+    return part is re._constants.POSSESSIVE_REPEAT or part is re._constants.ATOMIC_GROUP
+
+
+def possessive_patterns(source: str) -> Iterator[int]:
+    """The lines of a module's patterns that have possessive quantifiers or atomic groups."""
+    for node in ast.walk(ast.parse(source)):
+        text = text_of(node)
+        if re.search(r"[*+?}]\+|\(\?>", text) is None:
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                pattern = re._parser.parse(text)
+        except re.error:
+            continue
+        if is_possessive(pattern):
+            yield node.lineno
+
+
+@pytest.mark.parametrize("pattern", ['r"a*+"', "rb'(?:a+b){2,}+'", 'rf"(?>{x})"', 'rf"{x}?+"', 'f"a" r"(b|[c]++)"'])
+def test_a_possessive_pattern_is_found(pattern):
+    assert set(possessive_patterns(f"x = 1\nre.compile(\n{pattern})\n")) == {3}
+
+
+def test_other_strings_are_no_possessive_patterns():
+    source = r"""re.compile(r"[*+]+\++(?:\*+a)+"), "+++ ", "a++ is no pattern: (" """
+    assert not list(possessive_patterns(source))
+
+
+def test_no_pattern_needs_what_some_patch_releases_of_python_match_wrongly():
+    """Up to 3.11.4 a possessive quantifier fails where its group has to backtrack: `(?:(?!=).*\\n)*+` never matches."""
+    for module in Path(code_commit.__file__).parent.rglob("*.py"):
+        assert not list(possessive_patterns(module.read_text())), module

@@ -6,7 +6,7 @@ nothing else, or the old one with marks in it. Where there is no old content, th
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _CODE = re.compile(
@@ -20,18 +20,20 @@ _DATA = re.compile(r"\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs
 """Patches; and what in these folders is no code may be what a test of a merge tool expects."""
 
 _DIFF = re.compile(
-    r"\s*+(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
+    r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
     r"|\*\*\* (?:Begin Patch|(?:Update|Add) File: ))"
 )
-_LABEL = re.compile(r"\s*+(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
-_NUMBERED = re.compile(r"\s*+(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
+_LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
+_NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
 _FENCED = re.compile(r"\s*```+([^\n`]*)\n(.*)\n```+\s*", re.DOTALL)
 _INNER_FENCE = re.compile(r"^```+ *(\S*)", re.MULTILINE)
-_BLOCK = re.compile(
-    r"^(?:<{5,9}(?: .*)?|-{5,9} SEARCH.*)\n((?:(?![<=]{5}).*\n)*+)={5,9}\n"
-    r"((?:(?!<{5}|>{5}|\+{5,9} REPLACE).*\n)*+)(?:>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?",
-    re.MULTILINE,
+_MARKER = re.compile(
+    r"^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?", re.MULTILINE
 )
+"""The first group is what opens a block, the second what parts it; the others close it."""
+
+_MOST_BLOCKS = 100
+"""So many blocks between markers are looked for in the old content, which costs its size each time."""
 
 _INSTEAD = "send the file's own lines alone, all of them"
 
@@ -44,6 +46,14 @@ class _File(NamedTuple):
     old: str | None
     is_code: bool
     is_data: bool
+
+
+class _Block(NamedTuple):
+    """Where a block between markers begins and ends in a text, and what stands on either side of its middle."""
+
+    start: int
+    end: int
+    sides: tuple[str, str]
 
 
 def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
@@ -121,15 +131,29 @@ def _has_markers(file: _File) -> bool:
     if file.is_data or "=====" not in file.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", file.old or "", re.MULTILINE):
         return False
     new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (file.new, file.old))
-    blocks = list(_BLOCK.finditer(new))
-    if blocks and not _BLOCK.sub("", new).strip():
+    blocks = list(_blocks(new))
+    ends, starts = [0, *(block.end for block in blocks)], [*(block.start for block in blocks), len(new)]
+    if blocks and not any(new[end:start].strip() for end, start in zip(ends, starts, strict=True)):
         return file.is_code or file.old is not None
-    for block in blocks:
-        before = new[max(0, new.rfind("\n", 0, block.start() - 1)) : block.start()]
-        after = new[block.end() : new.find("\n", block.end())]
-        if any(side and before + side + after in old for side in block.groups()):
+    for block in blocks[:_MOST_BLOCKS]:
+        before = new[max(0, new.rfind("\n", 0, block.start - 1)) : block.start]
+        after = new[block.end : new.find("\n", block.end)]
+        if any(side and before + side + after in old for side in block.sides):
             return True
     return False
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    opening = middle = None
+    for marker in _MARKER.finditer(text):
+        if marker[1]:
+            opening, middle = marker, None
+        elif marker[2]:
+            middle = middle or marker
+        elif opening and middle:
+            sides = text[opening.end() : middle.start()], text[middle.end() : marker.start()]
+            yield _Block(opening.start(), marker.end(), sides)
+            opening = None
 
 
 _FORMATS: tuple[tuple[Callable[[_File], bool], str], ...] = (
