@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.build import hardened_meanwhile
-from code_commit.codebase.select import Rollup
-from code_commit.commands.rollup import FileSelection, make_rollup
-from code_commit.commands.run import GivenTask, run_main_job
+from code_commit.check import Given
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase
+from code_commit.commands.rollup import make_rollup
+from code_commit.commands.run import run_main_job
 from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.llm.keys import find_secrets
 from code_commit.project import find_project
@@ -31,7 +33,7 @@ def rollup(
     include: Sequence[str] = (),
     select: bool = False,
     **settings: Any,
-) -> Rollup:
+) -> Codebase:
     """Write codeRollup.txt as `code-commit rollup` does, and return what is in it and what was left out, and why.
 
     Raises NotSetUpError; with `select` also LLMError and RejectedResponseError. Nothing is printed.
@@ -39,7 +41,7 @@ def rollup(
     project = find_project(Path(directory))
     lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
     validate_settings(lists | settings, SETTINGS | dict.fromkeys(lists, SETTINGS["rollup_exclude"]))
-    files = FileSelection(pathspecs, exclude, include, select=select)
+    files = CodebaseRequest(pathspecs, exclude, include, select=select)
     with hardened_meanwhile():
         return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
 
@@ -65,7 +67,7 @@ def run(
     options = {"quiet": True, **settings}
     try:
         with hardened_meanwhile():
-            return run_main_job(project, options, progress, task=GivenTask(query))
+            return run_main_job(project, options, progress, Given(query))
     except CodeCommitError:
         if progress.record is None:
             raise

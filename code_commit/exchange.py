@@ -1,7 +1,7 @@
 """One exchange with an LLM: the prompt that goes out, the response that comes back, and who listens in between."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -9,10 +9,21 @@ from typing import Any, NamedTuple, Protocol
 from code_commit.changes import RejectedResponseError, Violation
 
 
+class Shown(NamedTuple):
+    """What a prompt shows of the project's files: a codebase, and beside it the texts of `files`.
+
+    `whole` are the files that the codebase holds whole, None where it has nothing else.
+    """
+
+    codebase: str = ""
+    whole: Collection[str] | None = None
+    files: Mapping[str, str] = {}
+
+
 class Prompt(NamedTuple):
     """Everything that is sent, in order: the system prompts, then the user message.
 
-    `parts` are the user's parts of it, by their names, to tell how large each is.
+    `parts` are the user's parts of it, by their names, to tell how large each is; `shows` is what it shows of files.
     `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
     layout); a provider that wants cache boundaries marked puts one after `system` and one after `stable`.
     """
@@ -21,6 +32,7 @@ class Prompt(NamedTuple):
     stable: str
     rest: str
     parts: Mapping[str, str] = {}
+    shows: Shown = Shown()
 
     @property
     def user(self) -> str:

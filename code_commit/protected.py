@@ -7,7 +7,8 @@ from itertools import chain
 from pathlib import Path
 
 from code_commit.files import read_regular_file
-from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
+from code_commit.git import UnansweredError
+from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.trust import own_folders
 
 PROTECTED = (

@@ -219,9 +219,14 @@ def _parsed_by(option: Setting) -> Callable[[str], Any]:
 def load_settings(
     project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Merge the options that were given with the environment and config.toml. Raises NotSetUpError with all faults."""
+    """Merge the options that were given with the environment and config.toml. Raises NotSetUpError with all faults.
+
+    Options that name every setting, as those of a run that goes on do, leave nothing to the other two.
+    """
     faults: list[str] = []
-    values = _read_config_file(project.config_file, faults) | read_environment(environment, faults)
+    values = {}
+    if not options.keys() >= SETTINGS.keys():
+        values = _read_config_file(project.config_file, faults) | read_environment(environment, faults)
     values |= _checked(options, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))

@@ -3,20 +3,41 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from code_commit.apply import apply_changes, count_transactions, note_built
-from code_commit.build import build_environment
+from code_commit.build import Builder, build_environment
 from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, VerifiedChanges
-from code_commit.conversation import Conversation
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
-from code_commit.exchange import Complete, Prompt, Response
-from code_commit.job import Job
-from code_commit.parse import notes_of, parse_response, read_response
-from code_commit.project import BUILD_SCRIPT
-from code_commit.prompts import Task, initial_prompt
+from code_commit.exchange import Complete, Prompt, Response, Shown
+from code_commit.llm.keys import ApiKey
+from code_commit.parse import blocks_of, notes_of, parse_response, read_response
+from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.prompts.layout import Task
+from code_commit.prompts.next import Conversation, Refit, next_prompt
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import BuildResult, RunRecord
-from code_commit.verify import verify_changes
+from code_commit.runs.review import TreeState
+from code_commit.settings import Settings
+from code_commit.verify import Rules, verify_changes
+
+
+class Job(NamedTuple):
+    """A run's project, settings, rules, and who builds. `before` is the tree as git saw it before the run, if it did.
+
+    `approve` is called with the diff of an answer before that is applied, and raises RejectedResponseError where it is
+    not wanted. `refit` makes a codebase smaller whose prompt is too long, None where that is not wanted.
+    """
+
+    project: Project
+    settings: Settings
+    rules: Rules
+    keys: tuple[ApiKey, ...]
+    environment: dict[str, str]
+    builder: Builder
+    before: TreeState | None
+    approve: Callable[[bytes], None] | None = None
+    refit: Refit | None = None
 
 
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
@@ -25,33 +46,33 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
     Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, DeclinedError
     as soon as the LLM says that it cannot, and the errors of the steps.
     """
-    conversation = Conversation(job, task, log.redactor)
+    conversation = Conversation(job.project, job.settings, log.redactor, task, job.refit)
     changed: set[str] = set()
     for number in range(1, task.attempts + 1):
-        attempt = log.attempt(number)
-        response = attempt.recorded_response() or ask(complete, conversation.next_prompt(), attempt)
+        attempt, prompt = log.attempt(number), conversation.next_prompt()
+        response = attempt.recorded_response() or ask(complete, prompt, attempt)
 
         try:
-            changed |= change_files(job, response, log, attempt)
+            changed |= change_files(job, response, prompt.shows, log, attempt)
         except RejectedResponseError as rejection:
             is_last = job.settings.on_rejected == "stop" or number == task.attempts
             if is_last or isinstance(rejection, NotApprovedError):
                 raise
-            conversation.was_rejected(attempt, response, rejection)
+            conversation.was_rejected(attempt, response.text, blocks_of(response.text), rejection)
             continue
 
         build = build_project(job, log, attempt)
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            conversation.build_failed(attempt, response, build, changed)
+            conversation.build_failed(attempt, blocks_of(response.text), build, changed)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 
 def run_dry(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Ask once, verify, and log the diff that would be applied; change nothing. Raises as `verify_response`."""
-    attempt = log.attempt(1)
-    changes = verify_response(job, ask(complete, initial_prompt(task), attempt), attempt)
+    attempt, prompt = log.attempt(1), next_prompt(task, ())
+    changes = verify_response(job, ask(complete, prompt, attempt), prompt.shows, attempt)
     return end_dry(changes, attempt, log)
 
 
@@ -62,11 +83,14 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
     return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
-def verify_response(job: Job, response: Response, attempt: AttemptLog) -> VerifiedChanges:
-    """Parse and verify a response. Raises RejectedResponseError and DeclinedError, when they are in the log."""
+def verify_response(job: Job, response: Response, shows: Shown | None, attempt: AttemptLog) -> VerifiedChanges:
+    """Parse and verify a response to a prompt that shows these files.
+
+    Raises RejectedResponseError and DeclinedError, when they are in the log.
+    """
     try:
         changes, reasons = read_response(response.complete_text())
-        return verify_changes(changes, job.project, job.rules, reasons)
+        return verify_changes(changes, job.project, job.rules, shows, reasons)
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)
         raise
@@ -74,8 +98,8 @@ def verify_response(job: Job, response: Response, attempt: AttemptLog) -> Verifi
         raise attempt.declined(str(declined)) from None
 
 
-def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog) -> set[str]:
-    """Verify a response, apply all of it and return its paths.
+def change_files(job: Job, response: Response, shows: Shown | None, log: RunLog, attempt: AttemptLog) -> set[str]:
+    """Verify a response to a prompt that shows these files, apply all of it and return its paths.
 
     Raises RejectedResponseError and DeclinedError, when they are in the log, and ApplyError. What a resumed run had
     done already is not done again.
@@ -86,7 +110,7 @@ def change_files(job: Job, response: Response, log: RunLog, attempt: AttemptLog)
         attempt.applied()
     if attempt.record.verdict == "applied":
         return {change.path for change in parse_response(response.text)}
-    changes = verify_response(job, response, attempt)
+    changes = verify_response(job, response, shows, attempt)
     attempt.applying(changes)
     if job.approve is not None and attempt.record.changes:
         _wait_for_approval(job.approve, attempt)

@@ -56,6 +56,8 @@ def test_a_wrong_then_a_right_answer(provider, project_folder: Path, run_code_co
     assert {path.name for path in log.iterdir()} == {
         *(f"{number}-{name}" for number in (1, 2) for name in numbered),
         "run.json",
+        "query.txt",
+        "codebase.txt",
         "ignore-files.json",
         "snapshot",
     }

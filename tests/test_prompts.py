@@ -4,28 +4,19 @@ from pathlib import Path
 import pytest
 
 from code_commit.changes import AppliedChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
+from code_commit.codebase.text import Codebase
 from code_commit.errors import NotSetUpError
+from code_commit.exchange import Shown
 from code_commit.parse import parse_response
-from code_commit.prompts import (
-    FailedBuild,
-    SystemPrompts,
-    Task,
-    add_to_history,
-    comparable,
-    initial_prompt,
-    load_system_prompts,
-    make_task,
-    read_build_output,
-    rejected_prompt,
-    repair_prompt,
-    tell_attempt,
-)
+from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
+from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, lay_out, load_system_prompts, make_task
+from code_commit.prompts.next import Outcome, next_prompt, read_build_output
 from code_commit.runs.record import Attempt, BuildResult
 from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n", "EDITS\n")
-TASK = Task(PROMPTS, "the query", "the codebase\n")
+TASK = Task(PROMPTS, "the query", Codebase("the codebase\n"))
 CHANGES = [
     FileReplacement("b.txt", "new b\n"),
     FileRemoval("a.txt"),
@@ -37,7 +28,7 @@ HISTORY = ["Attempt 1 changed b.txt\n"]
 
 
 def test_the_initial_prompt_has_the_specification_s_order():
-    prompt = initial_prompt(TASK)
+    prompt = lay_out(TASK)
     assert prompt.system == "STRUCTURE\nINSTRUCTIONS\nINITIAL\n"
     assert prompt.user == "[query]\nthe query\n\n[codebase]\nthe codebase\n\n"
     assert prompt.text == prompt.system + prompt.user
@@ -45,7 +36,7 @@ def test_the_initial_prompt_has_the_specification_s_order():
 
 
 def test_the_repair_prompt_has_the_specification_s_order():
-    prompt = repair_prompt(TASK, FAILED, HISTORY)
+    prompt = lay_out(TASK, HISTORY, FAILED)
     told = "This is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n"
     assert prompt.system == f"STRUCTURE\nINSTRUCTIONS\nREPAIR\n{told}"
     assert prompt.user == (
@@ -56,9 +47,9 @@ def test_the_repair_prompt_has_the_specification_s_order():
 
 
 def test_the_cached_layout_keeps_one_prefix_over_all_calls():
-    task = Task(PROMPTS, "the query", "the codebase\n", "cached")
+    task = Task(PROMPTS, "the query", Codebase("the codebase\n"), "cached")
     additions = [FileReplacement("e", "seen\n"), FileReplacement("f", "too")]
-    first, repair = initial_prompt(task), repair_prompt(task, FailedBuild("error\n", CHANGES, additions), HISTORY)
+    first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES, additions))
     assert (first.system, first.stable) == (repair.system, repair.stable)
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
     assert first.rest == "INITIAL\n"
@@ -68,8 +59,8 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     )
 
 
-def long_file(lines: int) -> str:
-    return "--- a.py ---\nx = 1\n\n--- b.py ---\n" + "y = 1\n" * lines + "\n--- c.py ---\n" + "z\n" * 9
+def long_file(lines: int) -> Codebase:
+    return Codebase("--- a.py ---\nx = 1\n\n--- b.py ---\n" + "y = 1\n" * lines + "\n--- c.py ---\n" + "z\n" * 9)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +70,7 @@ def long_file(lines: int) -> str:
 def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
     settings = Settings(answer_format=answer_format)
     task = make_task(Path("/project"), settings, PROMPTS, "the query", long_file(lines))
-    for prompt in (initial_prompt(task), repair_prompt(task, FailedBuild("", []))):
+    for prompt in (lay_out(task), lay_out(task, failed=FailedBuild("", []))):
         assert ("INSTRUCTIONS\nEDITS\n" in prompt.system) == ("EDITS" in prompt.text) == offered
 
 
@@ -88,13 +79,13 @@ def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
 def test_edits_are_offered_as_soon_as_an_answer_made_a_file_long(answer_format, lines, offered, layout):
     settings = Settings(answer_format=answer_format, prompt_layout=layout)
     task = make_task(Path("/project"), settings, PROMPTS, "q", long_file(1))
-    first, repair = initial_prompt(task), repair_prompt(task, FailedBuild("", [FileReplacement("b", "y\n" * lines)]))
+    first, repair = lay_out(task), lay_out(task, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)]))
     assert "EDITS" not in first.text
     assert repair.text.count("EDITS\nREPAIR\n") == repair.text.count("EDITS") == offered
     if layout == "cached":
         assert (repair.system, repair.stable) == (first.system, first.stable)
     at_once = make_task(Path("/project"), Settings(answer_format="auto"), PROMPTS, "q", long_file(201))
-    assert repair_prompt(at_once, FailedBuild("", [FileReplacement("b", "y\n" * lines)])).text.count("EDITS") == 1
+    assert lay_out(at_once, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)])).text.count("EDITS") == 1
 
 
 def test_the_examples_of_edits_can_be_taken_as_they_are():
@@ -112,37 +103,53 @@ def test_the_examples_of_edits_can_be_taken_as_they_are():
 
 def test_query_and_codebase_are_sent_unchanged():
     query = "  \n^^^a\n[codebase]\r\n\n \n"
-    assert f"[query]\n{query}\n[codebase]\n" in initial_prompt(Task(PROMPTS, query, "x")).user
+    assert f"[query]\n{query}\n[codebase]\n" in lay_out(Task(PROMPTS, query, Codebase("x"))).user
 
 
 def test_additions_follow_the_codebase():
-    prompt = repair_prompt(TASK, FailedBuild("error\n", [], [FileReplacement("e", "seen\n")]))
+    prompt = lay_out(TASK, failed=FailedBuild("error\n", [], [FileReplacement("e", "seen\n")]))
     assert "[codebase]\nthe codebase\n\n[codebase additions]\n--- e ---\nseen\n\n\n[file replacements]\n" in prompt.user
 
 
-@pytest.mark.parametrize("failed", [None, FAILED])
-def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(failed):
-    history = ["Attempt 1 was rejected: see [rejected response].\n"]
-    told_before = ["Attempt 1 was rejected, nothing of it was written: no block\n  Its notes: x\n"]
-    prompt = repair_prompt(TASK, failed, history) if failed else initial_prompt(TASK, history)
+BEFORE = Outcome(Told("Attempt 1 changed a.c", "", ""), failed=FAILED)
+
+
+@pytest.mark.parametrize("before", [[], [BEFORE]])
+def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(before):
+    number = len(before) + 1
+    told = Told(f"Attempt {number} was rejected", ", nothing of it was written: no block", "x")
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
-    told = RejectedResponseError(violations, 12_345).reasons
+    reasons = RejectedResponseError(violations, 12_345).reasons
+    history = [*(str(outcome.told) for outcome in before), f"Attempt {number} was rejected: see [rejected response].\n"]
+    prompt = lay_out(TASK, history, before[0].failed if before else None)
     section = "[rejected response]\nRejected:\n- no block\n- line 3: a: is protected\n- and 12,345 more\n"
-    assert rejected_prompt(TASK, failed, told_before, told).text == f"{prompt.text}{section}\n"
+    assert next_prompt(TASK, [*before, Outcome(told, reasons=reasons)]).text == f"{prompt.text}{section}\n"
     shown = "\nThe rejected answer, from its line 1 on:\n^^^a\n\n"
-    assert rejected_prompt(TASK, failed, told_before, told, "^^^a").text == f"{prompt.text}{section}{shown}"
+    rejected = Outcome(told, reasons=reasons, response="^^^a")
+    assert next_prompt(TASK, [*before, rejected]).text == f"{prompt.text}{section}{shown}"
+
+
+def test_a_prompt_says_which_files_it_shows_and_in_which_version():
+    unseen = [FileReplacement("a.c", "old\n"), FileReplacement("d", "seen\n")]
+    rejected = Outcome(Told("Attempt 1", "", ""), reasons=["x"], unseen=unseen)
+    assert next_prompt(TASK, []).shows == Shown("the codebase\n")
+    assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
+    then = next_prompt(TASK, [rejected, BEFORE]).shows
+    assert then.files == {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}
+    partial = TASK._replace(codebase=Codebase("x", {"whole.c": 9}, ["outlined.c"], is_partial=True))
+    assert next_prompt(partial, []).shows.whole == {"whole.c"}
 
 
 def test_the_prompts_say_what_holds_for_the_run():
     settings = Settings(allow=("src/", "*.md"), protect=("src/x",), build_timeout=90, max_repairs=1)
-    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", "c")
-    for prompt in (initial_prompt(task), repair_prompt(task, FAILED)):
+    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase("c"))
+    for prompt in (lay_out(task), lay_out(task, failed=FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
         assert told.startswith("The project's root folder is called shop; no path begins with it, ")
         assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
-    assert "attempt 2 of 2" in repair_prompt(task, FAILED, HISTORY).text
-    assert "stopped" not in initial_prompt(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", "c")).text
+    assert "attempt 2 of 2" in lay_out(task, HISTORY, FAILED).text
+    assert "stopped" not in lay_out(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", Codebase("c"))).text
 
 
 def attempt_of(**fields: object) -> Attempt:
@@ -166,14 +173,13 @@ TOLD = {
 
 @pytest.mark.parametrize(("attempt", "told"), TOLD.values(), ids=TOLD)
 def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, told):
-    assert tell_attempt(attempt) == f"Attempt 3 {told}"
+    assert str(tell_attempt(attempt)) == f"Attempt 3 {told}"
 
 
 def test_the_same_notes_of_two_attempts_are_told_once():
-    history = ["Attempt 1 a\n  Its notes: One.\n"]
-    for told in ("Attempt 2 b\n  Its notes: Same.\n", "Attempt 3 c\n  Its notes: Same.\n", "Attempt 4 d\n"):
-        add_to_history(history, told)
-    assert history == [
+    notes = {"1 a": "One.", "2 b": "Same.", "3 c": "Same.", "4 d": ""}
+    told = [Told(f"Attempt {number}", "", said) for number, said in notes.items()]
+    assert tell_history(told, last_is_told_apart=False) == [
         "Attempt 1 a\n  Its notes: One.\n",
         "Attempt 2 b\n",
         "Attempt 3 c\n  Its notes: Same.\n",
@@ -206,13 +212,18 @@ def test_builds_that_end_in_other_ways_did_not_fail_alike(ending):
 
 
 def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_the_oldest_notes_first():
-    history = [f"Attempt {number} changed a.c\n  Its notes: {str(number) * 600} ...\n" for number in range(1, 6)]
-    prompt = repair_prompt(TASK, FAILED, history).system
+    outcomes = [
+        Outcome(Told(f"Attempt {number}", " changed a.c", f"{str(number) * 600} ..."), failed=FAILED)
+        for number in range(1, 6)
+    ]
+    prompt = next_prompt(TASK, outcomes).system
     told = prompt[prompt.index("This is attempt 6 of 4.") :]
     assert 1_300 < len(told) <= 2_000
     assert [f"Attempt {number} changed a.c\n" in told for number in range(1, 6)] == [True] * 5
     assert [str(number) * 600 in told for number in range(1, 6)] == [False, False, False, True, True]
-    prompt = repair_prompt(TASK, FAILED, [f"Attempt 1 changed {'x' * 9_000}\n", "Attempt 2 changed a.c\n"]).system
+    long = Outcome(Told("Attempt 1 changed ", "x" * 9_000, ""), failed=FAILED)
+    short = Outcome(Told("Attempt 2 changed a.c", "", ""), failed=FAILED)
+    prompt = next_prompt(TASK, [long, short]).system
     told = prompt[prompt.index("This is attempt 3 of 4.") :]
     assert (len(told) <= 2_000, told.endswith("x\nAttempt 2 changed a.c\n\n")) == (True, True)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, tree, wait_for
 
-from code_commit.project import UnansweredError, find_project
+from code_commit.git import UnansweredError
+from code_commit.project import find_project
 from code_commit.runs.review import look_at_tree
 
 OK, WRONG = "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nwrong\n^^^end\n"
@@ -90,7 +91,7 @@ def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Pa
 
 
 def test_git_waits_on_no_fifo_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("code_commit.project._GIT_SECONDS", 0.5)
+    monkeypatch.setattr("code_commit.git._GIT_SECONDS", 0.5)
     project = find_project(root)
     assert look_at_tree(project)
     (root / "new").mkdir()

@@ -53,7 +53,7 @@ def _python(script, arguments, root, **variables):
     )
 
 
-@pytest.mark.parametrize("module", ["code_commit.commands.run", "code_commit.preflight", "code_commit.workflow"])
+@pytest.mark.parametrize("module", ["code_commit.commands.run", "code_commit.check", "code_commit.workflow"])
 def test_a_signal_while_modules_load_ends_the_command_as_any_other(module, project_folder):
     answer = _python(INTERRUPT_AT, ["--model", "replay:responses"], project_folder, INTERRUPT_AT=module)
 

@@ -13,7 +13,8 @@ from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprin
 from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
-from code_commit.project import BUILD_SCRIPT, Project, UnansweredError
+from code_commit.git import UnansweredError
+from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
 from code_commit.terminal import shown
@@ -158,7 +159,8 @@ def _is_rewritten(path: Path, repositories: Collection[Path]) -> bool:
 def _is_ours(path: Path, project: Project) -> bool:
     """Tell whether the path is in the project or its repository: nothing else is ever put back."""
     real = Path(os.path.realpath(path.parent), path.name)
-    folders = [project.root, *(project.git[:3] if project.git else ())]
+    git = project.git
+    folders = [project.root, *((git.work_tree, git.git_dir, git.common_dir) if git else ())]
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
-from code_commit.codebase.select import Rollup, fit_names, list_files, sections
+from code_commit.codebase.select import Selection, fit_names, list_files, read_files
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project
@@ -40,7 +40,7 @@ def find_additions(
     except NotSetUpError:
         return []  # a build broke the repository: what follows tells that
     named = [path for path in named_files(output, paths, str(project.root)) if path not in known]
-    texts = _read(project, named[:_MOST_FILES], redactor, Rollup())
+    texts = _read(project, named[:_MOST_FILES], redactor, Selection())
     unseen = find_unseen(texts, codebase)
     room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), []
     for path, text in texts.items():
@@ -60,14 +60,14 @@ def show_unseen(
     """
     others = [reason for reason in rejection.violations if reason.rule != "unseen"]
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
-    rollup = Rollup(named=[reason.path for reason in unseen])
-    texts = _read(project, rollup.named, redactor, rollup)
+    selection = Selection(named=[reason.path for reason in unseen])
+    texts = _read(project, selection.named, redactor, selection)
     for path, text in list(texts.items()):
         if len(text) > room:
-            rollup.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
+            selection.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
         room -= len(texts.get(path, ""))
     told = dict.fromkeys(texts, _SHOWN)
-    told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in rollup.left_out.items() for path in left_out}
+    told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in selection.left_out.items() for path in left_out}
     reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]
     return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
 
@@ -76,13 +76,10 @@ _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make 
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 
 
-def _read(project: Project, paths: Collection[str], redactor: Redactor, rollup: Rollup) -> dict[str, str]:
-    """Return the text of each file that may be shown; the others go into `rollup`."""
-    texts = {}
-    for path, size, section in sections(project.root, fit_names(paths, rollup), redactor, rollup):
-        start = len(f"--- {path} ---\n".encode())
-        texts[path] = section.encode()[start : start + size].decode()
-    return texts
+def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
+    """Return the text of each file that may be shown; why another may not goes into the selection."""
+    files = read_files(project.root, fit_names(paths, selection), redactor, selection)
+    return {file.name: file.content.encode()[: file.bytes].decode() for file in files}
 
 
 def named_files(output: str, paths: Collection[str], root: str) -> list[str]:

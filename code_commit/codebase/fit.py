@@ -10,50 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-OUTLINE_MARK = " (outline) ---\n"
-NAMES_LINE = "--- FILES THAT THERE WAS NO ROOM FOR ---"
-
-
-def is_fitted(codebase: str) -> bool:
-    """Tell whether a rollup has not all of its files whole."""
-    return (
-        f"{NAMES_LINE}\n" in codebase
-        or re.search(rf"^--- .+{re.escape(OUTLINE_MARK)}", codebase, re.MULTILINE) is not None
-    )
-
-
-def holds_whole(codebase: str, path: str) -> bool:
-    """Tell whether a rollup has a file, or an older version of it, whole: another file may hold such a line too."""
-    codebase = f"\n{codebase}"
-    _, are_there, names = codebase.rpartition(f"\n{NAMES_LINE}")
-    if f"\n--- {path}{OUTLINE_MARK}" in codebase or (are_there and f"\n{path} (" in names):
-        return False
-    return f"\n--- {path} ---\n" in codebase
-
-
-class Section(NamedTuple):
-    """A file as it stands in the rollup: after the line that names it."""
-
-    name: str
-    bytes: int
-    text: str
-
-    @property
-    def as_name(self) -> str:
-        """One line, for a file that there is no room for."""
-        return f"{self.name} ({self.bytes:,} bytes)\n"
-
-
-class Room(NamedTuple):
-    """How long a codebase may be, the query that says what is worth most in it, and a text that names files too."""
-
-    tokens: int
-    characters: int
-    query: str
-    mentions: str = ""
-    chosen: Collection[str] | None = None
-    """The files that go in whole, beside those that all tasks need; None where the words of the query choose."""
-
+from code_commit.codebase.text import NAMES_LINE, OUTLINE_MARK, Section, header
 
 UNLIMITED = 10**12
 """Tokens of a model that nobody knows the window of."""
@@ -84,13 +41,24 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
 
 
-def fit_sections(sections: Sequence[Section], context: Collection[str], room_given: Room) -> Fitted:
-    """Return what of the files goes into the room. `context` are the names of files that all tasks need."""
-    chosen = room_given.chosen
-    if chosen is None and sum(len(section.text) for section in sections) <= room_given.characters:
+class Need(NamedTuple):
+    """What a codebase is for: the words of the task, and a text whose files are worth as much as those that it names.
+
+    `chosen` are the files that go in whole beside those that all tasks need; None where the words choose.
+    """
+
+    query: str
+    mentions: str = ""
+    chosen: Collection[str] | None = None
+
+
+def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, need: Need) -> Fitted:
+    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
+    chosen = need.chosen
+    if chosen is None and sum(len(section.text) for section in sections) <= room:
         return Fitted(list(sections), {}, [], [])
-    room = room_given.characters - len(f"{NAMES_LINE}\n\n") - len(_UNNAMED.format(len(sections)))
-    ranked = rank(sections, room_given.query, context, room_given.mentions)
+    room -= len(f"{NAMES_LINE}\n\n") + len(_UNNAMED.format(len(sections)))
+    ranked = rank(sections, need, context)
     wanted = {file.name for file in sections if chosen is None or len(file.text) <= _TINY}
     if chosen is not None:
         wanted |= {*chosen, *context}
@@ -141,7 +109,7 @@ def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
 
     outlines = {}
     for section in sections:
-        text = f"--- {section.name}{OUTLINE_MARK}{outline(section.name, section.text.partition(chr(10))[2])}\n"
+        text = f"{header(section.name + OUTLINE_MARK)}{outline(section.name, section.content)}\n"
         if text.count("\n") == 2 or len(text) >= len(section.text):
             continue
         room -= len(text) - len(section.as_name)
@@ -151,11 +119,11 @@ def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
     return outlines
 
 
-def rank(sections: Iterable[Section], query: str, context: Collection[str], mentions: str = "") -> list[Section]:
+def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
-    files = list(sections)
+    files, query = list(sections), need.query
     scores, holding_rare = _bm25(files, query.lower(), _words(query))
-    mentioned = set(re.findall(r"[\w./+-]*\w", f"{query}\n{mentions}"))
+    mentioned = set(re.findall(r"[\w./+-]*\w", f"{query}\n{need.mentions}"))
 
     def place(number: int) -> tuple[int, float, str]:
         name = files[number].name

@@ -1,31 +1,21 @@
-"""The code rollup: the text files of the project in one file, each after a line that names it.
+"""Which files go into a codebase: git, secrets, patterns and sizes decide; what stays out is named with the reason."""
 
---- src/main.rs ---
-fn main() {}
-
-What tells of the project as a whole comes first, then path by path; at the end stand the names of what was left out.
-"""
-
-import functools
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from code_commit.codebase.fit import Room, Section, fit_sections
+from code_commit.codebase.secrets import find_secret, is_secret_name
+from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
-from code_commit.files import NotAFileError, open_regular, read_regular_file, replacing
+from code_commit.files import NotAFileError, open_regular
+from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, Project, ask_git
+from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
-from code_commit.runs.words import listed
 from code_commit.terminal import shown
-
-if TYPE_CHECKING:
-    from pydantic_core import SchemaValidator
 
 BINARY = "binary"
 DELETED = "deleted"
@@ -45,7 +35,7 @@ NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 
 _LARGE = 256_000  # bytes
-_CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
+CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated")
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
@@ -60,58 +50,40 @@ _LOCK_FILE_NAMES = """
 """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
-_SECRET_NAMES = re.compile(
-    r"\.env(?!.*\.(example|sample|template|dist)$).*|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|tfstate)"
-    r"|id_(rsa|dsa|ecdsa|ed25519)[^.]*|[._]netrc|\.pypirc|\.git-credentials|\.htpasswd|\.pgpass|\.dockercfg",
-    re.IGNORECASE,
-)
-_SECRET_SHAPES = {
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
-    r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
-    r"\bAKIA[A-Z2-7]{16}\b": "a key of AWS",
-    r"\bAccountKey=[0-9A-Za-z+/]{86}==": "a key of Azure",
-    r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}": "a key of Google",
-    r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": "a token of GitHub",
-    r"\bglpat-[0-9A-Za-z_-]{20}": "a token of GitLab",
-    r"\bhf_[0-9A-Za-z]{34}\b": "a key of Hugging Face",
-    r"\bnpm_[0-9A-Za-z]{36}\b|(?m:^)(//\S+:)?_auth(Token)?=[0-9A-Za-z+/-]{12}": "a login of npm",
-    r"\bpypi-AgE[0-9A-Za-z_-]{50}": "a token of PyPI",
-    r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}": "a key of SendGrid",
-    r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}": "a token of Slack",
-    r"\b[sr]k_live_[0-9A-Za-z]{20}": "a key of Stripe",
-    r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": "an API key",
-}
-"""The shapes of secrets, in what Python's and Rust's regular expressions have in common."""
-_IN_EXAMPLES = "EXAMPLE"  # at the end of the keys in Amazon's documents
-_LARGEST = 5
-_NAMES_LEFT_OUT = 20
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 
 
-@dataclass(slots=True)
-class Rollup:
-    """What became of each file: in the rollup with its size, or left out for a reason."""
+class CodebaseRequest(NamedTuple):
+    """Which codebase is asked for: of the files that the pathspecs name, of all where there is none.
 
-    bytes: int = 0
-    characters: int = 0
-    sizes: dict[str, int] = field(default_factory=dict)
-    """The bytes of each file that is in it."""
+    `include` has pathspecs of files that are taken even if a rule excludes them. `fit` says into how many tokens it has
+    to go (0: all that the model leaves), None where it need not; `select` that an LLM chooses what is whole. `query` is
+    the task whose words say what is worth most; the files that the text `mentions` names are worth as much as those
+    that the task names.
+    """
+
+    pathspecs: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    include: Sequence[str] = ()
+    fit: int | None = None
+    select: bool = False
+    query: str = ""
+    mentions: str = ""
+
+
+@dataclass(slots=True)
+class Selection:
+    """The files that a codebase may hold, by their names, and those that stay out: for each reason, with a detail."""
+
+    names: list[str] = field(default_factory=list)
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
-    """For each reason the files, and a detail where there is one."""
-    outlined: Sequence[str] = ()
-    """Those of which it has outlines."""
-    untracked: Sequence[str] = ()
-    """Those in it that git does not track."""
+    untracked: list[str] = field(default_factory=list)
+    """Those of the names that git does not track."""
+    warnings: list[str] = field(default_factory=list)
     included: Collection[str] = ()
     """Files that may be in it although they look like secrets."""
     named: Collection[str] = ()
     """Files that may be in it although they are large or nobody wrote them, for they were asked for by their names."""
-    warnings: Sequence[str] = ()
-
-    @property
-    def largest(self) -> list[tuple[str, int]]:
-        """The largest files with their bytes, the largest first."""
-        return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
         self.left_out.setdefault(reason, {})[name] = detail
@@ -123,6 +95,32 @@ class Rollup:
         """Return the reasons with their counts in one line, "" where nothing was left out."""
         counts = [f"{reason} {len(names)}" for reason, names in sorted(self.left_out.items())]
         return f"left out: {', '.join(counts)}" if counts else ""
+
+
+def select_files(project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest) -> Selection:
+    """Return the files for a codebase, those first that tell of the whole project. Raises NotSetUpError."""
+    selection = Selection()
+    with repository_options(project.root, project.git) as options:
+        paths, selection.warnings = list_files(project.root, request.pathspecs, options)
+        if request.pathspecs and not paths:
+            raise NotSetUpError(f"{shown(' '.join(request.pathspecs))}: no file that git does not ignore is there")
+        if request.include:
+            selection.included, _ = list_files(project.root, request.include, options)
+            if not selection.included:
+                raise NotSetUpError(f"--include {shown(request.include[0])}: no file that git does not ignore is there")
+            paths |= selection.included
+        selection.named = {os.path.normpath(pathspec) for pathspec in request.pathspecs}
+        names = fit_names(paths, selection)
+        unwanted = [name for name in names if not selection.is_wanted(name)]
+        dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
+    if exclude := [*rollup_exclude, *request.exclude]:
+        dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
+    for name in sorted(dropped):
+        selection.leave_out(dropped[name], name)
+    selection.names = in_order(name for name in names if name not in dropped)
+    if project.git is not None:
+        selection.untracked = [name for name in selection.names if not paths[name]]
+    return selection
 
 
 class _UnfitFileError(Exception):
@@ -169,26 +167,26 @@ def in_order(names: Iterable[str]) -> list[str]:
     """Return the names with those first that tell of the whole project, the others by the bytes of their paths."""
 
     def place(name: str) -> tuple[int, bytes]:
-        match = _CONTEXT_FILES.fullmatch(name)
-        return match.lastindex or 0 if match else len(_CONTEXT_FILES.pattern), os.fsencode(name)
+        match = CONTEXT_FILES.fullmatch(name)
+        return match.lastindex or 0 if match else len(CONTEXT_FILES.pattern), os.fsencode(name)
 
     return sorted(names, key=place)
 
 
-def fit_names(paths: Iterable[str], rollup: Rollup) -> list[str]:
-    """Return the names that may stand in the rollup; the others go into `rollup`, except those of agent-config."""
+def fit_names(paths: Iterable[str], selection: Selection) -> list[str]:
+    """Return the names that may stand in a codebase; the others go into the selection, except those of agent-config."""
     names = []
     for path in paths:
         if path.startswith(f"{AGENT_CONFIG}/"):
             continue
         name = path.rpartition("/")[2]
         reason = _fault_of_name(path)
-        if not reason and path not in rollup.included and _SECRET_NAMES.fullmatch(name):
+        if not reason and path not in selection.included and is_secret_name(name):
             reason = CONFIDENTIAL
-        if not reason and not rollup.is_wanted(path):
+        if not reason and not selection.is_wanted(path):
             reason = LOCK_FILE if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
         if reason:
-            rollup.leave_out(reason, path)
+            selection.leave_out(reason, path)
         else:
             names.append(path)
     return names
@@ -204,124 +202,25 @@ def _fault_of_name(path: str) -> str | None:
     return KEY_FILE if path.rpartition("/")[2] in _KEY_FILES else None
 
 
-def write_rollup(
-    project: Project, names: Collection[str], redactor: Redactor, rollup: Rollup, room: Room | None = None
-) -> None:
-    """Write agent-config/codeRollup.txt from the files of these names, and into `rollup` what came of each.
-
-    Where it has to fit into some `room`, not all files are whole.
-
-    The rollup before it stays until the new one is whole. Raises NotSetUpError, and leaves it, when no file is left or
-    the new one cannot be written. It is not synced: after a power cut it is made again.
-    """
-    try:
-        project.agent_config.mkdir(mode=0o700, exist_ok=True)
-        with replacing(project.codebase_file) as output:
-            for piece in make_codebase(project.root, names, redactor, rollup, room):
-                rollup.characters += len(piece)
-                rollup.bytes += output.write(piece.encode())
-    except OSError as error:
-        message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
-        raise NotSetUpError(message) from error
-
-
-def make_codebase(
-    root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup, room: Room | None = None
-) -> Iterator[str]:
-    """Yield the text of a rollup, piece by piece, and write into `rollup` what came of each file.
-
-    Raises NotSetUpError where no file is left.
-    """
-    files = sections(root, names, redactor, rollup)
-    return fitted(files, redactor, rollup, room) if room else _whole(files, redactor, rollup)
-
-
-def _whole(files: Iterable[Section], redactor: Redactor, rollup: Rollup) -> Iterator[str]:
-    """Yield the rollup of all files, piece by piece. Raises NotSetUpError when there are none."""
-    for file in files:
-        rollup.sizes[file.name] = file.bytes
-        yield file.text
-    _require_files(rollup.sizes, rollup)
-    yield redactor.redact_text(_left_out_section(rollup))
-
-
-def fitted(files: Iterable[Section], redactor: Redactor, rollup: Rollup, room: Room) -> Iterator[str]:
-    """Yield the rollup of what there is room for. Raises NotSetUpError when there are no files, or not even for one."""
-    found = list(files)
-    _require_files(found, rollup)
-    end = redactor.redact_text(_left_out_section(rollup))
-    if len(end) > room.characters // _SHARE_OF_END:
-        end = f"{LEFT_OUT_LINE}\n{rollup.left_out_line()}\n\n"
-    longest = room.characters // _SHARE_OF_CONTEXT
-    context = {file.name for file in found if _CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
-    made = fit_sections(found, context, room._replace(characters=room.characters - len(end)))
-    if room.chosen is None and not made.whole and not made.outlines:
-        raise NotSetUpError(f"{room.tokens:,} tokens have no room for a file: allow more of them")
-    rollup.sizes = {file.name: file.bytes for file in made.whole}
-    rollup.outlined = list(made.outlines)
-    for file in [*made.names, *made.unnamed]:
-        rollup.leave_out(NO_ROOM if room.chosen is None else NOT_CHOSEN, file.name, f"{file.bytes:,} bytes")
-    yield made.text
-    yield end
-
-
-_SHARE_OF_END = _SHARE_OF_CONTEXT = 10
-"""One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
-
-
-def _require_files(files: Collection[object], rollup: Rollup) -> None:
-    if not files:
-        left_out = rollup.left_out_line()
-        raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
-
-
-def _left_out_section(rollup: Rollup) -> str:
-    """Return the names of the files that the LLM does not see, for each reason a line; "" where there are none."""
-    lines = [
-        f"{reason}: {listed(names, _NAMES_LEFT_OUT)}\n"
-        for reason, names in sorted(rollup.left_out.items())
-        if reason not in _NOT_OF_THE_PROJECT
-    ]
-    return f"{LEFT_OUT_LINE}\n{''.join(lines)}\n" if lines else ""
-
-
-LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
-_NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
-
-
-def find_stale_files(project: Project, codebase: str) -> list[str]:
-    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none."""
-    written, stale = project.codebase_file.stat().st_mtime_ns, []
-    for section in f"\n{codebase}".split("\n--- "):
-        name, mark, content = section.partition(" ---\n")
-        with suppress(OSError, ValueError):
-            if mark and os.stat(f"{project.root}/{name}").st_mtime_ns >= written:  # noqa: PTH116 - half the time
-                text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
-                if text != content.rstrip("\n") and f"--- {name} ---\n{text}" not in codebase:
-                    stale.append(name)
-    told = "changed since codeRollup.txt was written, the LLM sees the old text"
-    return [f"{told}: {listed(stale)}: run code-commit rollup"] if stale else []
-
-
-def sections(root: Path, names: Collection[str], redactor: Redactor, rollup: Rollup) -> Iterator[Section]:
-    """Yield the part of the rollup of each file that is fit for one."""
+def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
+    """Yield the part of a codebase of each file that is fit for one; why another is not goes into the selection."""
     folders = {name.rpartition("/")[0] for name in names}
     behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}
     for name in names:
         if name.rpartition("/")[0] in behind_links:
-            rollup.leave_out(LINK, name, "behind a link")
+            selection.leave_out(LINK, name, "behind a link")
             continue
         try:
-            content = _read(f"{root}/{name}", is_wanted=rollup.is_wanted(name))
-            section = _section(name, content, redactor, may_be_secret=name in rollup.included)
+            content = _read(f"{root}/{name}", is_wanted=selection.is_wanted(name))
+            section = _section(name, content, redactor, may_be_secret=name in selection.included)
         except _UnfitFileError as fault:
-            rollup.leave_out(fault.reason, name, fault.detail)
+            selection.leave_out(fault.reason, name, fault.detail)
         except (FileNotFoundError, NotADirectoryError):
-            rollup.leave_out(DELETED, name)
+            selection.leave_out(DELETED, name)
         except NotAFileError:
-            rollup.leave_out(_kind_of(root / name), name)
+            selection.leave_out(_kind_of(root / name), name)
         except OSError as error:
-            rollup.leave_out(UNREADABLE, name, str(error.strerror))
+            selection.leave_out(UNREADABLE, name, str(error.strerror))
         else:
             yield Section(name, len(content), section)
 
@@ -346,25 +245,6 @@ def _read(path: str, *, is_wanted: bool) -> bytes:
     return content
 
 
-def find_secret(text: str) -> str | None:
-    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none."""
-    if not _any_shape().isinstance_python(text):
-        return None
-    for shape, what in _SECRET_SHAPES.items():
-        for match in re.finditer(shape, text):
-            if not match[0].endswith(_IN_EXAMPLES):
-                return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
-    return None
-
-
-@functools.cache
-def _any_shape() -> "SchemaValidator":
-    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass."""
-    from pydantic_core import SchemaValidator, core_schema
-
-    return SchemaValidator(core_schema.str_schema(pattern="|".join(_SECRET_SHAPES), regex_engine="rust-regex"))
-
-
 def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bool) -> str:
     if b"\0" in content:
         raise _UnfitFileError(BINARY)
@@ -374,7 +254,7 @@ def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bo
         raise _UnfitFileError("not UTF-8") from None
     if not may_be_secret and (secret := find_secret(text)):
         raise _UnfitFileError(CONFIDENTIAL, secret)
-    section = f"--- {name} ---\n{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
+    section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)
     return section

@@ -1,6 +1,137 @@
-"""The text of a codebase: each file after a line that names it."""
+"""The text of a codebase: each file after a line that names it. Its one writer, and its one reader.
 
-from collections.abc import Mapping
+--- src/main.rs ---
+fn main() {}
+
+What tells of the project as a whole comes first, then path by path; at the end stand the names of what was left out.
+Any file may hold such lines too: whoever made a codebase knows what is in it, whoever reads one takes the lines
+at their word only where they fit the project.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.exchange import Shown
+from code_commit.files import read_regular_file
+from code_commit.project import Project, read_text
+from code_commit.runs.words import listed
+
+OUTLINE_MARK = " (outline)"
+NAMES_LINE = "--- FILES THAT THERE WAS NO ROOM FOR ---"
+LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
+
+_LARGEST = 5
+
+
+def header(path: str) -> str:
+    """Return the line that stands before a file's text."""
+    return f"--- {path} ---\n"
+
+
+def file_section(path: str, text: str) -> str:
+    """Return a file's part of a codebase."""
+    return f"{header(path)}{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
+
+
+class Section(NamedTuple):
+    """A file as it stands in a codebase, after the line that names it; `bytes` is the file's size."""
+
+    name: str
+    bytes: int
+    text: str
+
+    @property
+    def content(self) -> str:
+        """The file's text, and the line ends that part it from the next section."""
+        return self.text[len(header(self.name)) :]
+
+    @property
+    def as_name(self) -> str:
+        """One line, for a file that there is no room for."""
+        return f"{self.name} ({self.bytes:,} bytes)\n"
+
+
+@dataclass(frozen=True)
+class Codebase:
+    """A codebase: its text, and what it holds of each file.
+
+    `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of; `is_partial` when it
+    was made so that not every file is whole. `left_out` has for each reason the files that are not in it, each with a
+    detail or "". `untracked` are those in it that git does not track.
+    """
+
+    text: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    outlined: Sequence[str] = ()
+    is_partial: bool = False
+    left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    untracked: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+    @property
+    def characters(self) -> int:
+        return len(self.text)
+
+    @cached_property
+    def bytes(self) -> int:
+        return len(self.text.encode("utf-8", "surrogatepass"))
+
+    @property
+    def largest(self) -> list[tuple[str, int]]:
+        """The largest files that are whole with their bytes, the largest first."""
+        return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
+
+    @property
+    def shown(self) -> Shown:
+        """What whoever reads it sees of files."""
+        return Shown(self.text, frozenset(self.sizes) if self.is_partial else None)
+
+
+def read_codebase(project: Project) -> Codebase:
+    """Return what codeRollup.txt holds, unchanged. Raises NotSetUpError."""
+    text = read_text(project.codebase_file, "write the codebase into it, as code-commit rollup does")
+    return parse_codebase(text, project.root)
+
+
+def parse_codebase(text: str, root: Path) -> Codebase:
+    """Return a text as the codebase of the project at this root.
+
+    A file counts as outlined where the project has it, and the text does not hold it whole.
+    """
+    names = [name for name, _ in read_sections(text)]
+    whole, marked = set(names), [name.removesuffix(OUTLINE_MARK) for name in names if name.endswith(OUTLINE_MARK)]
+    _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
+    named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
+    partial = [name for name in [*marked, *named] if name and (root / name).is_file()]
+    outlined = [name for name in marked if name in partial and name not in whole]
+    is_partial = bool(outlined) or bool(mark and partial)
+    return Codebase(text, dict.fromkeys(whole.difference(named), 0), outlined, is_partial)
+
+
+def read_sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what each line of a codebase names, and the text after it, up to the next such line."""
+    for section in f"\n{text}".split("\n--- ")[1:]:
+        name, mark, content = section.partition(" ---\n")
+        if mark and "\n" not in name:
+            yield name, content
+
+
+def find_stale_files(project: Project, codebase: Codebase) -> list[str]:
+    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none."""
+    written, stale = project.codebase_file.stat().st_mtime_ns, []
+    for name, content in read_sections(codebase.text):
+        with suppress(OSError, ValueError):
+            if os.stat(f"{project.root}/{name}").st_mtime_ns >= written:  # noqa: PTH116 - half the time
+                text = read_regular_file(project.root / name).decode("utf-8", "replace").rstrip("\n")
+                if text != content.rstrip("\n") and f"{header(name)}{text}" not in codebase.text:
+                    stale.append(name)
+    told = "changed since codeRollup.txt was written, the LLM sees the old text"
+    return [f"{told}: {listed(stale)}: run code-commit rollup"] if stale else []
 
 
 def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from code_commit.changes import AppliedChange, NotApprovedError, RejectedResponseError, Violation
+from code_commit.check import Checked
 from code_commit.commands.output import coloured
 from code_commit.files import write_all
-from code_commit.preflight import Ready
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
@@ -18,17 +18,19 @@ _MOST_LINES, _MOST_BYTES = 200, 20_000
 """Of a diff that is shown unasked."""
 
 
-def approval_of(ready: Ready, log: RunLog, progress: Progress) -> Callable[[bytes], None] | None:
+def approval_of(checked: Checked, attempts: int, log: RunLog, progress: Progress) -> Callable[[bytes], None] | None:
     """Return what asks whether an answer with this diff may be applied; None where nobody wants to be asked.
+
+    There are so many attempts at most.
 
     It raises NotApprovedError for a no, and RejectedResponseError for words that go back to the LLM.
     """
-    if not ready.settings.approve:
+    if not checked.settings.approve:
         return None
 
     def approve(diff: bytes) -> None:
         attempt = log.record.attempts[-1]
-        goes_back = ready.settings.on_rejected == "retry" and attempt.number < ready.task.attempts
+        goes_back = checked.settings.on_rejected == "retry" and attempt.number < attempts
         try:
             with progress.paused():
                 answer = _ask(diff, _question(attempt.changes, goes_back=goes_back))

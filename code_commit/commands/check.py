@@ -8,11 +8,22 @@ from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.codebase.select import find_stale_files
+from code_commit.check import (
+    Check,
+    Checked,
+    Report,
+    check_prompt,
+    hint_at_init,
+    inspect_project,
+    request_of,
+    stale_warnings,
+)
+from code_commit.codebase.make import make_codebase
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
-from code_commit.commands.run import rolled_up
+from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
-from code_commit.preflight import Check, Findings, Ready, hint_at_init, inspect_project
 from code_commit.project import Project
 from code_commit.runs.words import count
 from code_commit.settings import add_settings
@@ -38,34 +49,49 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     as_json, build = wants_json(options), options.pop("build", False)
     with answering(as_json=as_json) as project:
-        findings, ready = inspect_project(project, options, roll_up=rolled_up(project))
-        if ready and ready.settings.rollup == "file":
-            findings.warn(*find_stale_files(project, ready.task.codebase))
+        report, checked, codebase = inspect_project(project, options)
+        if checked and codebase:
+            report.warnings += stale_warnings(project, codebase)
+        elif checked:
+            _check_made(report, project, checked)
+        ready = checked if not report.problems else None
         if ready and build:
-            findings.checks.append(_build(project, ready, findings.warn))
+            report.checks.append(_build(project, ready, report.warn))
         elif build:
-            findings.warn("build: not run, the problems first")
+            report.warn("build: not run, the problems first")
         if as_json:
-            print_bytes(findings.redactor.redact_json(_as_json(findings, is_ready=ready is not None)))
+            print_bytes(report.redactor.redact_json(_as_json(report, is_ready=ready is not None)))
         else:
-            end = _end(findings, project, is_ready=ready is not None)
-            report = "\n".join(shown(line) for line in [*_lines(findings), end])
-            rows = findings.redactor.redact_text(report).split("\n")
+            end = _end(report, project, is_ready=ready is not None)
+            text = "\n".join(shown(line) for line in [*_lines(report), end])
+            rows = report.redactor.redact_text(text).split("\n")
             print_text("\n".join(map(_with_verdict, rows)))
-        if findings.problems:
+        if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
 
 
-def _end(findings: Findings, project: Project, *, is_ready: bool) -> str:
+def _check_made(report: Report, project: Project, checked: Checked) -> None:
+    """Check the codebase that each run makes first, as far as that goes without the choice of an LLM."""
+    settings = checked.settings
+
+    def make() -> Codebase:
+        request = request_of(settings, checked.query, fresh=True) or CodebaseRequest()
+        return make_codebase(project, settings.rollup_exclude, with_room(project, settings, request), checked.redactor)
+
+    if codebase := report.ask("codeRollup.txt", make, lambda made: f"{made.bytes:,} bytes, made anew by each run"):
+        check_prompt(report, project, checked, codebase)
+
+
+def _end(report: Report, project: Project, *, is_ready: bool) -> str:
     if not is_ready:
-        return "; ".join([f"{count(len(findings.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
-    if findings.problems:
+        return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
+    if report.problems:
         return "Ready, but the build fails: a run can pass only if that is its task."
     return "Ready: run code-commit."
 
 
-def _build(project: Project, ready: Ready, warn: Callable[[str], object]) -> Check:
+def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> Check:
     """Run build.sh, and return how it ended. Raises BuildError where it could not be run."""
     tail = bytearray()
 
@@ -90,17 +116,17 @@ def _build(project: Project, ready: Ready, warn: Callable[[str], object]) -> Che
 _OUTPUT_MARK = "| "
 
 
-def _as_json(findings: Findings, *, is_ready: bool) -> dict[str, Any]:
-    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in findings.checks]
-    return {"ready": is_ready, "checks": checks, "warnings": list(map(str, findings.warnings))}
+def _as_json(report: Report, *, is_ready: bool) -> dict[str, Any]:
+    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in report.checks]
+    return {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
 
 
-def _lines(findings: Findings) -> Iterator[str]:
-    width = max(len(check.name) for check in findings.checks)
-    for check in findings.checks:
+def _lines(report: Report) -> Iterator[str]:
+    width = max(len(check.name) for check in report.checks)
+    for check in report.checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
-    for warning in dict.fromkeys(findings.warnings):
+    for warning in dict.fromkeys(report.warnings):
         yield from _row(f"note     {'':{width}}", str(warning))
 
 

@@ -3,11 +3,14 @@
 from argparse import ArgumentParser
 from typing import Any
 
+from code_commit.check import check_prompt_has_no_key, request_of
+from code_commit.codebase.make import make_codebase
+from code_commit.codebase.text import read_codebase
 from code_commit.commands.output import print_bytes, redactor_of, tell_if_half_changed
+from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.preflight import check_prompt_has_no_key
-from code_commit.project import find_project, read_codebase, read_query
-from code_commit.prompts import initial_prompt, load_system_prompts, make_task
+from code_commit.project import find_project, read_query
+from code_commit.prompts.layout import lay_out, load_system_prompts, make_task
 from code_commit.settings import add_settings, load_settings
 
 DESCRIPTION = """\
@@ -26,9 +29,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     project = find_project()
     tell_if_half_changed(project)
-    settings = load_settings(project, options)
+    settings, query, redactor = load_settings(project, options), read_query(project), redactor_of(project)
+    request = request_of(settings, query, fresh=False)
+    if request is None:
+        codebase = read_codebase(project)
+    else:  # without the choice of an LLM, which would cost
+        request = with_room(project, settings, request)
+        codebase = make_codebase(project, settings.rollup_exclude, request, redactor)
     prompts = load_system_prompts(project.system_prompts)
-    prompt = initial_prompt(make_task(project.root, settings, prompts, read_query(project), read_codebase(project)))
-    check_prompt_has_no_key(redactor_of(project), prompt)
+    prompt = lay_out(make_task(project.root, settings, prompts, query, codebase))
+    check_prompt_has_no_key(redactor, prompt)
     print_bytes(prompt.text.encode("utf-8", "backslashreplace"))
     return EXIT_SUCCESS

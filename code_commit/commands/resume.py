@@ -10,22 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import changed_since, recover
+from code_commit.check import Given, check_run
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase, parse_codebase
 from code_commit.commands.output import recording, show_end
-from code_commit.commands.rollup import FileSelection, make_rollup
-from code_commit.commands.run import (
-    CODEBASE_OF_RUN,
-    QUERY_OF_RUN,
-    GivenTask,
-    begun,
-    make_attempts,
-    run_main_job,
-)
+from code_commit.commands.rollup import make_rollup
+from code_commit.commands.run import begun, make_attempts, run_main_job
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.preflight import RollUp, inspect_project, require_ready
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
-from code_commit.runs.log import reopen_run_log
+from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import Settings, add_settings, validate_settings
@@ -59,24 +54,27 @@ def run(options: dict[str, Any]) -> int:
         if record.command == "rollup":
             return _choose_on(project, (folder, record), _options_of(record) | options, progress)
         settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
-        query, codebase = (_text_of(folder, name) for name in (QUERY_OF_RUN, CODEBASE_OF_RUN))
-        roll_up = None if codebase is None else RollUp(lambda *_: codebase, always=True)
-        ready = require_ready(project, *inspect_project(project, settings, task=query, roll_up=roll_up))
-        reopen = partial(reopen_run_log, folder, record, ready.redactor, progress)
-        with begun(project, ready, progress, reopen) as log:
-            return make_attempts(project, ready, log, progress).exit_code or 0
+        given = Given(_text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project), begun=True)
+        checked, codebase = check_run(project, settings, given)
+        if codebase is None:
+            raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
+        reopen = partial(reopen_run_log, folder, record, checked.redactor, progress)
+        with begun(project, checked, progress, reopen) as log:
+            return make_attempts(project, checked, codebase, log, progress).exit_code or 0
 
 
 def _choose_on(
     project: Project, interrupted: tuple[Path, RunRecord], options: dict[str, Any], progress: Progress
 ) -> int:
     """Go on with a choice of files, and with what it was for: a run, or a rollup alone."""
-    kept = interrupted[1].options
-    files = FileSelection(**{name: kept[name] for name in FileSelection._fields if name in kept})
-    if files.for_run:
-        task = GivenTask(files.query, choice=interrupted)
-        return show_end(project, run_main_job(project, options, progress, task=task))
-    make_rollup(project, options, files, progress, interrupted)
+    folder, record = interrupted
+    kept = dict(record.request)
+    query = _text_of(folder, QUERY_OF_RUN) or kept.get("query") or ""
+    if kept.get("for_run"):
+        given = Given(query or None)
+        return show_end(project, run_main_job(project, options, progress, given, interrupted))
+    request = CodebaseRequest(**{name: kept[name] for name in CodebaseRequest._fields if name in kept})
+    make_rollup(project, options, request._replace(query=query), progress, interrupted)
     return EXIT_SUCCESS
 
 
@@ -91,7 +89,9 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
         if isinstance(record, UnreadableRun):
             continue
         ended = f"{record.run} ({record.command}, {record.status})"
-        goes_on = record.has_next_step or (record.is_aside and not argument_of(folder) and record.options["for_run"])
+        goes_on = record.has_next_step or (
+            record.is_aside and not argument_of(folder) and record.request.get("for_run")
+        )
         if goes_on and later:
             raise NotSetUpError(
                 f"{record.run} ({status_of(record)}) did not come to its end, but {later} came after it:"
@@ -135,3 +135,11 @@ def _text_of(folder: Path, name: str) -> str | None:
         return read_regular_file(folder / name).decode("utf-8")
     except FileNotFoundError:
         return None
+
+
+def _codebase_of(folder: Path, project: Project) -> Codebase | None:
+    """Return the codebase of the run's latest prompt, None where an older version kept none."""
+    names = sorted(folder.glob(f"*-{CODEBASE_OF_RUN}"), key=lambda path: int(path.name.split("-")[0]), reverse=True)
+    texts = (_text_of(folder, name) for name in (*(path.name for path in names), CODEBASE_OF_RUN))
+    text = next((text for text in texts if text is not None), None)
+    return None if text is None else parse_codebase(text, project.root)

@@ -6,42 +6,25 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from code_commit.apply import recover
-from code_commit.codebase.fit import UNLIMITED, Room
-from code_commit.codebase.select import (
-    CONFIDENTIAL,
-    EXCLUDED,
-    MARKED,
-    NO_ROOM,
-    NOT_CHOSEN,
-    REVEALS_KEY,
-    UNREADABLE,
-    Rollup,
-    find_marked,
-    fit_names,
-    in_order,
-    list_files,
-    make_codebase,
-    write_rollup,
-)
+from code_commit.codebase.make import Choose, make_codebase, write_codebase
+from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
+from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, print_bytes, redactor_of, wants_json
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import EXIT_SUCCESS
 from code_commit.llm.keys import find_secrets, load_keys
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, estimate_tokens
-from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_query
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
+from code_commit.project import AGENT_CONFIG, Project, read_query
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, listed
 from code_commit.settings import Settings, add_settings, load_settings
 from code_commit.terminal import shown
-
-if TYPE_CHECKING:
-    from code_commit.commands.chooser import FileChooser
 
 _WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
 _NAMES_SHOWN = 5
@@ -74,13 +57,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--exclude", action="append", metavar="GLOB", help="leave these out (.gitignore syntax, repeatable)"
     )
     parser.add_argument(
-        "--include", action="append", metavar="PATHSPEC", help="take these, whatever speaks against it (repeatable)"
+        "--include", action="append", metavar="PATHSPEC", help="include these even if a rule excludes them (repeatable)"
     )
     parser.add_argument(
         "--fit",
         nargs="?",
         type=_tokens_given,
-        const=ALL_THAT_IS_LEFT,
+        const=0,
         metavar="TOKENS",
         help="make it fit into so many tokens, or what the model reads: what the task needs most stays whole",
     )
@@ -99,27 +82,24 @@ def _tokens_given(text: str) -> int:
     return int(text)
 
 
-ALL_THAT_IS_LEFT = 0
-
-
 def run(options: dict[str, Any]) -> int:
-    files = FileSelection(**{name: options.pop(name) for name in FileSelection._fields if name in options})
+    named = {name: options.pop(name) for name in CodebaseRequest._fields if name in options}
     as_json = wants_json(options)
     with answering(as_json=as_json) as project:
         progress = Progress(redactor_of(project))
-        rollup = make_rollup(project, options, files, progress)
+        codebase = make_rollup(project, options, CodebaseRequest(**named), progress)
         if as_json:
-            print_bytes(progress.redactor.redact_json(_as_json(rollup)))
+            print_bytes(progress.redactor.redact_json(_as_json(codebase)))
     return EXIT_SUCCESS
 
 
 def make_rollup(
     project: Project,
     options: Mapping[str, Any],
-    files: "FileSelection",
+    request: CodebaseRequest,
     progress: Progress,
     interrupted: tuple[Path, RunRecord] | None = None,
-) -> Rollup:
+) -> Codebase:
     """Write codeRollup.txt as the options say, and return what is in it. Raises NotSetUpError, and as `FileChooser`.
 
     Where an LLM is to choose, all must be there that a run needs. `interrupted` is a choice to go on with.
@@ -129,129 +109,58 @@ def make_rollup(
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
     if message := recover(project):
         progress.say(message)
-    if not files.select:
-        return roll_up(project, settings, files, progress)
-    from code_commit.commands.chooser import FileChooser
-    from code_commit.preflight import RollUp, inspect_project, require_ready
+    if not request.select:
+        request = with_room(project, settings, request)
+        return roll_up(project, settings, request, progress)
+    from code_commit.check import Given, check_run
+    from code_commit.commands.choosing import FileChooser
 
-    chooser, made = FileChooser(project, progress, interrupted=interrupted), list[Rollup]()
-
-    def write(settings: Settings, _: Redactor) -> str:
-        made.append(roll_up(project, settings, files, progress, chooser))
-        return read_codebase(project)
-
-    require_ready(project, *inspect_project(project, options, roll_up=RollUp(write, always=True)))
-    return made[0]
+    checked, _ = check_run(project, options, Given(request.query or None, fresh=True))
+    request = with_room(project, settings, request._replace(query=checked.query))
+    with FileChooser(project, checked, progress, interrupted=interrupted) as chooser:
+        return roll_up(project, settings, request, progress, chooser.choose)
 
 
-class FileSelection(NamedTuple):
-    """Which files are rolled up: all where nothing is named.
+def with_room(project: Project, settings: Settings, request: CodebaseRequest) -> CodebaseRequest:
+    """Return the request with its task, and with how many tokens the codebase may have. Raises NotSetUpError."""
+    if request.fit is None and not request.select:
+        return request
+    request = request._replace(query=request.query or read_query(project))
+    if request.fit:
+        return request
+    from code_commit.check import tokens_left
+    from code_commit.llm.models import choose_model
 
-    `fit` says into how many tokens (0: all that are left), `select` that an LLM chooses what is whole, `query` for
-    which task (None: that of query.txt), `for_run` that the run of that task follows;
-    `mentions` is a text whose files are worth as much as those that the task names.
-    """
-
-    pathspecs: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    include: Sequence[str] = ()
-    fit: int | None = None
-    select: bool = False
-    query: str | None = None
-    mentions: str = ""
-    for_run: bool = False
+    keys = load_keys(project)
+    choice = choose_model(settings.model, keys, keys.unfit)
+    return request._replace(fit=tokens_left(project, choice, settings, request))
 
 
 def roll_up(
     project: Project,
     settings: Settings,
-    files: FileSelection,
+    request: CodebaseRequest,
     progress: Progress,
-    chooser: "FileChooser | None" = None,
-) -> Rollup:
+    choose: Choose | None = None,
+) -> Codebase:
     """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that.
 
-    Raises NotSetUpError, and what the `chooser` raises where files are to be selected.
+    Raises NotSetUpError, and what `choose` raises where files are to be selected.
     """
-    rollup = Rollup()
-    names, warnings = _select(project, settings, files, rollup)
-    room = _room(project, settings, files)
-    if files.select and chooser and room:
-        room = room._replace(chosen=chooser.choose(settings, files, names, rollup, room))
-    write_rollup(project, names, progress.redactor, rollup, room)
-    if chooser:
-        chooser.finish()
-    rollup.untracked = [name for name in rollup.untracked if name in rollup.sizes]
-    rollup.warnings = [*warnings, *_file_warnings(rollup)]
-    for line in _lines(rollup, verbose=progress.verbose):
+    codebase = make_codebase(project, settings.rollup_exclude, request, progress.redactor, choose)
+    write_codebase(project, codebase)
+    for line in _lines(codebase, verbose=progress.verbose):
         progress.say(line)
-    return rollup
+    return codebase
 
 
-def codebase_of(project: Project, settings: Settings, redactor: Redactor, files: FileSelection) -> str:
-    """Return what `roll_up` would write, and write nothing. Raises NotSetUpError."""
-    rollup = Rollup()
-    names, _ = _select(project, settings, files, rollup)
-    return "".join(make_codebase(project.root, names, redactor, rollup, _room(project, settings, files)))
+def _warnings(codebase: Codebase) -> list[str]:
+    return [*codebase.warnings, *_file_warnings(codebase)]
 
 
-def _room(project: Project, settings: Settings, files: FileSelection) -> Room | None:
-    """Return how much room the codebase has, None where it need not fit.
-
-    Where no number is given that is what the model reads, less its answer, the rest of the prompt, and what a repair
-    adds: the build's output and the changed files.
-    """
-    if files.fit is None and not files.select:
-        return None
-    from code_commit.llm.models import choose_model, longest_prompt
-    from code_commit.prompts import initial_prompt, load_system_prompts, make_task
-
-    query, tokens = read_query(project) if files.query is None else files.query, files.fit or ALL_THAT_IS_LEFT
-    if tokens == ALL_THAT_IS_LEFT:
-        keys = load_keys(project)
-        choice = choose_model(settings.model, keys, keys.unfit)
-        longest = longest_prompt(choice, settings) or (UNLIMITED if files.select else 0)
-        if not longest:
-            raise NotSetUpError(
-                f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
-            )
-        prompts = load_system_prompts(project.system_prompts)
-        task = make_task(project.root, settings._replace(answer_format="edits"), prompts, query, "")
-        repair = longest // 4 if settings.max_repairs else 0
-        tokens = max(longest - repair - estimate_tokens(initial_prompt(task).text), 1)
-    return Room(tokens, int(tokens * CHARACTERS_PER_TOKEN), query, files.mentions)
-
-
-def _select(project: Project, settings: Settings, files: FileSelection, rollup: Rollup) -> tuple[list[str], list[str]]:
-    """Return the files to roll up and git's warnings; those that stay out go into `rollup`."""
-    from code_commit.verify.ignored import match_patterns, repository_options
-
-    with repository_options(project) as options:
-        paths, warnings = list_files(project.root, files.pathspecs, options)
-        if files.pathspecs and not paths:
-            raise NotSetUpError(f"{shown(' '.join(files.pathspecs))}: no file that git does not ignore is there")
-        if files.include:
-            rollup.included, _ = list_files(project.root, files.include, options)
-            if not rollup.included:
-                raise NotSetUpError(f"--include {shown(files.include[0])}: no file that git does not ignore is there")
-            paths |= rollup.included
-        rollup.named = {os.path.normpath(pathspec) for pathspec in files.pathspecs}
-        names = fit_names(paths, rollup)
-        unwanted = [name for name in names if not rollup.is_wanted(name)]
-        dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
-    if exclude := [*settings.rollup_exclude, *files.exclude]:
-        dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
-    for name in sorted(dropped):
-        rollup.leave_out(dropped[name], name)
-    names = in_order(name for name in names if name not in dropped)
-    if project.git is not None:
-        rollup.untracked = [name for name in names if not paths[name]]
-    return names, warnings
-
-
-def _file_warnings(rollup: Rollup) -> Iterator[str]:
+def _file_warnings(codebase: Codebase) -> Iterator[str]:
     for reason in _WARNED:
-        if files := rollup.left_out.get(reason):
+        if files := codebase.left_out.get(reason):
             mend = "; --include takes them" if reason == CONFIDENTIAL else ""
             yield f"left out: {reason}: {listed(_with_details(files))}{mend}"
 
@@ -260,20 +169,20 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
     return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
 
 
-def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
-    yield from (f"warning: {warning}" for warning in rollup.warnings)
-    files = count(len(rollup.sizes), "file")
-    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {rollup.bytes:,} bytes, about {_tokens(rollup):,} tokens"
-    if rollup.outlined or {NO_ROOM, NOT_CHOSEN} & rollup.left_out.keys():
-        whole, outlines = count(len(rollup.sizes), "file"), count(len(rollup.outlined), "outline")
-        shown_names = listed(rollup.sizes, len(rollup.sizes) if verbose else _NAMES_SHOWN)
+def _lines(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
+    yield from (f"warning: {warning}" for warning in _warnings(codebase))
+    files = count(len(codebase.sizes), "file")
+    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {codebase.bytes:,} bytes, about {_tokens(codebase):,} tokens"
+    if codebase.outlined or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
+        whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
+        shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
-    if rollup.untracked:
-        yield f"{len(rollup.untracked):,} of them git does not track: {listed(rollup.untracked)}"
-    shares = [f"{shown(name)} {size / rollup.bytes:.0%}" for name, size in rollup.largest]
+    if codebase.untracked:
+        yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
+    shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
     if shares:
         yield f"the largest, and their share of it: {', '.join(shares)}"
-    for reason, left_out in sorted(rollup.left_out.items()):
+    for reason, left_out in sorted(codebase.left_out.items()):
         names = _with_details(left_out)
         if verbose:
             yield from (f"left out: {reason}: {name}" for name in names)
@@ -281,23 +190,23 @@ def _lines(rollup: Rollup, *, verbose: bool) -> Iterator[str]:
             yield f"left out: {reason}: {listed(names)}"
 
 
-def _tokens(rollup: Rollup) -> int:
-    return round(rollup.characters / CHARACTERS_PER_TOKEN)
+def _tokens(codebase: Codebase) -> int:
+    return round(codebase.characters / CHARACTERS_PER_TOKEN)
 
 
-def _as_json(rollup: Rollup) -> dict[str, Any]:
+def _as_json(codebase: Codebase) -> dict[str, Any]:
     return {
         "path": f"{AGENT_CONFIG}/codeRollup.txt",
-        "files": len(rollup.sizes),
-        "bytes": rollup.bytes,
-        "tokens": _tokens(rollup),
-        "largest": [{"path": name, "bytes": size, "share": size / rollup.bytes} for name, size in rollup.largest],
-        "outlines": list(rollup.outlined),
-        "untracked": rollup.untracked,
+        "files": len(codebase.sizes),
+        "bytes": codebase.bytes,
+        "tokens": _tokens(codebase),
+        "largest": [{"path": name, "bytes": size, "share": size / codebase.bytes} for name, size in codebase.largest],
+        "outlines": list(codebase.outlined),
+        "untracked": list(codebase.untracked),
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}
-            for reason, files in sorted(rollup.left_out.items())
+            for reason, files in sorted(codebase.left_out.items())
             for name, detail in files.items()
         ],
-        "warnings": list(rollup.warnings),
+        "warnings": _warnings(codebase),
     }

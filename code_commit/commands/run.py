@@ -1,38 +1,44 @@
 """`code-commit run`: the main job, from the preflight to the end of the workflow."""
 
-import os
-import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from code_commit.apply import lock_tree, recover, restore
 from code_commit.build import Builder, harden_process
-from code_commit.codebase.select import find_stale_files
+from code_commit.check import (
+    NOTHING_GIVEN,
+    Checked,
+    CheckedTree,
+    Given,
+    check_run,
+    request_of,
+    require_fit,
+    stale_warnings,
+)
+from code_commit.codebase.make import make_codebase
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
-from code_commit.commands.chooser import FileChooser
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held, read_regular_file
-from code_commit.job import Job, Window
-from code_commit.llm.models import longest_prompt
+from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.preflight import Ready, ReadyTree, RollUp, inspect_project, require_ready
-from code_commit.project import AGENT_CONFIG, Project, read_codebase, read_text
-from code_commit.redaction import Redactor
+from code_commit.project import AGENT_CONFIG, Project, read_text
+from code_commit.prompts.next import Refit
 from code_commit.runs.list import remove_old_runs
-from code_commit.runs.log import RunLog, open_run_log
+from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord, Status
+from code_commit.runs.record import FileChoice, RunRecord, Status
 from code_commit.runs.review import review_changes
-from code_commit.settings import Settings
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
-from code_commit.workflow import run_dry, run_workflow
+from code_commit.workflow import Job, run_dry, run_workflow
 
 _IGNORE_FILES = "ignore-files.json"
 """The file of a run's log with the ignore rules of before the run."""
@@ -61,89 +67,67 @@ def run(options: dict[str, Any]) -> int:
     task, file = options.pop("task", None), options.pop("query", None)
     with recording("run", options) as (project, progress):
         query = read_text(Path(file), "write the task into it", file) if file else task
-        return show_end(
-            project, run_main_job(project, options, progress, task=GivenTask(query, fresh=task is not None))
-        )
-
-
-class GivenTask(NamedTuple):
-    """The task of a run, None for that of query.txt. `fresh` wants codeRollup.txt written anew, as settings may too.
-
-    `choice` is a choice of files for it that was interrupted, to go on with.
-    """
-
-    query: str | None = None
-    fresh: bool = False
-    choice: tuple[Path, RunRecord] | None = None
-
-
-TASK_OF_FILES = GivenTask()
-
-
-def rolled_up(project: Project, task: GivenTask = TASK_OF_FILES, chooser: FileChooser | None = None) -> RollUp:
-    """Return what makes the codebase of a run anew.
-
-    It makes agent-config where it is missing, and writes codeRollup.txt; without a `chooser` it writes and asks
-    nothing.
-    """
-
-    def make(settings: Settings, redactor: Redactor) -> str:
-        from code_commit.commands.rollup import ALL_THAT_IS_LEFT, FileSelection, codebase_of, roll_up
-
-        fit, select = ALL_THAT_IS_LEFT if settings.rollup == "fit" else None, settings.rollup == "select"
-        files = FileSelection(fit=fit, select=select, query=task.query, for_run=True)
-        if chooser is None:
-            return codebase_of(project, settings, redactor, files)
-        progress = chooser.progress
-        progress.redactor, progress.quiet, progress.verbose = redactor, settings.quiet, settings.verbose
-        if not project.agent_config.exists():
-            progress.say(f"making {AGENT_CONFIG}/, which is missing")
-        roll_up(project, settings, files, progress, chooser)
-        return read_codebase(project)
-
-    return RollUp(make, task.fresh)
+        given = Given(query, fresh=task is not None)
+        return show_end(project, run_main_job(project, options, progress, given))
 
 
 def run_main_job(
     project: Project,
     options: Mapping[str, Any],
     progress: Progress,
-    environment: Mapping[str, str] = os.environ,
-    *,
-    task: GivenTask = TASK_OF_FILES,
+    given: Given = NOTHING_GIVEN,
+    choice: tuple[Path, RunRecord] | None = None,
 ) -> RunRecord:
-    """Run the whole job in the project and return its record.
+    """Run the whole job in the project and return its record; `choice` is one of files that was interrupted.
 
     Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of
     every run that began.
     """
     if message := recover(project):
         progress.say(message)
-    chooser = FileChooser(project, progress, environment, task.choice)
-    roll_up = rolled_up(project, task, chooser)
-    ready = require_ready(project, *inspect_project(project, options, environment, task.query, roll_up))
-    with begun(project, ready, progress, lambda: _open_log(ready, task.query, chooser)) as log:
-        log.add_warnings(ready.warnings)
-        log.add_warning("codebase", *find_stale_files(project, ready.task.codebase))
-        return make_attempts(project, ready, log, progress, environment)
+    checked, codebase = check_run(project, options, given)
+    chosen = None
+    if codebase is None:
+        codebase, chosen = _make_first(project, checked, progress, given, choice)
+    else:
+        checked.warnings.extend(stale_warnings(project, codebase))
+    with begun(project, checked, progress, lambda: _open_log(project, checked, codebase, progress, chosen)) as log:
+        log.add_warnings(checked.warnings)
+        return make_attempts(project, checked, codebase, log, progress)
 
 
-def make_attempts(
-    project: Project, ready: Ready, log: RunLog, progress: Progress, environment: Mapping[str, str] = os.environ
-) -> RunRecord:
+def _make_first(
+    project: Project, checked: Checked, progress: Progress, given: Given, choice: tuple[Path, RunRecord] | None
+) -> tuple[Codebase, FileChoice | None]:
+    """Write codeRollup.txt and return what is in it; and what the choice of files did cost, if an LLM made one."""
+    from code_commit.commands.choosing import FileChooser
+    from code_commit.commands.rollup import roll_up, with_room
+
+    progress.redactor, progress.quiet = checked.redactor, checked.settings.quiet
+    progress.verbose = checked.settings.verbose
+    if not project.agent_config.exists():
+        progress.say(f"making {AGENT_CONFIG}/, which is missing")
+    request = request_of(checked.settings, checked.query, fresh=given.fresh) or CodebaseRequest()
+    request = with_room(project, checked.settings, request)
+    with FileChooser(project, checked, progress, for_run=True, interrupted=choice) as chooser:
+        codebase = roll_up(project, checked.settings, request, progress, chooser.choose)
+    chosen = chooser.choice
+    require_fit(project, checked, codebase, begun=chosen is not None)
+    return codebase, chosen
+
+
+def make_attempts(project: Project, checked: Checked, codebase: Codebase, log: RunLog, progress: Progress) -> RunRecord:
     """Make the attempts of a run that has begun, those that are left of one that goes on, and return its record."""
-    applied = [attempt.number for attempt in log.record.attempts if attempt.verdict == "applied"]
-    answers = ((log.folder / f"{number}-response.txt").read_text("utf-8", "replace") for number in applied)
-    known = "".join([ready.task.codebase, *answers])
+    task = checked.task(project, codebase)
     with (
-        job_of(project, ready, known, environment, approval_of(ready, log, progress)) as job,
-        asking(ready.llm, project, log, ready.fallback) as complete,
+        job_of(project, checked, approval_of(checked, task.attempts, log, progress)) as job,
+        asking(checked.llm, project, log, checked.fallback) as complete,
     ):
         _hold_ignore_files(job, log)
         if job.settings.dry_run:
-            return run_dry(job, ready.task, complete, log)
+            return run_dry(job, task, complete, log)
         prepare_end(job, log)
-        return run_workflow(job._replace(window=window_of(project, ready, log)), ready.task, complete, log)
+        return run_workflow(job._replace(refit=_refit_of(project, checked, codebase, log)), task, complete, log)
 
 
 def _hold_ignore_files(job: Job, log: RunLog) -> None:
@@ -156,76 +140,64 @@ def _hold_ignore_files(job: Job, log: RunLog) -> None:
         raise NotSetUpError(f"{log.shown_name(_IGNORE_FILES)} cannot be read, start a new run: {error}") from error
 
 
-QUERY_OF_RUN = "query.txt"
-"""The file of a run's log that holds its task, where that is not agent-config/query.txt."""
-CODEBASE_OF_RUN = "codebase.txt"
-"""The file of a run's log that holds its codebase, where a repair did not fit with that of codeRollup.txt."""
-
-
-def _open_log(ready: Ready, query: str | None, chooser: FileChooser) -> RunLog:
-    log = open_run_log(chooser.project, "run", ready.settings, ready.redactor, chooser.progress)
-    if query is not None:
-        log.write_text(QUERY_OF_RUN, query)
-    log.record.model, log.record.base_url = str(ready.llm.choice), ready.base_url
-    log.record.query = ready.task.query.strip().split("\n")[0]
-    chooser.note_in(log.record)
+def _open_log(
+    project: Project, checked: Checked, codebase: Codebase, progress: Progress, choice: FileChoice | None
+) -> RunLog:
+    log = open_run_log(project, "run", checked.settings, checked.redactor, progress)
+    log.write_text(QUERY_OF_RUN, checked.query)
+    log.write_text(CODEBASE_OF_RUN, codebase.text)
+    log.record.model = str(checked.llm.choice)
+    log.record.base_url = check_base_url(checked.llm.choice, checked.settings)
+    log.record.query = checked.query.strip().split("\n")[0]
+    log.record.tree, log.record.choice = checked.before, choice
     return log
 
 
 @contextmanager
-def begun(project: Project, ready: ReadyTree, progress: Progress, open_log: Callable[[], RunLog]) -> Iterator[RunLog]:
-    """Begin a run that is ready: its lock, its log, its lines on the terminal."""
+def begun(
+    project: Project, checked: CheckedTree, progress: Progress, open_log: Callable[[], RunLog]
+) -> Iterator[RunLog]:
+    """Begin a run that is checked: its lock, its log, its lines on the terminal."""
     harden_process()
-    progress.quiet, progress.verbose = ready.settings.quiet, ready.settings.verbose
+    progress.quiet, progress.verbose = checked.settings.quiet, checked.settings.verbose
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
         log = stack.enter_context(open_log())
         stack.enter_context(progress)
-        if ready.settings.keep_runs or ready.settings.keep_days:
-            removal = remove_old_runs(project, ready.settings.keep_runs, ready.settings.keep_days)
+        if checked.settings.keep_runs or checked.settings.keep_days:
+            removal = remove_old_runs(project, checked.settings.keep_runs, checked.settings.keep_days)
             log.add_warning("log", *map(str, removal.failures))
         yield log
 
 
 @contextmanager
-def job_of(
-    project: Project,
-    ready: ReadyTree,
-    codebase: str | None,
-    environment: Mapping[str, str] = os.environ,
-    approve: Callable[[bytes], None] | None = None,
-) -> Iterator[Job]:
-    """Give the rules of a run that is ready, as they are before anything is changed.
+def job_of(project: Project, checked: CheckedTree, approve: Callable[[bytes], None] | None = None) -> Iterator[Job]:
+    """Give the rules of a run that is checked, as they are before anything is changed.
 
-    `codebase` is what the LLM knows of the project, None where nobody can tell; `approve` is asked before each answer
-    is applied.
+    `approve` is asked before each answer is applied.
     """
-    rules = capture_rules(project, ready.settings, codebase, ready.redactor)
-    with Builder(project, ready.sandbox) as builder:
-        keys = tuple(ready.keys.values())
-        yield Job(project, ready.settings, rules, keys, dict(environment), builder, ready.tree, approve)
+    rules = capture_rules(project, checked.settings, checked.redactor)
+    with Builder(project, checked.sandbox) as builder:
+        keys = tuple(checked.keys.values())
+        yield Job(project, checked.settings, rules, keys, dict(checked.environment), builder, checked.tree, approve)
 
 
-def window_of(project: Project, ready: Ready, log: RunLog) -> Window:
-    """Return how long a prompt may be, and what makes a shorter codebase of a repair, if the settings want it."""
-    tokens = longest_prompt(ready.llm.choice, ready.settings)
-    longest = int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
-    if ready.settings.rollup not in ("fit", "select"):
-        return Window(longest)
-    whole = re.findall(r"^--- (.+)(?<! \(outline\)) ---$", ready.task.codebase, re.MULTILINE)
-    chosen = "\n".join(whole) if ready.settings.rollup == "select" else ""
-    from code_commit.commands.rollup import FileSelection, codebase_of
+def _refit_of(project: Project, checked: Checked, codebase: Codebase, log: RunLog) -> Refit | None:
+    """Return what makes a shorter codebase of a repair, if the settings want it."""
+    if checked.settings.rollup not in ("fit", "select"):
+        return None
+    chosen = "\n".join(codebase.sizes) if checked.settings.rollup == "select" else ""
 
-    def fit(characters: int, mentions: str) -> str:
+    def refit(characters: int, mentions: str) -> Codebase:
         tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
         mentions = mentions.replace(f"{project.root}/", " ")
-        files = FileSelection(fit=tokens, query=ready.task.query, mentions=f"{chosen}\n{mentions}")
-        codebase = codebase_of(project, ready.settings, ready.redactor, files)
-        log.write_text(CODEBASE_OF_RUN, codebase)
+        request = CodebaseRequest(fit=tokens, query=checked.query, mentions=f"{chosen}\n{mentions}")
+        made = make_codebase(project, checked.settings.rollup_exclude, request, checked.redactor)
+        log.write_text(f"{len(log.record.attempts)}-{CODEBASE_OF_RUN}", made.text)
         log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
-        return codebase
+        return made
 
-    return Window(longest, fit)
+    return refit
 
 
 def prepare_end(job: Job, log: RunLog) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from code_commit.apply import ChangedSinceError, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.git import match_patterns
 from code_commit.project import Project
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_standing, read_run
 from code_commit.runs.log import RunLog, open_run_log
@@ -18,7 +19,6 @@ from code_commit.runs.record import RunRecord
 from code_commit.runs.words import done_by_build, listed
 from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
-from code_commit.verify.ignored import match_patterns
 
 DESCRIPTION = """\
 Puts back what the latest run that is not undone changed, or the named one: byte

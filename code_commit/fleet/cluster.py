@@ -39,7 +39,7 @@ from code_commit.fleet.worker import (
     machine_failed,
     run_task,
 )
-from code_commit.project import ask_git
+from code_commit.git import ask_git
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 from code_commit.version import __version__

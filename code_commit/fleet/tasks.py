@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import RESERVED
+from code_commit.git import ask_git
 from code_commit.llm.models import choose_model
-from code_commit.project import ask_git, read_text
+from code_commit.project import read_text
 from code_commit.runs.words import count
 from code_commit.settings import validate_settings
 from code_commit.terminal import shown

@@ -25,9 +25,10 @@ from typing import Any, NamedTuple
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.tasks import FleetTask
+from code_commit.git import require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, Project, find_project, require_git
+from code_commit.project import AGENT_CONFIG, Project, find_project
 from code_commit.runs.list import find_run_folders
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration

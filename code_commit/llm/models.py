@@ -26,25 +26,27 @@ VENDORS: dict[str, Vendor] = {
 _MILLION = 1_000_000
 
 
-def choose_model(model: str, keys: Container[str], unfit: Mapping[str, str] = {}) -> ModelChoice:
+def choose_model(
+    model: str, keys: Container[str], unfit: Mapping[str, str] = {}, option: str = "--model"
+) -> ModelChoice:
     """Return the LLM that the `model` setting names, or the default one of the first provider that has a key.
 
     Raises NotSetUpError for a name that belongs to no provider, and where nothing is said and no key is there, or the
-    first one is `unfit`, with the reason.
+    first one is `unfit`, with the reason; `option` is what the user would say it by.
     """
     if not model:
         return _default_choice(keys, unfit)
     prefix, colon, name = model.partition(":")
     if colon and prefix in VENDORS:
-        return _named_choice(VENDORS[prefix], name)
+        return _named_choice(VENDORS[prefix], name, option)
     if model in VENDORS:
-        return _named_choice(VENDORS[model], VENDORS[model].default_model)
+        return _named_choice(VENDORS[model], VENDORS[model].default_model, option)
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
     if prefix in _LOCAL_SERVERS:
         server = f"chat:{name or 'NAME'} --base-url http://127.0.0.1:{_LOCAL_SERVERS[prefix]}/v1"
-        raise NotSetUpError(f"there is no provider '{prefix}': use --model {shown(server)}")
+        raise NotSetUpError(f"there is no provider '{prefix}': use {option} {shown(server)}")
     known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
     names = ", ".join(f"{name}:" for name in VENDORS)
@@ -59,7 +61,7 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> tuple[ModelChoic
     """
     if not settings.fallback_model:
         return None
-    fallback = choose_model(settings.fallback_model, ())
+    fallback = choose_model(settings.fallback_model, (), option="--fallback-model")
     base_url = settings.fallback_base_url or (settings.base_url if fallback.provider == choice.provider else "")
     return fallback, settings._replace(fallback_model="", base_url=base_url, context_window=None)
 
@@ -88,26 +90,27 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
     )
 
 
-def _named_choice(vendor: Vendor, name: str) -> ModelChoice:
+def _named_choice(vendor: Vendor, name: str, option: str) -> ModelChoice:
     if not name:
         what = "the model's name" if vendor.api else "a folder of recorded responses"
-        raise NotSetUpError(f"--model {vendor.name}: needs {what} after the colon")
+        raise NotSetUpError(f"{option} {vendor.name}: needs {what} after the colon")
     return ModelChoice(vendor.name, name)
 
 
-def check_base_url(choice: ModelChoice, settings: Settings) -> str:
+def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
     """Return where the API is, without a slash at the end and with its version segment; "" for `replay`.
 
-    Raises NotSetUpError for a URL that a key must not go to. It is not quoted where it may hold a secret.
+    Raises NotSetUpError for a URL that a key must not go to; `role` stands before the names of its
+    options (`fallback`). It is not quoted where it may hold a secret.
     """
-    vendor = VENDORS[choice.provider]
+    vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
     if vendor.api is None:
         return ""
     if not settings.base_url:
         if not vendor.base_url:
-            raise NotSetUpError(f"--model {vendor.name}: needs --base-url, such as http://127.0.0.1:11434/v1")
+            raise NotSetUpError(f"{lead}model {vendor.name}: needs {lead}base-url, such as http://127.0.0.1:11434/v1")
         return vendor.base_url
-    url = _checked(settings.base_url, settings.allow_http)
+    url = _checked(settings.base_url, settings.allow_http, f"{lead}base-url")
     is_bare_host = url.count("/") == len("//")
     has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
     return url if has_version or not (vendor.adds_version_to_paths or is_bare_host) else url + vendor.added_version
@@ -119,16 +122,16 @@ _URL = re.compile(
 )
 
 
-def _checked(url: str, allow_http: bool) -> str:  # noqa: FBT001 - it is the setting of this name
+def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16):
         raise NotSetUpError(
-            "--base-url must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
+            f"{option} must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
             "and path, without user name and password (keys go in headers only), query string or fragment"
         )
     if parts["scheme"].lower() == "http" and not allow_http and not is_this_machine(parts["host"].strip("[]")):
         raise NotSetUpError(
-            f"--base-url would send the key to {parts['host']} unencrypted: use https, or set allow_http = true "
+            f"{option} would send the key to {parts['host']} unencrypted: use https, or set allow_http = true "
             "in config.toml"
         )
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/")
@@ -247,8 +250,9 @@ def bid_for(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float
     return Bid(tokens, reading, output, output * price.output / _MILLION)
 
 
-def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float) -> None:
+def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> None:
     """Raise TooLittleMoneyError where `--max-cost` does not pay for the prompt and a useful answer."""
+    left = math.inf if settings.max_cost is None else settings.max_cost
     bid = bid_for(choice, settings, prompt, left)
     if bid and bid.usd > left + ROUNDING:
         needed = math.ceil(bid.usd * 10_000) / 10_000

@@ -77,6 +77,13 @@ def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener
     return RunLog(folder, record, redactor, listener)
 
 
+QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
+"""The files of a run's log that hold its task and its codebase, as it began with them.
+
+`N-codebase.txt` is what the codebase became in attempt N, where its prompt did not fit.
+"""
+
+
 class RunLog:
     """The log of one run. A context manager: an exception on its way out is recorded as the run's end."""
 

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from code_commit.files import folders_of, read_regular_file
-from code_commit.project import GitRepository, Index, Project, UnansweredError
+from code_commit.git import Index, Repository, UnansweredError
+from code_commit.project import Project
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import listed
 from code_commit.terminal import shown
@@ -51,7 +52,7 @@ def look_at_tree(project: Project) -> TreeState | None:
     """Ask git for the state of the tree; None outside a repository. Raises UnansweredError."""
     if project.git is None:
         return None
-    answer = project.ask_unfiltered(_STATUS)
+    answer = project.git.ask_unfiltered(_STATUS)
     if answer.returncode != 0:
         raise UnansweredError("git status", answer)
     headers, entries = {"branch.oid": "", "branch.head": "", "stash": "0"}, {}
@@ -67,7 +68,7 @@ def look_at_tree(project: Project) -> TreeState | None:
     return TreeState(head, commit, stashes, _replaced(project.git), entries, stamps, project.index())
 
 
-def _replaced(git: GitRepository) -> frozenset[str]:
+def _replaced(git: Repository) -> frozenset[str]:
     """Return the names of the objects for which git shows others in their place (`git replace`)."""
     names: set[str] = set()
     with suppress(OSError):

@@ -12,13 +12,11 @@ Rules by name, each in the module that owns it:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from code_commit.changes import (
     EditBlock,
-    FileChange,
     FileRemoval,
-    FileReplacement,
     OriginalFile,
     Reasons,
     RequestedChange,
@@ -26,10 +24,11 @@ from code_commit.changes import (
     VerifiedChange,
     VerifiedChanges,
 )
-from code_commit.codebase.fit import holds_whole, is_fitted
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.project import Project, UnansweredError
+from code_commit.exchange import Shown
+from code_commit.git import UnansweredError, match_patterns
+from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -44,7 +43,6 @@ from code_commit.verify.ignored import (
     find_hidden,
     find_ignored,
     ignored_paths,
-    match_patterns,
     remember_ignore_files,
 )
 from code_commit.verify.names import (
@@ -80,30 +78,18 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
-    """What holds for a whole run: options, the codebase, the keys, and the ignore rules of before the run.
-
-    The codebase is that of the last prompt.
-    `seen` is what else that prompt shows of files.
-    """
+    """What holds for a whole run: options, the keys, and the ignore rules of before the run."""
 
     allow: tuple[str, ...]
     protect: tuple[str, ...]
     strict: bool
     takes_edits: bool
-    codebase: str | None
     redactor: Redactor
     ignore_files: IgnoreFiles
     submodules: frozenset[str]
-    seen: dict[str, int] = field(default_factory=dict)
-
-    def note_seen(self, changes: Iterable[FileChange]) -> None:
-        """Take what a prompt shows of files."""
-        self.seen.update(
-            (change.path, hash(change.content.encode())) for change in changes if isinstance(change, FileReplacement)
-        )
 
 
-def capture_rules(project: Project, settings: Settings, codebase: str | None, redactor: Redactor) -> Rules:
+def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> Rules:
     """Read what holds for the whole run, before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
@@ -113,7 +99,7 @@ def capture_rules(project: Project, settings: Settings, codebase: str | None, re
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
     takes_edits = settings.answer_format != "files"
     allow, protect, strict = settings.allow, settings.protect, settings.strict
-    return Rules(allow, protect, strict, takes_edits, codebase, redactor, ignore_files, submodules)
+    return Rules(allow, protect, strict, takes_edits, redactor, ignore_files, submodules)
 
 
 class _Findings:
@@ -156,18 +142,22 @@ class _Findings:
 
 
 def verify_changes(
-    changes: Sequence[RequestedChange], project: Project, rules: Rules, reasons: Reasons | None = None
+    changes: Sequence[RequestedChange],
+    project: Project,
+    rules: Rules,
+    shown_files: Shown | None,
+    reasons: Reasons | None = None,
 ) -> VerifiedChanges:
     """Check every change against every rule and return them as they may be applied.
 
-    Raises RejectedResponseError with all violations, after the reasons that are known before; ApplyError where the
-    project cannot be looked at.
+    `shown_files` is what the LLM saw of the project, None where nobody can tell. Raises RejectedResponseError with all
+    violations, after the reasons that are known before; ApplyError where the project cannot be looked at.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
-    stale = list(_check_rollup(findings, originals, rules))
+    stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules)
     warnings = [*find_cautions(verified), *stale]
     findings.reasons.reject(rules.redactor.redact_quotations)
@@ -246,23 +236,22 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
     return verified
 
 
-def _check_rollup(findings: _Findings, originals: Originals, rules: Rules) -> Iterator[RunWarning]:
+def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
     It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
     said of the path: of what is wrong with an edit, the LLM could not have known better.
     """
-    if rules.codebase is None:
-        return
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")
         for path in findings.open_paths
-        if (original := originals[path]) is not None and rules.seen.get(path) != hash(original.content)
+        if (original := originals[path]) is not None
     }
-    for path in sorted(find_unseen(texts, rules.codebase)):
-        if is_fitted(rules.codebase) and not holds_whole(rules.codebase, path):
+    texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
+    for path in sorted(find_unseen(texts, shown_files.codebase)):
+        if shown_files.whole is not None and path not in shown_files.whole:
             findings.close(path, "unseen", _UNSEEN)
-        elif rules.strict:
+        elif strict:
             findings.add(path, "stale", _STALE)
         else:
             yield RunWarning("unseen", f"{shown(path)}: {_NOT_HELD}, the LLM did not see what it changes", path)

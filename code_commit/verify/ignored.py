@@ -7,16 +7,15 @@ answer rejects.
 
 import json
 import os
-import re
 import stat
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import folders_of
-from code_commit.project import Project, UnansweredError, ask_git
+from code_commit.git import UnansweredError, ask_git, repository_options
+from code_commit.project import Project
 
 IgnoreFiles = dict[str, bytes | None]
 """What each .gitignore held before the run, by its path from the top of the work tree; None where there was none."""
@@ -73,7 +72,7 @@ def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) 
     top, root = _top(project), project.prefix
     now = {path: _read(top / path) for path in _ignore_files_above(root + path for path in paths)}
     then = {path: before.setdefault(path, content) for path, content in now.items()}
-    with repository_options(project) as options:
+    with repository_options(project.root, project.git) as options:
         ignored = _check_ignore(paths, options, project.root)
         return ignored if then == now else ignored | _check_ignore_before(paths, options, root, then)
 
@@ -105,36 +104,6 @@ def _check_ignore(paths: Iterable[str], options: Sequence[str], root: Path) -> s
     if answer.returncode not in (0, 1):
         raise UnansweredError("git check-ignore", answer)
     return {os.fsdecode(path).removeprefix(_PLAINLY) for path in answer.stdout.split(b"\0")[:-1]}
-
-
-@contextmanager
-def repository_options(project: Project) -> Iterator[Sequence[str]]:
-    """Give the words by which git knows the project's repository; an empty one in a private folder, if it has none."""
-    if project.git is not None:
-        yield project.git.options
-        return
-    with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
-        repository = Path(folder)  # the least that git takes for one
-        (repository / "objects").mkdir()
-        (repository / "refs").mkdir()
-        (repository / "HEAD").write_bytes(b"ref: refs/heads/main\n")
-        yield [f"--git-dir={folder}", f"--work-tree={project.root}"]
-
-
-def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
-    """Return the paths that patterns of .gitignore syntax match, or that lie in a folder they match.
-
-    Raises NotSetUpError for a pattern that cannot be read.
-    """
-    if not patterns:
-        return set()
-    from pathspec import GitIgnoreSpec
-
-    try:
-        rules = GitIgnoreSpec.from_lines([pattern.lower() for pattern in patterns] if any_case else patterns)
-    except (ValueError, re.error) as error:
-        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
-    return {path for path in paths if rules.match_file(path.lower() if any_case else path)}
 
 
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:

@@ -64,10 +64,10 @@ def test_a_cache_write_may_cost_more_than_the_prompt(stable, reading):
 def test_too_little_for_a_useful_answer_says_how_much_would_do():
     settings = Settings(max_cost=1.6, prices=PRICES)
     with pytest.raises(TooLittleMoneyError) as caught:
-        require_money(SOL, settings, PROMPT, 1.6)
+        require_money(SOL, settings, PROMPT)
     assert caught.value.needed_usd == pytest.approx(1.68)
     assert "it takes 1.6800 at least" in str(caught.value)
-    require_money(SOL, settings, PROMPT, 1.68)
+    require_money(SOL, settings._replace(max_cost=1.68), PROMPT)
 
 
 def test_within_the_limit_the_answer_is_asked_for():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
 from code_commit.codebase.text import find_unseen
+from code_commit.exchange import Shown
 from code_commit.parse import read_response
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
@@ -24,7 +25,8 @@ KEY = "sk-proj-0123456789abcdefghij"
 
 def verify(root: Path, *changes, codebase: str | None = None, **options) -> VerifiedChanges:
     project = find_project(root)
-    return verify_changes(changes, project, capture_rules(project, Settings(**options), codebase, Redactor([KEY])))
+    rules = capture_rules(project, Settings(**options), Redactor([KEY]))
+    return verify_changes(changes, project, rules, None if codebase is None else Shown(codebase))
 
 
 def broken(root: Path, *changes, **options) -> list[tuple[str, int, str]]:
@@ -124,12 +126,12 @@ def test_a_path_that_holds_the_key_is_rejected(project_folder):
 
 def test_no_piece_of_the_key_stands_where_a_quotation_of_the_response_is_cut(project_folder):
     project, redactor = find_project(project_folder), Redactor([KEY])
-    rules = capture_rules(project, Settings(), None, redactor)
+    rules = capture_rules(project, Settings(), redactor)
     for before in range(460, 505):
         name = "x" * before + KEY + "y" * 600
         changes, reasons = read_response(f" ^^^{name}\n^^^{name}\n^^^{name}\nx\n^^^end\n^^^{name}\nx\n^^^end\n")
         with pytest.raises(RejectedResponseError) as caught:
-            verify_changes(changes, project, rules, reasons)
+            verify_changes(changes, project, rules, None, reasons)
         said = redactor.redact_text(f"{caught.value} {[violation.path for violation in caught.value.violations]}")
         assert KEY[:8] not in said, before
 
@@ -281,16 +283,17 @@ def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_
 
 def test_what_the_prompt_shows_beside_the_codebase_is_not_stale_whatever_was_verified_since(project_folder):
     project = find_project(project_folder)
-    rules = capture_rules(project, Settings(strict=True), "not yet\n", Redactor([]))
+    rules = capture_rules(project, Settings(strict=True), Redactor([]))
     (project_folder / "ok.txt").write_text("still not right\n")
-    rules.note_seen([FileReplacement("ok.txt", "still not right\n")])
+    shown = Shown("not yet\n", files={"ok.txt": "still not right\n"})
     for _ in range(2):  # the first one was not approved
-        assert verify_changes([FileReplacement("ok.txt", "ok, it is right\n", 1)], project, rules).warnings == ()
+        change = FileReplacement("ok.txt", "ok, it is right\n", 1)
+        assert verify_changes([change], project, rules, shown).warnings == ()
     (project_folder / "ok.txt").write_text("formatted by the build\n")
     with pytest.raises(RejectedResponseError, match="rollup"):
-        verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules)
-    rules.note_seen([FileReplacement("ok.txt", "formatted by the build\n")])
-    assert verify_changes([FileReplacement("ok.txt", "formatted again\n", 1)], project, rules).warnings == ()
+        verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules, shown)
+    shown = Shown("not yet\n", files={"ok.txt": "formatted by the build\n"})
+    assert verify_changes([FileReplacement("ok.txt", "formatted again\n", 1)], project, rules, shown).warnings == ()
 
 
 def test_line_ends_and_a_bom_make_no_difference_to_the_rollup(project_folder):
@@ -391,9 +394,9 @@ changes = st.one_of(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(changes, max_size=6))
 def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
-    rules = capture_rules(arena, Settings(allow=("*",)), "fn a() {}\n", Redactor([KEY]))
+    rules = capture_rules(arena, Settings(allow=("*",)), Redactor([KEY]))
     try:
-        verified = verify_changes(change_list, arena, rules)
+        verified = verify_changes(change_list, arena, rules, Shown("fn a() {}\n"))
     except RejectedResponseError as error:
         rejection = error
     else:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.exchange import Shown
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -132,9 +133,9 @@ def test_what_does_not_fit_is_told_so_that_the_next_answer_can(text, rows, rules
 def verify(root: Path, answer: str, **options) -> VerifiedChanges:
     project, codebase = find_project(root), options.pop("codebase", None)
     settings = Settings(**{"answer_format": "edits"} | options)
-    rules = capture_rules(project, settings, codebase, Redactor(["sk-0123456789abcdef"]))
+    rules = capture_rules(project, settings, Redactor(["sk-0123456789abcdef"]))
     changes, reasons = read_response(answer)
-    return verify_changes(changes, project, rules, reasons)
+    return verify_changes(changes, project, rules, codebase and Shown(codebase), reasons)
 
 
 def broken(root: Path, answer: str, **options) -> list[tuple[str, int, str]]:

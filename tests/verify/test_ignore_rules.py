@@ -21,11 +21,12 @@ from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
 from code_commit.errors import NotSetUpError
+from code_commit.git import match_patterns
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, ignored_paths, verify_changes
-from code_commit.verify.ignored import find_ignored, match_patterns, remember_ignore_files
+from code_commit.verify.ignored import find_ignored, remember_ignore_files
 
 BATCH = 40
 PLACES = ("root of a repository", "folder of a repository", "no repository")
@@ -224,24 +225,24 @@ def test_ignored_paths_tells_whether_agent_config_is_really_ignored(project_fold
 
 def test_a_configuration_that_git_cannot_read_rejects_the_whole_response(project_folder):
     project = find_project(project_folder)
-    rules = capture_rules(project, Settings(), None, Redactor([]))
+    rules = capture_rules(project, Settings(), Redactor([]))
     (project_folder / ".git/config").write_text("[broken")
     with pytest.raises(RejectedResponseError, match=r"git check-ignore failed: .*bad config") as caught:
-        verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules)
+        verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules, None)
     assert [(violation.path, violation.rule) for violation in caught.value.violations] == [("", "ignored")]
 
 
 @pytest.mark.parametrize("place", [".gitignore", "src/.gitignore"])
 def test_a_fifo_in_the_place_of_an_ignore_file_is_told_at_once(project_folder, place):
     project = find_project(project_folder)
-    rules = capture_rules(project, Settings(), None, Redactor([]))
+    rules = capture_rules(project, Settings(), Redactor([]))
     (project_folder / place).unlink(missing_ok=True)
     (project_folder / "src").mkdir(exist_ok=True)
     os.mkfifo(project_folder / place)
     with pytest.raises(NotSetUpError, match="no regular file"):
         ignored_paths(project, ["src/a"])
     with pytest.raises(RejectedResponseError, match="no regular file") as caught:
-        verify_changes([FileReplacement("src/a", "x\n", 1)], project, rules)
+        verify_changes([FileReplacement("src/a", "x\n", 1)], project, rules, None)
     assert str(caught.value).isprintable()
 
 
@@ -252,12 +253,12 @@ def test_ten_thousand_paths_cost_as_many_calls_of_git_as_one(project_folder, tmp
     (programs / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     project = find_project(project_folder)
-    rules = capture_rules(project, Settings(), None, Redactor([]))
+    rules = capture_rules(project, Settings(), Redactor([]))
     counts = []
     for count in (1, 10_000):
         calls.write_text("")
         changes = [FileReplacement(f"f{number}/x.py", "", number) for number in range(count)]
-        verify_changes(changes, project, rules)
+        verify_changes(changes, project, rules, None)
         counts.append(len(calls.read_text().splitlines()))
     assert counts == [1, 1], calls.read_text()
 
@@ -319,4 +320,4 @@ def test_a_pattern_that_cannot_be_read_is_told_before_the_run(project_folder):
     project = find_project(project_folder)
     for option in ("allow", "protect"):
         with pytest.raises(NotSetUpError, match="pattern"):
-            capture_rules(project, Settings(**{option: ("src/[z-a]",)}), None, Redactor([]))
+            capture_rules(project, Settings(**{option: ("src/[z-a]",)}), Redactor([]))

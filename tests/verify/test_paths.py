@@ -59,9 +59,11 @@ def test_paths_that_are_too_much_together_are_rejected_at_once(path, few, many, 
     assert find_flood(map(path.format, range(few)), LIMITS) is None
     if many:
         project = find_project(project_folder)
-        rules = capture_rules(project, Settings(), None, Redactor([]))
+        rules = capture_rules(project, Settings(), Redactor([]))
         with pytest.raises(RejectedResponseError) as caught:
-            verify_changes([FileReplacement(path.format(number), "x\n") for number in range(many)], project, rules)
+            verify_changes(
+                [FileReplacement(path.format(number), "x\n") for number in range(many)], project, rules, None
+            )
         assert caught.value.reasons == [
             "the paths are too long and too deep, all together: send fewer files, in fewer folders"
         ]
@@ -93,12 +95,12 @@ def test_the_protected_list_is_the_specifications_in_its_order():
 def bare_root(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Rules]:
     """A folder that is no repository: arbitrary paths are verified against it, nothing is ever written."""
     project = Project(tmp_path_factory.mktemp("root").resolve())
-    return project, capture_rules(project, Settings(), None, Redactor([]))
+    return project, capture_rules(project, Settings(), Redactor([]))
 
 
 def rejected_rules(paths: list[str], project: Project, rules: Rules) -> dict[str, str]:
     try:
-        verify_changes([FileReplacement(path, "x\n", line) for line, path in enumerate(paths, 1)], project, rules)
+        verify_changes([FileReplacement(path, "x\n", line) for line, path in enumerate(paths, 1)], project, rules, None)
     except RejectedResponseError as error:
         return {paths[violation.line - 1]: violation.rule for violation in error.violations}
     return {}
@@ -112,7 +114,7 @@ def test_all_violations_of_a_response_are_told_at_once(bare_root):
 
 def test_fifty_violations_are_told_and_the_rest_is_counted(bare_root):
     with pytest.raises(RejectedResponseError) as caught:
-        verify_changes([FileReplacement(f"../{number}", "") for number in range(10_000)], *bare_root)
+        verify_changes([FileReplacement(f"../{number}", "") for number in range(10_000)], *bare_root, None)
     assert (len(caught.value.violations), caught.value.more) == (50, 9_950)
     assert str(caught.value).endswith("and 9,950 more")
 
@@ -120,7 +122,7 @@ def test_fifty_violations_are_told_and_the_rest_is_counted(bare_root):
 @pytest.mark.parametrize("start", range(0, len(REJECTED), 50))
 def test_a_violation_can_always_be_printed_and_stored(bare_root, start):
     with pytest.raises(RejectedResponseError) as caught:
-        verify_changes([FileReplacement(path, "", 1) for path, _ in REJECTED[start : start + 50]], *bare_root)
+        verify_changes([FileReplacement(path, "", 1) for path, _ in REJECTED[start : start + 50]], *bare_root, None)
     for violation in caught.value.violations:
         assert violation.path.encode("utf-8") is not None
         assert str(violation).isprintable()

@@ -39,12 +39,12 @@ def refused(paths: str | tuple[str, ...], rule: str) -> Callable[[Callable[[Path
 
 def verify(root: Path, *changes: FileChange | str, **settings) -> VerifiedChanges:
     project = find_project(root)
-    rules = capture_rules(project, Settings(**settings), None, Redactor([]))
+    rules = capture_rules(project, Settings(**settings), Redactor([]))
     all_changes = [
         FileReplacement(change, "new\n", line) if isinstance(change, str) else change
         for line, change in enumerate(changes, 1)
     ]
-    return verify_changes(all_changes, project, rules)
+    return verify_changes(all_changes, project, rules, None)
 
 
 def rules_broken(root: Path, *changes: FileChange | str, **settings) -> set[tuple[str, str]]:
@@ -745,12 +745,12 @@ def mounted_answer(root: Path, command: str, path: str) -> list[tuple[str, str]]
 
 def test_an_index_that_git_cannot_read_rejects_the_whole_response(root):
     project = find_project(root)
-    rules = capture_rules(project, Settings(), None, Redactor([]))
+    rules = capture_rules(project, Settings(), Redactor([]))
     (root / ".git/index").write_bytes(b"DIRC broken")
     with pytest.raises(RejectedResponseError, match="git ls-files failed"):
-        verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules)
+        verify_changes([FileReplacement("ok.txt", "ok\n", 1)], project, rules, None)
     with pytest.raises(NotSetUpError, match="git ls-files failed"):
-        capture_rules(project, Settings(), None, Redactor([]))
+        capture_rules(project, Settings(), Redactor([]))
 
 
 AS_NOBODY = """

@@ -1,0 +1,495 @@
+"""The preflight: everything that must hold before a token is paid for, every failure told at once.
+
+It changes nothing and sends nothing: `code-commit check` prints what it finds, a run starts from it.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
+from code_commit.build import Sandbox, choose_sandbox
+from code_commit.build.command import build_command
+from code_commit.changes import RunWarning
+from code_commit.codebase.fit import UNLIMITED
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase, find_stale_files, read_codebase
+from code_commit.errors import BuildError, NotSetUpError, TooLittleMoneyError
+from code_commit.exchange import Prompt
+from code_commit.files import read_regular_file
+from code_commit.git import UnansweredError
+from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
+from code_commit.llm.models import (
+    check_base_url,
+    choose_fallback,
+    choose_model,
+    context_window,
+    doubt_model,
+    explain_misfit,
+    longest_prompt,
+    require_money,
+    require_price,
+)
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query
+from code_commit.prompts.layout import SystemPrompts, Task, lay_out, load_system_prompts, make_task
+from code_commit.protected import watched_from_build
+from code_commit.redaction import Redactor
+from code_commit.runs.record import TreeBefore
+from code_commit.runs.review import TreeState, is_clean, look_at_tree
+from code_commit.settings import Settings, load_settings
+from code_commit.terminal import TERMINAL, shown
+from code_commit.verify import ignored_paths
+
+T = TypeVar("T")
+
+_ELSEWHERE = "install it outside the project, by pipx or uv tool"
+_UNWRITTEN = b"build.sh: put your build and test commands here"
+"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTree:
+    """What a change of the tree needs that no LLM is asked for. `tree` and `before` are None where git told nothing."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    keys: Keys
+    sandbox: Sandbox | None
+    redactor: Redactor
+    warnings: list[RunWarning]
+    tree: TreeState | None
+    before: TreeBefore | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked(CheckedTree):
+    """All that a run needs but its codebase. `fallback` takes over when `llm` cannot be asked; `query` is the task."""
+
+    llm: Asked
+    fallback: Asked | None
+    prompts: SystemPrompts
+    query: str
+
+    def task(self, project: Project, codebase: Codebase) -> Task:
+        """Return the task of a run with this codebase."""
+        tokens = longest_prompt(self.llm.choice, self.settings)
+        task = make_task(project.root, self.settings, self.prompts, self.query, codebase)
+        return task._replace(longest=int(tokens * CHARACTERS_PER_TOKEN) if tokens else None)
+
+
+class Check(NamedTuple):
+    """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found.
+
+    `error` is the problem with all its facts.
+    """
+
+    name: str
+    problem: str | None = None
+    note: str = ""
+    error: NotSetUpError | None = None
+
+
+@dataclass(slots=True)
+class Report:
+    """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
+
+    redactor: Redactor
+    checks: list[Check] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        return [check.problem for check in self.checks if check.problem is not None]
+
+    def warn(self, *messages: str) -> None:
+        self.warnings += [RunWarning("setup", message) for message in messages]
+
+    def refuse(self, name: str, problem: str) -> None:
+        self.checks.append(Check(name, problem))
+
+    def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
+        """Ask one question and write its answer down; None where it raised NotSetUpError."""
+        try:
+            answer = question()
+        except NotSetUpError as error:
+            self.checks.append(Check(name, str(error), error=error))
+            return None
+        self.checks.append(Check(name, None, note(answer)))
+        return answer
+
+
+class Given(NamedTuple):
+    """What a run is given in place of files of agent-config: the task, the codebase, None where it takes theirs.
+
+    `fresh` says that the codebase is to be made anew, as settings may too. A run that goes on has `begun`: what its
+    money no longer pays for ends it as any other.
+    `environment` is where keys and settings are looked for, and what the build gets.
+    """
+
+    query: str | None = None
+    codebase: Codebase | None = None
+    fresh: bool = False
+    begun: bool = False
+    environment: Mapping[str, str] = os.environ
+
+
+NOTHING_GIVEN = Given()
+
+
+def request_of(settings: Settings, query: str, *, fresh: bool) -> CodebaseRequest | None:
+    """Return which codebase a run of this task makes first, None where it takes codeRollup.txt as it is."""
+    if settings.rollup == "file" and not fresh:
+        return None
+    fit = ALL_THAT_IS_LEFT if settings.rollup in ("fit", "select") else None
+    return CodebaseRequest(fit=fit, select=settings.rollup == "select", query=query)
+
+
+ALL_THAT_IS_LEFT = 0
+
+
+def inspect_project(
+    project: Project, options: Mapping[str, Any], given: Given = NOTHING_GIVEN
+) -> tuple[Report, Checked | None, Codebase | None]:
+    """Make every check of the preflight: what it found, what a run starts from, and the codebase where it is there.
+
+    None stands where a check found a problem, and for a codebase that is to be made first.
+    """
+    environment = given.environment
+    report = _check_ignored(project, environment)
+    query = report.ask("query.txt", lambda: _read_task(project, given.query), _size)
+    report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, report.warn))
+    settings = _load_settings(report, project, options, environment)
+    found = report.ask("keys", lambda: load_keys(project, environment), _name_keys)
+    keys, choice = Keys() if found is None else found, None
+    if settings and (settings.model or found is not None):
+        choice = report.ask("model", lambda: choose_model(settings.model, keys, keys.unfit), str)
+    llm, fallback, sandbox, tree, before, codebase, checked = None, None, None, None, None, None, None
+    if settings and choice:
+        llm, fallback = _check_llms(report, choice, settings, found, project)
+    if settings:
+        sandbox = _choose_sandbox(report, settings, project)
+        tree, before = _check_clean(report, settings, project)
+        _check_terminal(report, settings)
+    prompts = report.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
+    report.ask("lock", lambda: _check_lock(project))
+    if settings and not given.codebase and request_of(settings, "", fresh=given.fresh):
+        made_first = True
+    else:
+        made_first = False
+        codebase = report.ask("codeRollup.txt", lambda: given.codebase or read_codebase(project), _size_of)
+    if settings and llm and prompts and query:
+        of_tree = (settings, environment, keys, sandbox, report.redactor, report.warnings, tree, before)
+        checked = Checked(*of_tree, llm, fallback, prompts, query)
+        if codebase:
+            check_prompt(report, project, checked, codebase, begun=given.begun)
+    elif settings and prompts and query and codebase:
+        prompt = lay_out(make_task(project.root, settings, prompts, query, codebase))
+        report.ask("prompt", lambda: check_prompt_has_no_key(report.redactor, prompt), lambda _: _size(prompt.text))
+    if report.problems or not (codebase or made_first):
+        return report, None, None
+    return report, checked, codebase
+
+
+def check_run(
+    project: Project, options: Mapping[str, Any], given: Given = NOTHING_GIVEN
+) -> tuple[Checked, Codebase | None]:
+    """Return what a run starts from, and its codebase where that is not made first. Raises NotSetUpError."""
+    report, checked, codebase = inspect_project(project, options, given)
+    require_no_problem(project, report)
+    if checked is None:
+        raise NotSetUpError("no LLM can be asked: name a --model")
+    return checked, codebase
+
+
+def require_fit(project: Project, checked: Checked, codebase: Codebase, *, begun: bool) -> None:
+    """Raise NotSetUpError unless the first prompt of a run with this codebase can be sent."""
+    report = Report(checked.redactor)
+    check_prompt(report, project, checked, codebase, begun=begun)
+    require_no_problem(project, report)
+
+
+def check_prompt(
+    report: Report, project: Project, checked: Checked, codebase: Codebase, *, begun: bool = False
+) -> None:
+    """Check the first prompt of a run with this codebase: that no key is in it, that it fits, that the money does.
+
+    Of a run that has `begun` the money is not checked: something was paid for.
+    """
+    prompt = lay_out(checked.task(project, codebase))
+    redactor, llms = report.redactor, [llm for llm in (checked.llm, checked.fallback) if llm]
+    report.ask("prompt", lambda: check_prompt_has_no_key(redactor, prompt), lambda _: _size(prompt.text))
+    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
+    asked = [llm for llm in llms if llm.choice.provider != "replay"]
+    unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
+    if checked.llm in asked and checked.settings.max_cost is not None and not begun:
+        report.ask("max cost", partial(require_money, checked.llm.choice, checked.llm.settings, prompt))
+    note = f"it is not known how much {' and '.join(unknown)} reads" if unknown and not misfits else ""
+    report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
+
+
+def tokens_left(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> int:
+    """Return how many tokens the codebase may have that is asked for, where no number of them is given.
+
+    That is what the model reads, less its answer, the rest of the prompt, and what a repair adds: the build's output
+    and the changed files. Raises NotSetUpError where it is not known how much the model reads.
+    """
+    longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
+    if not longest:
+        message = f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
+        raise NotSetUpError(message)
+    edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
+    prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase("")))
+    repair = longest // 4 if settings.max_repairs else 0
+    return max(longest - repair - estimate_tokens(prompt.text), 1)
+
+
+def stale_warnings(project: Project, codebase: Codebase) -> list[RunWarning]:
+    """Return what a run with codeRollup.txt as it stands is warned of."""
+    return [RunWarning("codebase", message) for message in find_stale_files(project, codebase)]
+
+
+def _check_llms(
+    report: Report, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
+) -> tuple[Asked, Asked | None]:
+    """Check the LLM of the run, its fallback, None where there is none, and the one that chooses files."""
+    llm = _check_llm(report, (choice, settings), keys, project)
+    fallback = _check_fallback(report, choice, settings, keys, project) if settings.fallback_model else None
+    if settings.rollup == "select" and settings.select_model:
+        about = (settings, choice, keys or Keys())
+        report.ask("select model", lambda: choose_selector(*about), lambda asked: str(asked.choice))
+    if not settings.model:
+        report.warn(f"no model named: {choice}, the first that has a key")
+    return llm, fallback
+
+
+def _check_llm(
+    report: Report, llm: tuple[ModelChoice, Settings], keys: Keys | None, project: Project, role: str = ""
+) -> Asked:
+    """Check all that asking this LLM needs; without `keys`, none of which could be read, its key is not asked for.
+
+    `role` stands before the names of its checks and options: `fallback`.
+    """
+    choice, settings = llm
+    lead = f"{role} " if role else ""
+    key = None
+    if keys is not None:
+        source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note
+        key = report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source)
+    report.ask(f"{lead}base URL", lambda: check_base_url(choice, settings, role), str)
+    if choice.provider == "replay" and not (project.root / choice.name).is_dir():
+        report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
+    if settings.max_cost is not None and choice.provider != "replay":
+        report.ask(f"{lead}max cost", lambda: require_price(choice, settings))
+    report.warn(*doubt_model(choice))
+    return Asked(choice, key, settings)
+
+
+def _check_fallback(
+    report: Report, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
+) -> Asked | None:
+    """Check the fallback like the LLM."""
+    question = partial(choose_fallback, choice, settings)
+    fallback = report.ask("fallback model", question, lambda found: str(found and found[0]))
+    return _check_llm(report, fallback, keys, project, "fallback") if fallback else None
+
+
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
+    """Return the LLM that chooses files: some settings are those of the run's own model alone.
+
+    Raises NotSetUpError.
+    """
+    choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
+    if choice.provider != own.provider:
+        settings = settings._replace(base_url="")
+    if choice != own:
+        settings = settings._replace(context_window=None, fallback_model="")
+    check_base_url(choice, settings)
+    if settings.max_cost is not None and choice.provider != "replay":
+        require_price(choice, settings)
+    return Asked(choice, require_key(choice.provider, keys), settings)
+
+
+def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> CheckedTree:
+    """Return what a change of the tree needs, with or without a build. Raises NotSetUpError with every problem."""
+    report = _check_ignored(project, os.environ)
+    settings = _load_settings(report, project, options, os.environ)
+    keys = report.ask("keys", lambda: load_keys(project)) or Keys()
+    sandbox, tree, before = None, None, None
+    if build:
+        report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ, report.warn))
+    if settings:
+        sandbox = _choose_sandbox(report, settings, project) if build else None
+        tree, before = _check_clean(report, settings, project)
+    report.ask("lock", lambda: _check_lock(project))
+    require_no_problem(project, report)
+    if settings is None:
+        raise NotSetUpError("the settings cannot be used")
+    return CheckedTree(settings, os.environ, keys, sandbox, report.redactor, report.warnings, tree, before)
+
+
+def require_no_problem(project: Project, report: Report) -> None:
+    """Raise NotSetUpError with every problem that was found, if any was."""
+    if not report.problems:
+        return
+    only = [check.error for check in report.checks if check.problem is not None]
+    if len(only) == 1 and isinstance(only[0], TooLittleMoneyError):
+        raise only[0]
+    problems = "\n".join(report.problems).split("\n")
+    if len(problems) > 1:
+        problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
+    raise NotSetUpError("\n".join(problems + hint_at_init(project)))
+
+
+def hint_at_init(project: Project) -> list[str]:
+    """Return what helps a project that nobody prepared."""
+    return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
+
+
+def _check_ignored(project: Project, environment: Mapping[str, str]) -> Report:
+    report = Report(Redactor(find_secrets(project, environment)))
+    report.ask(".gitignore", lambda: check_ignore_line(project))
+    if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
+        report.warn(f"code-commit runs from {own}, which must not change: {_ELSEWHERE}")
+    note = "" if project.git else "no repository"
+    report.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
+    return report
+
+
+def _load_settings(
+    report: Report, project: Project, options: Mapping[str, Any], environment: Mapping[str, str]
+) -> Settings | None:
+    """Load the settings; they tell a chat key from a dummy, which no prompt or file is refused for."""
+    settings = report.ask("settings", lambda: load_settings(project, options, environment))
+    if settings and (settings.base_url or settings.fallback_base_url):
+        report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
+    return settings
+
+
+def _read_task(project: Project, given: str | None) -> str:
+    """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
+    if given is None:
+        return read_query(project)
+    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
+        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
+    return given
+
+
+def check_ignore_line(project: Project) -> None:
+    """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
+    try:
+        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
+    except FileNotFoundError as error:
+        message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
+        raise NotSetUpError(message) from error
+    except OSError as error:
+        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
+    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
+    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
+        raise NotSetUpError(
+            f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
+        )
+    if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
+        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+
+
+def _check_nothing_is_tracked(project: Project) -> None:
+    """Raise NotSetUpError where git tracks a file of agent-config, or does not say what it tracks."""
+    try:
+        names = sorted(path for path in project.index().files if path.split("/")[0] == AGENT_CONFIG)
+    except UnansweredError as error:
+        raise NotSetUpError(str(error)) from error
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise NotSetUpError(
+            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
+        )
+
+
+def _check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
+    """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
+    try:
+        build_command(project, environment, warn)
+        if _UNWRITTEN in read_regular_file(project.build_script):
+            raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
+    except BuildError as error:
+        raise NotSetUpError(str(error)) from error
+    except OSError as error:
+        raise NotSetUpError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
+
+
+def _name_keys(keys: Keys) -> str:
+    fit = ", ".join(f"{key.provider} from {key.source}" for key in keys.values()) or "none"
+    return "; ".join([fit, *keys.unfit.values()])
+
+
+def _choose_sandbox(report: Report, settings: Settings, project: Project) -> Sandbox | None:
+    chosen = report.ask(
+        "sandbox",
+        lambda: choose_sandbox(settings.sandbox, project, settings),
+        lambda found: found[0].mode if found[0] else "none",
+    )
+    sandbox, warning = chosen or (None, None)
+    report.warn(*filter(None, [warning]))
+    return sandbox
+
+
+def _check_terminal(report: Report, settings: Settings) -> None:
+    """Refuse a run that is to ask on the terminal, where there is none."""
+    if not settings.approve or settings.dry_run:
+        return
+    try:
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        report.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
+
+
+def _check_clean(report: Report, settings: Settings, project: Project) -> tuple[TreeState | None, TreeBefore | None]:
+    """Return the tree as git sees it before the run, for the run to compare with, and for its record."""
+    before, tree, doubt = (
+        None,
+        None,
+        "this is no git repository: no git diff to review; the log has each attempt's changes as a diff",
+    )
+    try:
+        if tree := look_at_tree(project):
+            before = TreeBefore(tree.commit, is_clean(project, tree))
+            doubt = "" if before.clean else "git status is not clean: the diff will mix your changes with the LLM's"
+    except UnansweredError as error:
+        tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
+    if doubt and settings.require_clean:
+        report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
+    elif doubt:
+        report.warn(doubt)
+    return tree, before
+
+
+def _size(text: str) -> str:
+    return f"{len(text.encode()):,} bytes"
+
+
+def _size_of(codebase: Codebase) -> str:
+    return f"{codebase.bytes:,} bytes"
+
+
+def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
+    if redactor.reveals_key(prompt.text):
+        raise NotSetUpError(
+            "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
+        )
+
+
+def _check_lock(project: Project) -> None:
+    """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
+    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
+        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
+    holder = is_locked(project)
+    if holder is not None:
+        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
+    if is_half_changed(project):
+        raise NotSetUpError(HALF_CHANGED)

@@ -1,0 +1,116 @@
+"""Makes a codebase of the project's files: all of them whole, or what there is room for."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from code_commit.codebase.fit import Need, fit_sections
+from code_commit.codebase.select import (
+    CONTEXT_FILES,
+    DELETED,
+    NO_ROOM,
+    NOT_CHOSEN,
+    OUTSIDE,
+    CodebaseRequest,
+    Selection,
+    read_files,
+    select_files,
+)
+from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section
+from code_commit.errors import NotSetUpError
+from code_commit.files import CHUNK, replacing
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
+from code_commit.project import AGENT_CONFIG, Project
+from code_commit.redaction import Redactor
+from code_commit.runs.words import listed
+
+_SHARE_OF_END = _SHARE_OF_CONTEXT = 10
+"""One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
+_NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
+_NAMES_LEFT_OUT = 20
+
+Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
+"""Returns which of the files are to be whole, None where all may be."""
+
+
+def make_codebase(
+    project: Project,
+    rollup_exclude: Sequence[str],
+    request: CodebaseRequest,
+    redactor: Redactor,
+    choose: Choose | None = None,
+) -> Codebase:
+    """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and what `choose` raises."""
+    selection = select_files(project, rollup_exclude, request)
+    files = read_files(project.root, selection.names, redactor, selection)
+    if request.fit is None:
+        return _whole(files, selection, redactor)
+    found = list(files)
+    chosen = choose(found, selection, request) if choose and request.select else None
+    return fitted(found, selection, redactor, request.fit, Need(request.query, request.mentions, chosen))
+
+
+def _whole(files: Iterable[Section], selection: Selection, redactor: Redactor) -> Codebase:
+    texts, sizes = [], {}
+    for file in files:
+        texts.append(file.text)
+        sizes[file.name] = file.bytes
+    _require_files(sizes, selection)
+    text = "".join([*texts, redactor.redact_text(_left_out_section(selection))])
+    untracked = _untracked(selection, sizes)
+    return Codebase(text, sizes, left_out=selection.left_out, untracked=untracked, warnings=selection.warnings)
+
+
+def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: Need) -> Codebase:
+    """Return the codebase of what there is room for. Raises NotSetUpError where that is no file."""
+    _require_files(found, selection)
+    room = int(tokens * CHARACTERS_PER_TOKEN)
+    end = redactor.redact_text(_left_out_section(selection))
+    if len(end) > room // _SHARE_OF_END:
+        end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
+    longest = room // _SHARE_OF_CONTEXT
+    context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
+    made = fit_sections(found, context, room - len(end), need)
+    if need.chosen is None and not made.whole and not made.outlines:
+        raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
+    left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
+    if only_named := {file.name: f"{file.bytes:,} bytes" for file in [*made.names, *made.unnamed]}:
+        left_out[NO_ROOM if need.chosen is None else NOT_CHOSEN] = only_named
+    sizes = {file.name: file.bytes for file in made.whole}
+    is_partial = len(sizes) < len(found)
+    untracked = _untracked(selection, sizes)
+    return Codebase(made.text + end, sizes, list(made.outlines), is_partial, left_out, untracked, selection.warnings)
+
+
+def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:
+    return [name for name in selection.untracked if name in sizes]
+
+
+def _require_files(files: Collection[object], selection: Selection) -> None:
+    if not files:
+        left_out = selection.left_out_line()
+        raise NotSetUpError(f"there is no file to roll up{'; ' + left_out if left_out else ''}")
+
+
+def _left_out_section(selection: Selection) -> str:
+    """Return the names of the files that the LLM does not see, for each reason a line; "" where there are none."""
+    lines = [
+        f"{reason}: {listed(names, _NAMES_LEFT_OUT)}\n"
+        for reason, names in sorted(selection.left_out.items())
+        if reason not in _NOT_OF_THE_PROJECT
+    ]
+    return f"{LEFT_OUT_LINE}\n{''.join(lines)}\n" if lines else ""
+
+
+def write_codebase(project: Project, codebase: Codebase) -> None:
+    """Write agent-config/codeRollup.txt; the one before it stays until the new one is whole.
+
+    Raises NotSetUpError, and leaves that one, when the new one cannot be written. It is not synced: after a power cut
+    it is made again.
+    """
+    try:
+        project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        with replacing(project.codebase_file) as output:
+            for start in range(0, len(codebase.text), CHUNK):
+                output.write(codebase.text[start : start + CHUNK].encode())
+    except OSError as error:
+        message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
+        raise NotSetUpError(message) from error

@@ -1,0 +1,115 @@
+"""The choice of a codebase's files by an LLM, as a run of its own: within which log and lock, and for what price."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from code_commit.apply import lock_tree
+from code_commit.build import harden_process
+from code_commit.check import Checked, check_prompt_has_no_key, choose_selector
+from code_commit.codebase.fit import UNLIMITED, Need
+from code_commit.codebase.make import fitted
+from code_commit.codebase.select import CodebaseRequest, Selection
+from code_commit.codebase.text import Section
+from code_commit.commands.asking import asking
+from code_commit.errors import EXIT_SUCCESS
+from code_commit.llm.keys import require_key
+from code_commit.llm.models import choose_fallback, longest_prompt
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
+from code_commit.project import Project
+from code_commit.prompts.layout import load_system_prompt
+from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import FileChoice, RunRecord
+from code_commit.runs.words import count
+from code_commit.terminal import shown
+
+SMALL = 20_000
+"""Tokens of a codebase of which all files go in whole: to choose among them would cost as much."""
+
+_LABELS = 500
+"""Tokens for the sections' labels, and for a second question that says what is wrong with the first answer."""
+
+
+@dataclass(slots=True)
+class FileChooser:
+    """Asks which files the task needs whole. A context manager: leaving it without an error ends the choice's log.
+
+    Until then, and until the run that is to follow (`for_run`) has begun, `resume` goes on with the choice;
+    `interrupted` is an earlier one to go on with.
+    """
+
+    project: Project
+    checked: Checked
+    progress: Progress
+    for_run: bool = False
+    interrupted: tuple[Path, RunRecord] | None = None
+    log: RunLog | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.log and kind is None:
+            chosen = self.log.record.chosen
+            names = ", ".join(map(shown, chosen)) or "-"
+            self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
+
+    @property
+    def choice(self) -> FileChoice | None:
+        """What was asked, and what that cost; None where no LLM was asked."""
+        if self.log is None:
+            return None
+        run, totals = self.log.record, self.log.record.totals
+        costs = totals.usage, totals.cost_usd, totals.unsettled_usd
+        return FileChoice(run.run, run.asked_model, totals.attempts, totals.llm_seconds, *costs)
+
+    def choose(
+        self, found: Sequence[Section], selection: Selection, request: CodebaseRequest
+    ) -> Collection[str] | None:
+        """Return which of the files are to be whole, None where all may be.
+
+        Raises NotSetUpError, LLMError and RejectedResponseError.
+        """
+        from code_commit.codebase.chooser import select_files, selection_prompt
+        from code_commit.workflow import ask  # a run whose files nobody chooses does without
+
+        project, redactor = self.project, self.checked.redactor
+        asked = choose_selector(self.checked.settings, self.checked.llm.choice, self.checked.keys)
+        spare = choose_fallback(asked.choice, asked.settings)
+        fallback = Asked(spare[0], require_key(spare[0].provider, self.checked.keys), spare[1]) if spare else None
+        size = sum(len(file.text) for file in found)
+        if size <= min(request.fit or SMALL, SMALL) * CHARACTERS_PER_TOKEN:
+            tokens = round(size / CHARACTERS_PER_TOKEN)
+            self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
+            return None
+        instructions = load_system_prompt(project.system_prompts, "file_selection")
+        need = Need(request.query, chosen=())
+        outlines = fitted(found, selection, redactor, _tokens_for(asked, instructions + request.query), need)
+        prompt = selection_prompt(instructions, request.query, outlines.text)
+        check_prompt_has_no_key(redactor, prompt)
+        project.agent_config.mkdir(mode=0o700, exist_ok=True)
+        harden_process()
+        with lock_tree(project), self._open_log(asked, request) as log:
+            self.log = log
+            with self.progress, asking(asked, project, log, fallback) as complete:
+                return select_files(prompt, {file.name for file in found}, partial(ask, complete), log)
+
+    def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
+        if self.interrupted:
+            return reopen_run_log(*self.interrupted, self.checked.redactor, self.progress)
+        settings = self.checked.settings._replace(model=str(self.checked.llm.choice))
+        log = open_run_log(self.project, "rollup", settings, self.checked.redactor, self.progress)
+        log.write_text(QUERY_OF_RUN, request.query)
+        log.record.model, log.record.query = str(asked.choice), request.query.strip().split("\n")[0]
+        log.record.tree = self.checked.before
+        log.record.request = request._replace(query="")._asdict() | {"for_run": self.for_run}
+        return log
+
+
+def _tokens_for(asked: Asked, rest: str) -> int:
+    """Return how many tokens of outlines the model reads beside the rest of the prompt."""
+    longest = longest_prompt(asked.choice, asked.settings) or UNLIMITED
+    return max(longest - estimate_tokens(rest) - _LABELS, 1)

@@ -1,0 +1,237 @@
+"""Git, asked and never told: read-only questions with an environment that nothing outside can bend."""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.errors import NotSetUpError
+from code_commit.terminal import shown
+from code_commit.trust import find_program, outside_environment
+
+_GIT_SECONDS = 120
+_GIT_FAILED = 128
+"""The exit code of git itself when it cannot go on."""
+
+
+class Index(NamedTuple):
+    """What git's index lists below the root. Of `hidden` files it shows no change to anybody."""
+
+    files: frozenset[str] = frozenset()
+    submodules: frozenset[str] = frozenset()
+    hidden: frozenset[str] = frozenset()
+
+
+class Configuration(NamedTuple):
+    """What git is configured by and with: the files inside the work tree, there or not, and the names of filters."""
+
+    files: tuple[Path, ...] = ()
+    filters: tuple[str, ...] = ()
+
+
+class UnansweredError(Exception):
+    """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
+
+    def __init__(self, question: str, answer: subprocess.CompletedProcess[bytes] | None = None) -> None:
+        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
+        super().__init__(shown(" ".join((question + complaint).split())))
+
+
+class Repository:
+    """The repository that a project is part of, and where git keeps it; all paths are absolute, `root` the project's.
+
+    What it was when it was first asked about is kept: what comes later may be a build's.
+    """
+
+    def __init__(self, root: Path, work_tree: Path, git_dir: Path, common_dir: Path, hooks_dir: Path) -> None:
+        self.root = root
+        self.work_tree = work_tree
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self.hooks_dir = hooks_dir
+        self._index: tuple[tuple[int, ...], Index] | None = None
+        self._configuration: Configuration | None = None
+        self._identity: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def options(self) -> tuple[str, str]:
+        """Return the words for git by which it looks for no other repository, which a build may have laid down."""
+        return f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"
+
+    @property
+    def prefix(self) -> str:
+        """Where the root is in git's work tree: "" or "a/b/"."""
+        return "" if self.work_tree == self.root else f"{self.root.relative_to(self.work_tree)}/"
+
+    def ask(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Ask git about this repository, and about no other that took its place."""
+        now = tuple(_version(folder)[:2] for folder in (self.root, self.git_dir))
+        self._identity = self._identity or now
+        if now != self._identity:
+            complaint = b"fatal: the folder of the project, or its git directory, is another one than before"
+            return subprocess.CompletedProcess(arguments, _GIT_FAILED, b"", complaint)
+        return ask_git([*self.options, *arguments], self.root)
+
+    def ask_unfiltered(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Ask git about the content of files, without the filters of its configuration: they may run what is in it.
+
+        Raises UnansweredError where the configuration cannot be read.
+        """
+        settings = ("process=", "clean=", "smudge=", "required=false")
+        off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
+        return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments])
+
+    def index(self) -> Index:
+        """Return what git tracks now: git is asked again only when the index file changed. Raises UnansweredError."""
+        version = _version(self.git_dir / "index")
+        if self._index is None or self._index[0] != version:
+            self._index = version, _read_index(self)
+        return self._index[1]
+
+    def configuration(self) -> Configuration:
+        """Return what git is configured by; the first answer holds. Raises UnansweredError."""
+        if self._configuration is None:
+            self._configuration = _read_configuration(self)
+        return self._configuration
+
+
+def find_repository(root: Path) -> Repository | None:
+    """Return the repository that a folder is part of, None where it is of none. Raises NotSetUpError."""
+    answer = ask_git(["rev-parse", *(word for question in _PATH_QUESTIONS for word in question)], root)
+    if answer.returncode != 0:
+        complaint = answer.stderr.decode("utf-8", "replace").strip()
+        if "not a git repository" in complaint:
+            return None
+        raise NotSetUpError(f"git cannot work in {root}: {complaint}")
+    answers = answer.stdout.split(b"\n")[:-1]
+    if len(answers) != len(_PATH_QUESTIONS):  # a folder's name holds a line end
+        answers = [ask_git(["rev-parse", *question], root).stdout[:-1] for question in _PATH_QUESTIONS]
+    repository = Repository(root, *(Path(os.path.normpath(root / os.fsdecode(path))) for path in answers))
+    if not root.is_relative_to(repository.work_tree):
+        where = shown(str(repository.work_tree))
+        raise NotSetUpError(f"git's work tree is {where} (core.worktree), and this folder is not in it: go there")
+    return repository
+
+
+_PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
+
+
+def _version(file: Path) -> tuple[int, ...]:
+    try:
+        status = file.stat()
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_index(repository: Repository) -> Index:
+    answer = repository.ask(["ls-files", "-z", "-v", "-s"])
+    if answer.returncode != 0:
+        raise UnansweredError("git ls-files", answer)
+    files, submodules, hidden = set(), set(), set()
+    for entry in answer.stdout.split(b"\0")[:-1]:
+        path = os.fsdecode(entry.partition(b"\t")[2])
+        tag, mode = entry[:1], entry[2:8]
+        files.add(path)
+        if mode == b"160000":
+            submodules.add(path)
+        if tag == b"S" or tag.islower():  # skip-worktree, assume-unchanged
+            hidden.add(path)
+    return Index(frozenset(files), frozenset(submodules), frozenset(hidden))
+
+
+def _read_configuration(repository: Repository) -> Configuration:
+    """Ask git what it is configured with, and from which files; some that it would read too may not be there yet."""
+    answer = repository.ask(["config", "--list", "--show-origin", "-z"])
+    if answer.returncode != 0:
+        raise UnansweredError("git config", answer)
+    user = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config", "git")
+    files = [Path("~/.gitconfig"), user / "config", user / "ignore", user / "attributes"]
+    files += [Path(os.environ[name]) for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM") if name in os.environ]
+    filters = set()
+    words = os.fsdecode(answer.stdout).split("\0")
+    for origin, entry in zip(words[::2], words[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        file = Path(origin.removeprefix("file:"))
+        files.append(file)
+        if key in {"core.excludesfile", "core.attributesfile"}:
+            files.append(Path(value))
+        elif key.startswith("include") and key.endswith(".path"):
+            files.append(file.parent / Path(value).expanduser())
+        elif key.startswith("filter."):
+            filters.add(key.removeprefix("filter.").rpartition(".")[0])
+    paths = {os.path.normpath(repository.work_tree / file.expanduser()) for file in files}
+    paths |= {os.path.realpath(path) for path in paths}
+    above = repository.root.parents
+    inside = (path for path in map(Path, sorted(paths)) if _is_of_work_tree(path, repository) and path not in above)
+    return Configuration(tuple(inside), tuple(sorted(filters)))
+
+
+def _is_of_work_tree(path: Path, repository: Repository) -> bool:
+    """Tell whether the path is below the top of the work tree, and not of git's own folders: those are anyway."""
+    folders = (repository.git_dir, repository.common_dir)
+    return repository.work_tree in path.parents and not any(path.is_relative_to(folder) for folder in folders)
+
+
+def require_git(root: Path) -> str:
+    """Return git's absolute path. Raises NotSetUpError where there is none."""
+    git = find_program("git", root)
+    if git is None:
+        message = "git is not installed, or not on the PATH: code-commit cannot work without it"
+        raise NotSetUpError(f"{message}; one that lies inside the project does not count")
+    return git
+
+
+def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run one read-only git command in `cwd` and return it, whatever its exit code.
+
+    The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
+    repository; the user's own configuration stays. No lock is taken, no file system monitor is started, and nothing
+    is read that `git replace` put in the place of another object. No answer in two minutes counts as a failure: git
+    waits for ever on a FIFO that is named .gitignore.
+    """
+    environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    environment["GIT_NO_REPLACE_OBJECTS"] = "1"
+    words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
+    try:
+        return subprocess.run(
+            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=_GIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        complaint = f"no answer in {_GIT_SECONDS} s; is there a FIFO in the tree?"
+        return subprocess.CompletedProcess(words, _GIT_FAILED, b"", complaint.encode())
+
+
+@contextmanager
+def repository_options(root: Path, repository: Repository | None) -> Iterator[Sequence[str]]:
+    """Give the words by which git knows the repository; where there is none, an empty one in a private folder."""
+    if repository is not None:
+        yield repository.options
+        return
+    with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
+        bare = Path(folder)  # the least that git takes for one
+        (bare / "objects").mkdir()
+        (bare / "refs").mkdir()
+        (bare / "HEAD").write_bytes(b"ref: refs/heads/main\n")
+        yield [f"--git-dir={folder}", f"--work-tree={root}"]
+
+
+def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
+    """Return the paths that patterns of .gitignore syntax match, or that lie in a folder they match.
+
+    Raises NotSetUpError for a pattern that cannot be read.
+    """
+    if not patterns:
+        return set()
+    from pathspec import GitIgnoreSpec
+
+    try:
+        rules = GitIgnoreSpec.from_lines([pattern.lower() for pattern in patterns] if any_case else patterns)
+    except (ValueError, re.error) as error:
+        raise NotSetUpError(f"a pattern of .gitignore syntax cannot be read: {error}") from error
+    return {path for path in paths if rules.match_file(path.lower() if any_case else path)}

@@ -1,0 +1,86 @@
+"""What a prompt tells of the attempts before it: what each changed, how it ended, what the LLM said of it."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from code_commit.runs.record import Attempt, BuildResult
+from code_commit.runs.words import listed
+
+_LONGEST_HISTORY = 1_950
+"""Characters; with the words before it, 2,000."""
+_LONGEST_NOTES = 600
+_COUNTED = ("added", "removed")
+_STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
+
+_NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
+_COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
+
+
+class Told(NamedTuple):
+    """An attempt as the next prompts tell of it: which it was, what became of it, and the LLM's notes on one line."""
+
+    start: str
+    ending: str
+    notes: str
+
+    def __str__(self) -> str:
+        return self.without_notes + (f"  Its notes: {self.notes}\n" if self.notes else "")
+
+    @property
+    def without_notes(self) -> str:
+        return f"{self.start}{self.ending}\n"
+
+
+def tell_attempt(attempt: Attempt) -> Told:
+    """Return what an attempt changed, how it ended, and the LLM's own notes."""
+    start, ending = f"Attempt {attempt.number} ", ""
+    idle = not attempt.changes
+    start += f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""
+    if attempt.verdict == "rejected":
+        start += "was rejected"
+        more = " (and more)" if len(attempt.reasons) > 1 else ""
+        ending = f", nothing of it was written: {attempt.reasons[0]}{more}"
+    elif not idle:
+        added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
+        start += f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
+    else:
+        start += "changed nothing, every file held that already"
+    if attempt.build:
+        ending += f"; the build failed: {attempt.build.ending}"
+        ending += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
+        is_repeated = attempt.same_change_as or attempt.same_failure_as
+        ending += _STUCK if idle or is_repeated else ""
+    notes = " ".join(attempt.notes.split())
+    return Told(start, ending, notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ...")
+
+
+def tell_history(attempts: Sequence[Told], *, last_is_told_apart: bool) -> list[str]:
+    """Return the lines of the attempts, 1,950 characters at most: the older lose their notes first, then their lines.
+
+    Notes that are said again stand once, at the latest attempt that says them. Of the last attempt that is told apart,
+    in the section of the rejected response, the line only points there.
+    """
+    lines = [str(told) for told in attempts]
+    for number, (before, after) in enumerate(pairwise(attempts)):
+        if before.notes == after.notes:
+            lines[number] = before.without_notes
+    if last_is_told_apart:
+        attempts = [*attempts[:-1], Told(attempts[-1].start, ": see [rejected response].", "")]
+        lines[-1] = str(attempts[-1])
+    for number, told in enumerate(attempts):
+        if sum(map(len, lines)) > _LONGEST_HISTORY:
+            lines[number] = told.without_notes
+    over = sum(map(len, lines)) - _LONGEST_HISTORY
+    text = "".join(lines)
+    return lines if over <= 0 else [f"...{text[over + 3 :]}", *[""] * (len(lines) - 1)]
+
+
+def comparable(build: BuildResult, output: str) -> tuple[object, ...]:
+    """Return what two builds that failed in the same way have in common: how they ended, and their last lines.
+
+    Numbers and times are left out, which differ from one build to the next.
+    """
+    lines = [line for line in _NUMBER.sub("", output[-_COMPARED_CHARACTERS:]).split("\n") if line.strip()]
+    return build.exit_code, build.signal, build.timed_out, *lines[-_COMPARED_LINES:]

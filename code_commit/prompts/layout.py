@@ -1,0 +1,159 @@
+"""The prompts: the specification's layouts of the initial query and the repair query, and the cached one.
+
+The system prompts come first, then the user's sections, each under its label on a line of its own. What stands in a
+section is data: nothing here, and nothing that reads the response, looks for labels or fences in it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from code_commit.changes import FileChange, FileReplacement
+from code_commit.codebase.text import Codebase, file_section, read_sections
+from code_commit.errors import NotSetUpError
+from code_commit.exchange import Prompt, labelled
+from code_commit.runs.words import duration
+from code_commit.settings import Settings
+from code_commit.terminal import shown
+
+Layout = Literal["spec", "cached"]
+
+
+class SystemPrompts(NamedTuple):
+    """The texts of system_prompts/, or of the project's own files of the same names."""
+
+    project_structure: str
+    code_modification_instructions: str
+    initial_query: str
+    repair_query: str
+    rejected_response: str
+    edit_instructions: str
+
+
+class Task(NamedTuple):
+    """What hardly changes in a run: the system prompts, the query and the codebase, and in which order they go.
+
+    `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
+    `late_edits` is how to send edits, where that is told as soon as an answer made a file long, or a long one is added.
+    `longest` is how many characters a prompt may have, None where nobody knows.
+    """
+
+    prompts: SystemPrompts
+    query: str
+    codebase: Codebase
+    layout: Layout = "spec"
+    circumstances: str = ""
+    attempts: int = 4
+    late_edits: str = ""
+    longest: int | None = None
+
+
+class FailedBuild(NamedTuple):
+    """What a repair prompt shows of a build that failed.
+
+    `replacements` are the files that answers changed, as they are now; `additions` those that the output names and the
+    codebase lacks.
+    """
+
+    output: str
+    replacements: Sequence[FileChange]
+    additions: Sequence[FileReplacement] = ()
+
+
+def load_system_prompts(overrides: Path) -> SystemPrompts:
+    """Read the system prompts, a file in the folder `overrides` before the packaged one. Raises NotSetUpError."""
+    return SystemPrompts(*(load_system_prompt(overrides, name) for name in SystemPrompts._fields))
+
+
+def load_system_prompt(overrides: Path, name: str) -> str:
+    """Read one of the system prompts. Raises NotSetUpError."""
+    own = overrides / f"{name}.txt"
+    packaged = Path(__file__).parents[2] / "system_prompts" / own.name
+    try:
+        return (own if own.is_file() else packaged).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
+
+
+def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
+    """Return the task of a run in the project at `root`."""
+    edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
+    late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
+    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
+    attempts = 1 + settings.max_repairs
+    return Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
+
+
+def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
+    if settings.answer_format == "auto":
+        return any(content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
+    return settings.answer_format == "edits"
+
+
+_LONG_FILE = 200
+"""Lines; the blank one after it comes on top."""
+
+
+def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
+    """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
+    only = "no path begins with it, unless a folder of that name is in [codebase]"
+    yield f"The project's root folder is called {shown(root.name)}; {only}."
+    if settings.build_timeout:
+        limit = duration(settings.build_timeout)
+        yield f"build.sh is stopped after {limit}; that counts as a failure."
+    if settings.allow:
+        yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
+    if settings.protect:
+        yield f"Paths that match one of these are protected as well: {_patterns(settings.protect)}"
+
+
+def _patterns(patterns: Iterable[str]) -> str:
+    return ", ".join(map(shown, patterns))
+
+
+def lay_out(
+    task: Task,
+    history: Sequence[str] = (),
+    failed: FailedBuild | None = None,
+    additions: Sequence[FileReplacement] = (),
+    rejected: str = "",
+) -> Prompt:
+    """Return the prompt of the first call, or where a build failed the one that asks for a repair.
+
+    `history` tells of the attempts before; `additions` are files that the codebase does not hold whole; `rejected` is
+    the section that says why the response before was rejected.
+    """
+    phase = task.prompts.repair_query if failed else task.prompts.initial_query
+    rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
+    if history:
+        phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{''.join(history)}\n"
+    query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
+    changes = sorted(failed.replacements, key=lambda change: change.path) if failed else []
+    shown_changes = [_replacement(change) for change in changes]
+    files = {file.path: file for file in (*additions, *(failed.additions if failed else ()))}
+    for change in changes:
+        files.pop(change.path, None)
+    added = [file_section(file.path, file.content) for file in files.values()]
+    if any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
+        phase = task.late_edits + phase
+    output = labelled("build.sh output", failed.output) if failed else ""
+    replacements = labelled("file replacements", "".join(shown_changes)) if failed else ""
+    unseen = labelled("codebase additions", "".join(added)) if added else ""
+    rejection = labelled("rejected response", rejected) if rejected else ""
+    seen = {file.path: file.content for file in (*files.values(), *changes) if isinstance(file, FileReplacement)}
+    shows = task.codebase.shown._replace(files=seen)
+    parts = {"query": query, "codebase": codebase, "build output": output}
+    parts |= {"codebase additions": unseen, "file replacements": replacements}
+    if task.layout == "cached":
+        return Prompt(rules, codebase + query, phase + output + unseen + replacements + rejection, parts, shows)
+    return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection, parts, shows)
+
+
+def _ended(content: str) -> str:
+    return content if content.endswith("\n") or not content else content + "\n"
+
+
+def _replacement(change: FileChange) -> str:
+    if isinstance(change, FileReplacement):
+        return f"--- FILE REPLACEMENT {change.path} ---\n{_ended(change.content)}"
+    return f"--- FILE REMOVED {change.path} ---\n"

@@ -1,0 +1,197 @@
+"""What the LLM is told next: by what came of the attempts before, and so that it fits."""
+
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
+from code_commit.codebase.additions import find_additions, show_unseen, without_passed
+from code_commit.codebase.text import Codebase
+from code_commit.errors import LogError, NotSetUpError
+from code_commit.exchange import Prompt
+from code_commit.files import Tree, decode_text
+from code_commit.project import Project
+from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
+from code_commit.prompts.layout import FailedBuild, Task, lay_out
+from code_commit.redaction import Redactor
+from code_commit.runs.log import AttemptLog
+from code_commit.runs.record import BuildResult
+from code_commit.settings import Settings
+from code_commit.terminal import settle
+
+_LEAST_SHARE = 10
+"""One part in so many is for the codebase in any case: what is kept for the answer gives way then."""
+
+_RAW_BYTES_PER_LIMIT = 4
+"""Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
+
+Refit = Callable[[int, str], Codebase]
+"""Makes a codebase of so many characters at most, the files first that a text names. Raises NotSetUpError."""
+
+
+class Outcome(NamedTuple):
+    """What an attempt leaves for the prompts after it: of a rejected response the reasons, else the failed build.
+
+    `response` is the rejected one where it is not too long; `unseen` are the files that it would have changed unseen.
+    Attempts with the same `change`, or `failure`, sent the same, or failed in the same way.
+    """
+
+    told: Told
+    change: object = None
+    failure: object = None
+    failed: FailedBuild | None = None
+    reasons: Sequence[str] = ()
+    response: str = ""
+    unseen: Sequence[FileReplacement] = ()
+
+
+def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
+    """Return the prompt that follows these outcomes of attempts: the first one where there are none."""
+    failed, unseen = _last_failed(outcomes), [file for outcome in outcomes for file in outcome.unseen]
+    is_rejected = bool(outcomes) and outcomes[-1].failed is None
+    history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
+    return lay_out(task, history, failed, unseen, _tell_rejection(task, outcomes[-1]) if is_rejected else "")
+
+
+def _tell_rejection(task: Task, outcome: Outcome) -> str:
+    reasons = "\n".join(f"- {reason}" for reason in outcome.reasons)
+    frame = task.prompts.rejected_response
+    text = frame.replace("{reasons}", reasons) if "{reasons}" in frame else frame + reasons
+    return text + (f"\nThe rejected answer, from its line 1 on:\n{outcome.response}" if outcome.response else "")
+
+
+class Conversation:
+    """The prompts of a run, one after the other; what came of the attempts so far is all that it remembers.
+
+    `refit` makes a smaller codebase where a prompt is too long, None where the settings do not want that.
+    """
+
+    def __init__(
+        self, project: Project, settings: Settings, redactor: Redactor, task: Task, refit: Refit | None = None
+    ) -> None:
+        self._project = project
+        self._settings = settings
+        self._redactor = redactor
+        self._task = task
+        self._refit = refit
+        self._outcomes: list[Outcome] = []
+
+    def next_prompt(self) -> Prompt:
+        """Return the next prompt, with a smaller codebase if it is too long and that is wanted.
+
+        Where there is no room for a single file the prompt stays too long: the call says so.
+        """
+        task, refit = self._task, self._refit
+        prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
+        if task.longest is None or refit is None:
+            return prompt
+        room = max(size + task.longest - len(prompt.text), task.longest // _LEAST_SHARE)
+        if room < size:
+            failed = _last_failed(self._outcomes)
+            with suppress(NotSetUpError):
+                self._task = task._replace(codebase=refit(room, without_passed(failed.output) if failed else ""))
+        return next_prompt(self._task, self._outcomes)
+
+    def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
+        """Let the next prompt say why the response cannot be used, and show what it would have changed unseen.
+
+        `blocks` are those of the response.
+
+        Those files take the room that there is, and half of that of a codebase which is made to fit.
+        """
+        change, _ = self._compare(attempt, blocks)
+        redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._task.longest
+        text = redact(response)
+        text = text if not limit or len(text) <= limit else ""
+        room = sys.maxsize if longest is None else longest - len(next_prompt(self._task, self._outcomes).text)
+        room += len(self._task.codebase.text) // 2 if self._refit else 0
+        unseen, reasons = show_unseen(self._project, rejection, room - len(text), self._redactor)
+        told = Told(*map(redact, tell_attempt(attempt.record)))
+        self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))
+
+    def build_failed(self, attempt: AttemptLog, blocks: str, build: BuildResult, changed: Collection[str]) -> None:
+        """Let the next prompt ask for a repair of the build; `changed` are the paths that answers changed so far.
+
+        `blocks` are those of the response.
+        """
+        failed = self._read_failed_build(attempt, changed)
+        same = self._compare(attempt, blocks, comparable(build, failed.output))
+        self._outcomes.append(Outcome(tell_attempt(attempt.record), *same, failed))
+
+    def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
+        """Note which attempt was the first with the same blocks, and which one with the same failure."""
+        same = (attempt.record.verdict, blocks) if blocks else None, failure
+        first = [attempt.number, attempt.number]
+        for number, outcome in reversed(list(enumerate(self._outcomes, start=1))):
+            for place, (then, now) in enumerate(zip((outcome.change, outcome.failure), same, strict=True)):
+                first[place] = number if now is not None and then == now else first[place]
+        attempt.compared(*first)
+        return same
+
+    def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
+        output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
+        output = self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
+        replacements = read_replacements(self._project.root, changed, self._redactor.redact_text)
+        if not self._settings.codebase_additions:
+            return FailedBuild(output, replacements)
+        known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
+        additions = find_additions(self._project, self._task.codebase.text, output, known, self._redactor)
+        return FailedBuild(output, replacements, additions)
+
+
+def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
+    return next((outcome.failed for outcome in reversed(outcomes) if outcome.failed), None)
+
+
+def read_replacements(root: Path, paths: Iterable[str], redact: Callable[[str], str]) -> list[FileChange]:
+    """Return what the tree holds now of files that answers changed: a build may have formatted or removed them."""
+    with Tree(root) as tree:
+        return [_read_replacement(tree, path, redact) for path in sorted(paths)]
+
+
+def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str]) -> FileChange:
+    try:
+        return FileReplacement(path, redact(decode_text(tree.read(path)[0])))
+    except (FileNotFoundError, NotADirectoryError):
+        return FileRemoval(path)
+    except ValueError as error:
+        why = f"it {error}"
+    except OSError as error:
+        why = error.strerror or "it cannot be read"
+    return FileReplacement(path, f"(since build.sh ran it can be neither shown nor replaced: {why})\n")
+
+
+def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
+    """Return a build log as text for the prompt: as a terminal would finally show it, without colours.
+
+    `limit` is in bytes, 0 for none: of a longer output the first and the last lines are kept, half of the limit each,
+    with a line between them that says how much is missing and that all of it is in `shown_name`. Raises LogError.
+    """
+    head, tail, unread = _read_ends(log_file, _RAW_BYTES_PER_LIMIT * limit)
+    text = head + tail
+    if not unread and (not limit or len(text.encode()) <= limit):
+        return text
+    first = head.encode()[: limit // 2].decode("utf-8", "ignore")
+    last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
+    first = first[: first.rfind("\n") + 1] or first
+    last = last[last.find("\n") + 1 :] or last
+    missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
+    return f"{first}[... {missing:,} bytes of the output are left out here; all of it is in {shown_name} ...]\n{last}"
+
+
+def _read_ends(log_file: Path, window: int) -> tuple[str, str, int]:
+    """Return the settled text of the first and the last `window` bytes (0: all), and how many bytes lie between."""
+    try:
+        with log_file.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if not window or size <= 2 * window:
+                return settle(file.read()), "", 0
+            head = settle(file.read(window))
+            file.seek(size - window)
+            return head, settle(file.read(window)), size - 2 * window
+    except OSError as error:
+        raise LogError(log_file, error) from error
