@@ -12,10 +12,11 @@ from typing import Any
 from code_commit.apply import changed_since
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
-from code_commit.errors import EXIT_SUCCESS
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
 from code_commit.runs.list import add_run_argument, find_run_folder
 from code_commit.runs.progress import Progress
+from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
@@ -57,11 +58,20 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _page(text: bytes, project: Project) -> None:
-    """Show the text in the pager that git would take, unless that is a program inside the project."""
+    """Show the text in the pager that git would take, unless that is a program inside the project.
+
+    Raises NotSetUpError for words that no shell could read.
+    """
     variable = os.environ.get("GIT_PAGER")
-    pager = project.ask(["var", "GIT_PAGER"]).stdout.decode().strip() if variable is None else variable
+    pager = os.fsdecode(project.ask(["var", "GIT_PAGER"]).stdout).strip() if variable is None else variable
     shell, top = find_program("sh", project.root), find_top(str(project.root))
-    words = [str(Path(word).expanduser()) for word in shlex.split(pager) if word.startswith(("/", "~"))]
+    try:
+        words = [str(Path(word).expanduser()) for word in shlex.split(pager) if word.startswith(("/", "~"))]
+    except (ValueError, RuntimeError) as error:
+        raise NotSetUpError(
+            f"the pager {shown(pager)} cannot be started: {str(error).rstrip('.')}; put right what GIT_PAGER, or else"
+            " git's core.pager or PAGER, says; GIT_PAGER=cat takes none"
+        ) from error
     if pager in ("", "cat") or not shell or any(is_inside(word, top) for word in words):
         print_bytes(text)
         return

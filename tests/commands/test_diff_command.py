@@ -70,11 +70,13 @@ def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, r
     assert "+ok\n" in done.stdout
 
 
-def on_a_terminal(root: Path, **environment: str) -> str:
-    """Return what `diff` shows on a terminal."""
+def on_a_terminal(root: Path, code: int = 0, **environment: str) -> str:
+    """Return what `diff` shows on a terminal; its complaints too where it is to fail."""
     ours, theirs = pty.openpty()
     variables = os.environ | {"TERM": "xterm"} | environment
-    process = subprocess.Popen([*CODE_COMMIT, "diff"], cwd=root, env=variables, stdout=theirs, stdin=theirs)
+    errors = theirs if code else None
+    words = [*CODE_COMMIT, "diff"]
+    process = subprocess.Popen(words, cwd=root, env=variables, stdout=theirs, stdin=theirs, stderr=errors)
     os.close(theirs)
     output = b""
     try:
@@ -83,7 +85,7 @@ def on_a_terminal(root: Path, **environment: str) -> str:
     except OSError:
         pass  # its other end is closed
     os.close(ours)
-    assert process.wait() == 0
+    assert process.wait() == code
     return output.decode().replace("\r\n", "\n")
 
 
@@ -96,6 +98,13 @@ def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
     assert "configured:+ok\n" in on_a_terminal(root, NO_COLOR="1")
     assert on_a_terminal(root, GIT_PAGER="cat", NO_COLOR="1").startswith("diff --git ")
     assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER="no-such-pager")
+
+
+def test_a_pager_that_no_shell_could_read_is_told(root: Path):
+    told = on_a_terminal(root, 2, GIT_PAGER="less '")
+    assert "code-commit: the pager less ' cannot be started: No closing quotation; put right what GIT_PAGER," in told
+    git(root, "config", "core.pager", "~nobody-of-this-name/pager")
+    assert "the pager ~nobody-of-this-name/pager cannot be started: " in on_a_terminal(root, 2)
 
 
 def test_no_pager_from_inside_the_project_is_run(root: Path):

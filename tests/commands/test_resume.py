@@ -139,7 +139,7 @@ def test_killed_between_the_apply_and_its_note_in_the_log(answer, root: Path, ru
     """What an edit looks for is no longer there: the snapshot says that the answer is in the tree."""
     recorded(root, answer, RIGHT)
     program = (
-        "import os, sys; from code_commit.runs import log as run_log; from code_commit.cli import main\n"
+        "import os, sys; from code_commit.runs.list import log as run_log; from code_commit.cli import main\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
         "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
     )
