@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -16,14 +17,12 @@ EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 def command() -> NoReturn:
     """Run the command of this process and end it at once.
 
-    Python's own end takes modules and objects down one by one: a fifth of the time of `--help` and of `log`.
+    Python's own end takes modules and objects down one by one: a fifth of the time of `--help` and of `log`. It would
+    also make an exit code of its own (120) of messages that standard error did not take.
     """
     code = main()
-    try:
-        sys.stdout.flush()
+    with suppress(OSError, ValueError):
         sys.stderr.flush()
-    except (OSError, ValueError, AttributeError):
-        sys.exit(code)  # closed or full: the interpreter's own end says so
     os._exit(code)
 
 
@@ -49,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _end_unexpected(error: Exception) -> int:
     known, notes = known_error(error), getattr(error, "__notes__", [])
     if isinstance(known, CodeCommitError):
-        sys.stderr.write("\n  ".join([f"code-commit: {known}", *notes]) + "\n")  # to import or open more would fail
+        with suppress(OSError):
+            sys.stderr.write("\n  ".join([f"code-commit: {known}", *notes]) + "\n")  # to import or open more would fail
         return known.exit_code
     import traceback
 

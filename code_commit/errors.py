@@ -12,7 +12,7 @@
         ApplyError                              the files could not be written; the tree is as it was before
           ChangedSinceError   1  refused        an undo would lose what changed since (in `apply`)
         LogError                                the run's log could not be written
-        OutputError                             the record of a run that is over could not be printed
+        OutputError                             standard output could not be written
         ClusterError                            a fleet lost its cluster
         ShortageError                           the machine has no memory, file or process left for us
     Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
@@ -110,7 +110,7 @@ class LogError(MachineError):
 
 
 class OutputError(MachineError):
-    """The record of a run that is over could not be printed; what the run did is done."""
+    """Standard output could not be written; what was done before is done."""
 
 
 class ClusterError(MachineError):

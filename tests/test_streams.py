@@ -21,7 +21,8 @@ def in_shell(root: Path, redirection: str, *arguments: str) -> subprocess.Comple
     """Run the command with a redirection of the shell; the shell's own exit code is the command's."""
     program = f'"$@" {redirection}'
     command = ["bash", "-o", "pipefail", "-c", program, "bash", *CODE_COMMIT, *arguments]
-    return subprocess.run(command, cwd=root, capture_output=True, timeout=60, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=60, check=False)
 
 
 def status(root: Path) -> str:
@@ -47,9 +48,26 @@ def test_no_command_breaks_over_a_closed_stream(command, redirection, root: Path
     assert b"Traceback" not in done.stderr
 
 
-def test_a_full_standard_output_is_told(root: Path):
-    done = in_shell(root, ">/dev/full", "log")
-    assert done.returncode == 2
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2> >(head -1)", "2> >(exec 0<&-; sleep 1)"])
+def test_a_full_or_closed_standard_error_changes_no_exit_code(redirection, root: Path):
+    for command, code in (
+        (["apply", "agent-config/recorded/1-response.txt", "--build", "--sandbox", "off"], 0),
+        (["undo"], 0),
+        (["undo", "nowhere"], 2),
+        (["check", "--model", "replay:agent-config/recorded"], 0),
+        (["check", "--model", "nowhere:"], 2),
+        (["--sandbx"], 2),
+        (["--version"], 0),
+    ):
+        assert in_shell(root, redirection, *command).returncode == code, command
+
+
+@pytest.mark.parametrize(
+    "words", [["log"], ["log", "--schema"], ["check"], ["prompt"], ["--help"], ["log", "--help"], ["--version"]]
+)
+def test_a_full_standard_output_is_told(words, root: Path):
+    done = in_shell(root, ">/dev/full", *words)
+    assert done.returncode == 5
     assert b"standard output cannot be written: No space left on device" in done.stderr
     assert b"Traceback" not in done.stderr
 

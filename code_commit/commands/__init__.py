@@ -132,6 +132,17 @@ class _Parser(argparse.ArgumentParser):
         task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
         self.error(f"there is no command {value!r}{did_you_mean(value, action.choices) or task}")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help or the version at once. Raises OutputError; complaints are for a standard error that works."""
+        try:
+            (file or sys.stdout).write(message)
+            (file or sys.stdout).flush()
+        except OSError:
+            if file is not sys.stderr:
+                from code_commit.commands.output import print_text  # says so; too much for a help that can be printed
+
+                print_text(message)
+
     def error(self, message: str) -> NoReturn:
         """Raise NotSetUpError for wrong usage: it is told as every error is told."""
         self.print_usage(sys.stderr)

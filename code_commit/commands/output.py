@@ -12,7 +12,6 @@ from code_commit.errors import (
     EXIT_INTERNAL_ERROR,
     CodeCommitError,
     Interrupted,
-    NotSetUpError,
     OutputError,
     known_error,
 )
@@ -28,7 +27,7 @@ from code_commit.version import __version__
 
 
 def print_bytes(data: bytes) -> None:
-    """Write a result on stdout. Raises NotSetUpError where that fails, BrokenPipeError where nobody reads it."""
+    """Write a result on stdout. Raises OutputError where that fails, BrokenPipeError where nobody reads it."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -36,7 +35,7 @@ def print_bytes(data: bytes) -> None:
         raise
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter's own end would fail too
-        raise NotSetUpError(f"standard output cannot be written: {error.strerror}") from error
+        raise OutputError(f"standard output cannot be written: {error.strerror}") from error
 
 
 def print_text(text: str) -> None:
@@ -149,7 +148,7 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
 def _print_record(record: RunRecord, progress: Progress) -> None:
     try:
         print_bytes(progress.redactor.redact_json(record))
-    except NotSetUpError as error:
+    except OutputError as error:
         if not record.run:
             raise
         done = f"the run had ended with exit code {record.exit_code}: see {record.log_dir}/run.json"
