@@ -1,10 +1,11 @@
 """The help texts: every command has one, it fits a terminal, and its examples are commands that there are."""
 
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -41,17 +42,32 @@ def test_help_shows_what_it_does_its_arguments_and_examples(name, run_code_commi
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_the_manual_page_says_what_the_help_says():
-    writer = runpy.run_path(str(ROOT / "docs/man_page.py"))
-    assert writer["man_page"]() == writer["PAGE"].read_text(), "python docs/man_page.py writes it anew"
+@pytest.fixture(scope="module")
+def manual_page(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The page in the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, capture_output=True, check=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (page,) = (name for name in archive.namelist() if name.endswith(".data/data/share/man/man1/code-commit.1"))
+        return archive.read(page)
+
+
+def test_the_manual_page_begins_as_man_and_apropos_read_it(manual_page: bytes):
+    head, _, _, name, about, *_ = manual_page.decode().splitlines()
+    assert head.startswith('.TH CODE\\-COMMIT 1 "" "code\\-commit ')
+    assert (name, about.startswith("code\\-commit \\- ask an LLM")) == (".SH NAME", True)
 
 
 @pytest.mark.skipif(not shutil.which("groff"), reason="there is no groff here")
-def test_the_manual_page_is_shown_without_a_warning_and_whole():
-    command = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", str(ROOT / "docs/code-commit.1")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    shown = " ".join(done.stdout.split())
+def test_the_manual_page_is_shown_without_a_warning_and_whole_in_80_columns(manual_page: bytes):
+    command = ["groff", "-man", "-ww", "-rLL=80n", "-Tutf8", "-P-cbou"]
+    done = subprocess.run(command, input=manual_page, capture_output=True, check=True)
+    assert done.stderr == b""
+    lines = done.stdout.decode().splitlines()
+    assert max(map(len, lines)) <= 80, max(lines, key=len)
+    shown = " ".join(" ".join(lines).split())
     for name in COMMANDS:
         module = load_command(name)
         assert " ".join(module.DESCRIPTION.split()) in shown
