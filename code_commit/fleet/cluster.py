@@ -259,7 +259,7 @@ class Dispatcher:
                 number, limit = self._last + 1, waiting[0].task.settings.get("max_cost")
                 part = self._budget.take(_event(self._fleet, number), limit, waiting[0].need, idle) if idle else None
                 if part is None:
-                    return
+                    break
                 self._last = number
                 self._send(number, waiting.popleft(), part)
                 pace.running += 1

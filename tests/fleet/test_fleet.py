@@ -119,6 +119,20 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
 
+def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path, cluster, server):
+    repository = make_repository(tmp_path / "repository")
+    prices = {"prices": {"fake": {"input": 0.0, "output": 5000.0}}, "max_output_tokens": 110, "max_cost": 0.6}
+    lines = [task(name, repository, settings=server.settings | prices) for name in ("runs", "waits")]
+    lines.append(task("other", repository, make_answers(tmp_path / "answers", RIGHT), settings={"max_cost": 0.2}))
+    server.go.clear()
+    with cluster.start_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "3") as fleet:
+        wait_for((tmp_path / "out/other").exists)
+        assert not (tmp_path / "out/runs").exists()
+        server.go.set()
+        fleet.communicate(60)
+    assert {name: result["exit_code"] for name, result in results(tmp_path).items()} == {"other": 0, "runs": 0}
+
+
 def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository")))
     folder = tmp_path / f"code-commit-fleet-{os.geteuid()}"
