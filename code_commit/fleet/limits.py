@@ -1,13 +1,15 @@
 """What a fleet may spend, and how many tasks ask one provider at a time."""
 
 import json
+import os
 import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
 from code_commit.errors import LogError
-from code_commit.fleet.results import SPENDING, Result
+from code_commit.files import open_regular
+from code_commit.fleet.results import SPENDING, Result, open_own
 from code_commit.runs.words import count
 
 _MOST_REFUSED = 3
@@ -77,14 +79,21 @@ class Budget:
 
     def _read(self) -> dict[str, float]:
         costs: dict[str, float] = {}
-        for line in self._file.read_bytes().split(b"\n") if self._file.exists() else ():
+        try:
+            with open_regular(self._file) as file:
+                lines = file.readall().split(b"\n")
+        except FileNotFoundError:
+            return costs
+        except OSError as error:
+            raise LogError(self._file, error) from error
+        for line in lines:
             with suppress(ValueError, TypeError):  # a line that was not written to its end
                 costs.update(json.loads(line))
         return costs
 
     def _write(self, name: str, cost: float) -> None:
         try:
-            with self._file.open("a") as file:
+            with open(open_own(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a") as file:  # noqa: PTH123
                 file.write(f"\n{json.dumps({name: cost})}")
         except OSError as error:
             raise LogError(self._file, error) from error

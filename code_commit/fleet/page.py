@@ -37,14 +37,16 @@ def write_own_page(folder: Path) -> bool:
     The worker has censored what the log holds. A run that has no end was ended with its worker. Raises LogError.
     """
     page, patch = folder / PAGE, folder / "changes.patch"
-    if page.exists():
+    if folder.is_symlink():
+        return False
+    if page.is_file() and not page.is_symlink():
         return True
     try:
         record = load_run_record(read_regular_file(folder / "run.json"))
     except (FileNotFoundError, ValueError):
         return False
     status = "killed" if record.status == "running" else record.status
-    changes = read_regular_file(patch) if patch.exists() else b""
+    changes = read_regular_file(patch) if patch.is_file() and not patch.is_symlink() else b""
     run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
     _write(page, render_page(run, folder))
     return True

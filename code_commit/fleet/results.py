@@ -15,6 +15,7 @@ import fcntl
 import io
 import json
 import os
+import re
 import shutil
 import tarfile
 from collections import Counter
@@ -32,6 +33,9 @@ PAGE = "index.html"
 SPENDING = "spending.jsonl"
 RESERVED = frozenset({RESULTS, PAGE, SPENDING})
 """Names in OUT that no task may have, in lower case."""
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""What the id of a task looks like: it is the name of its folder."""
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 
@@ -125,7 +129,7 @@ def results_folder(out: Path) -> Iterator[None]:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists() and any(out.iterdir()):
             raise NotSetUpError(f"{out} is not empty and holds no results of a fleet: name another folder with --out")
-        lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        lock = open_own(file, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise NotSetUpError(f"the folder {out} cannot be used: {error.strerror}; name another with --out") from error
     try:
@@ -141,6 +145,11 @@ def results_folder(out: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def open_own(file: Path, flags: int) -> int:
+    """Open a file of the folder itself, and nothing that a link in its place leads to. Raises OSError."""
+    return os.open(file, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
 def _clear_up(out: Path) -> None:
     """Put back or remove what a fleet that was killed left beside the tasks' folders."""
     for old in out.glob(f".*{_OLD}"):
@@ -151,7 +160,7 @@ def _clear_up(out: Path) -> None:
 
 
 def load_results(out: Path) -> dict[str, Result]:
-    """Return the latest result of each task by its id. A line that was not written to its end counts as none.
+    """Return the latest result of each task by its id. A line that no fleet wrote, or half of one, counts as none.
 
     Raises NotSetUpError where there is no results.jsonl.
     """
@@ -166,7 +175,8 @@ def load_results(out: Path) -> dict[str, Result]:
     for line in lines:
         with suppress(ValueError):
             result = adapter.validate_json(line)
-            results[result.id] = result
+            if re.fullmatch(NAME, result.id) and result.id.lower() not in RESERVED:
+                results[result.id] = result
     return results
 
 
@@ -207,7 +217,7 @@ def _put_in_place(new: Path, place: Path) -> None:
 
 def _append(path: Path, line: bytes) -> None:
     """Add a line, durably and whole: half a line is taken back, and one that a kill left is ended first."""
-    with path.open("r+b", buffering=0) as file:
+    with open(open_own(path, os.O_RDWR), "r+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
         lead = b"" if file.read(1) in (b"", b"\n") else b"\n"

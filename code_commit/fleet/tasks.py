@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.results import RESERVED
+from code_commit.fleet.results import NAME, RESERVED
 from code_commit.git import ask_git
 from code_commit.llm.models import choose_model
 from code_commit.project import read_text
@@ -19,7 +19,6 @@ from code_commit.runs.words import count
 from code_commit.settings import validate_settings
 from code_commit.terminal import shown
 
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
 
@@ -29,7 +28,7 @@ class FleetTask(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    id: Annotated[str, Field(pattern=_NAME, description="the name of the folder for what comes of it")]
+    id: Annotated[str, Field(pattern=NAME, description="the name of the folder for what comes of it")]
     repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone takes")]
     commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")]
     query: Annotated[str, Field(pattern=r"\S", description="the task, as query.txt holds it")]

@@ -1,6 +1,7 @@
 """What a fleet keeps in OUT: whole or not at all, and nothing of anybody else."""
 
 import io
+import json
 import os
 import resource
 import signal
@@ -11,8 +12,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from fleet_out import RECORD as RECORD_OF_A_RUN
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.fleet.limits import Budget
+from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import Result, land, load_results, packed, results_folder
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
@@ -128,6 +132,48 @@ def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
     assert tree(tmp_path) == {"thesis.txt": b"mine", "results.jsonl": b'{"accuracy": 1}\n'}
     with pytest.raises(NotSetUpError, match="cannot be used: File exists"), results_folder(tmp_path / "thesis.txt"):
         pass
+
+
+def test_no_link_in_the_place_of_a_file_is_followed(out, log):
+    land(out, GREEN, RECORD, PATCH, log)
+    victim = out.parent / "victim"
+    victim.write_text('{"a": 1}\n')
+    for name in ("results.jsonl", "spending.jsonl", "index.html", "a/index.html"):
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to(victim)
+    with pytest.raises(LogError):
+        land(out, GREEN, RECORD, PATCH, log)
+    with pytest.raises(LogError, match=r"spending\.jsonl cannot be used"):
+        Budget(out, 1.0)
+    (out / "spending.jsonl").unlink()
+    budget = Budget(out, 1.0)
+    (out / "spending.jsonl").symlink_to(victim)
+    with pytest.raises(LogError, match=r"spending\.jsonl cannot be used"):
+        budget.take("b", None, 0.0, 1)
+    (out / "results.jsonl").unlink()
+    (out / "results.jsonl").touch()
+    write_pages(out, "a")
+    assert victim.read_text() == '{"a": 1}\n'
+    assert not (out / "index.html").is_symlink()
+
+
+def test_no_page_is_written_where_a_link_in_the_place_of_a_task_s_folder_leads(out):
+    elsewhere = out.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "run.json").write_bytes(RECORD_OF_A_RUN)
+    land(out, GREEN, b"", b"", b"")
+    (out / "a").rename(out / "b")
+    (out / "a").symlink_to(elsewhere)
+    write_pages(out, "a")
+    assert [path.name for path in elsewhere.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", ".", "..", "a/b", "", "Index.html", "a\n"])
+def test_a_result_whose_id_is_no_name_of_a_folder_is_not_taken(out, name):
+    land(out, GREEN, RECORD, PATCH, b"")
+    line = (out / "results.jsonl").read_text()
+    (out / "results.jsonl").write_text(line.replace('"id": "a"', f'"id": {json.dumps(name)}') + line)
+    assert load_results(out) == {"a": GREEN}
 
 
 def test_two_fleets_do_not_write_to_one_folder(out):
