@@ -132,6 +132,14 @@ class _Parser(argparse.ArgumentParser):
         task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
         self.error(f"there is no command {value!r}{did_you_mean(value, action.choices) or task}")
 
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        """Take `--` for the value of an option that it is given to in one word (`-m=--`): argparse would drop it."""
+        if not action.option_strings or words != ["--"]:
+            return super()._get_values(action, words)
+        value = self._get_value(action, "--")
+        self._check_value(action, value)
+        return value
+
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print the help or the version at once. Raises OutputError; complaints are for a standard error that works."""
         try:

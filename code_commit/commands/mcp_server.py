@@ -6,7 +6,7 @@ takes its memory with it. Every value stands in one word with its option, or aft
 
 import asyncio
 import json
-import os
+import re
 import signal
 import sys
 import time
@@ -167,8 +167,9 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
     loop, lines = asyncio.get_running_loop(), asyncio.StreamReader(limit=sys.maxsize)
 
     def read() -> None:
-        while piece := os.read(0, _CHUNK):
-            loop.call_soon_threadsafe(lines.feed_data, piece)
+        with open(0, "rb", closefd=False) as standard_input:
+            for line in standard_input:
+                loop.call_soon_threadsafe(lines.feed_data, _without_half_characters(line))
         loop.call_soon_threadsafe(lines.feed_eof)
 
     def end(number: int) -> None:
@@ -179,6 +180,16 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
         loop.add_signal_handler(number, end, number)
     Thread(target=read, daemon=True).start()
     return lines
+
+
+def _without_half_characters(line: bytes) -> bytes:
+    """Return a line of JSON with U+FFFD for what is no character, which the SDK would leave unanswered."""
+    text = line.decode("utf-8", "replace")
+    return _ESCAPES.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text).encode()
+
+
+_ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
+"""Of JSON, RFC 8259, section 7: a pair of surrogates is a character, one alone is none."""
 
 
 async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -110,6 +111,48 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert "key.txt" in text_of(shown[0])
         assert KEY not in "".join(map(text_of, shown))
         assert len(shown[1].structured_content["runs"]) == 4
+
+
+@pytest.mark.parametrize("query", ["--", "-- say ok", "--json", "-C/nowhere"])
+def test_a_query_that_looks_like_an_option_is_a_query(query, root: Path):
+    with agent(root) as host:
+        done = host.call("run", query=query, model=REPLAY)
+        assert (done.is_error, done.structured_content["query"]) == (False, query)
+        assert not host.call("apply", text=RIGHT, dry_run=True).is_error
+        refused = host.call("run", query="x", model="--")
+        assert (refused.is_error, "unknown model '--'" in text_of(refused)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "taken"),
+    [
+        (b"half \\udc80 of one", "half \ufffd of one"),
+        (b"\\ud83d at the end \\uD83D", "\ufffd at the end \ufffd"),
+        (b"raw \xed\xa0\xbd bytes", "raw \ufffd\ufffd\ufffd bytes"),
+        (b"a whole one \\ud83d\\ude00 and \xf0\x9f\x98\x80", "a whole one \U0001f600 and \U0001f600"),
+        (rb"a backslash \\udc80", r"a backslash \udc80"),
+    ],
+)
+def test_a_query_with_half_a_character_is_answered(query, taken, root: Path):
+    """In raw lines: the SDK's client does not send it."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    call = {"name": "run", "arguments": {"query": "QUERY", "model": REPLAY}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    with subprocess.Popen([*CODE_COMMIT, "mcp"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        late = Timer(30, server.kill)
+        late.start()
+        for message in messages:
+            line = json.dumps({"jsonrpc": "2.0"} | message).encode().replace(b"QUERY", query)
+            server.stdin.write(line + b"\n")
+            server.stdin.flush()
+        answers = [json.loads(server.stdout.readline()) for _ in range(2)]
+        late.cancel()
+        server.stdin.close()
+    assert answers[1]["result"]["structuredContent"]["query"] == taken
 
 
 def test_what_is_asked_at_once_or_called_off(root: Path):
