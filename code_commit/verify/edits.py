@@ -11,7 +11,7 @@ once more without the blanks and the `\r` at their ends. Nothing else is tried.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
@@ -89,9 +89,10 @@ def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], lis
     """Return for each edit the index of the line where it begins; and the faults, where there are any."""
     finds = [_lines(edit.find) for edit in edits]
     places = _places(lines, finds)
-    if not all(places):
-        again = _places(_stripped(lines), [_stripped(find) for find in finds])
-        places = [exact or plain for exact, plain in zip(places, again, strict=True)]
+    unfound = [number for number, found in enumerate(places) if not found]
+    if unfound:
+        again = iter(_places(_stripped(lines), [_stripped(finds[number]) for number in unfound]))
+        places = [found or next(again) for found in places]
     faults: list[ContentFault] = []
     missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
     index = _index_words(lines, missed) if missed else {}
@@ -125,22 +126,54 @@ def _stripped(lines: Iterable[str]) -> list[str]:
     return [line.rstrip(_BLANKS) for line in lines]
 
 
-def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
+class _Trie:
+    """All finds in one, for the search of Aho and Corasick with lines for letters.
+
+    A node is the beginning of finds, 0 the empty one. `shorter` has of each node the longest other one that ends alike.
+    """
+
+    def __init__(self, finds: Iterable[Sequence[str]]) -> None:
+        self._steps: dict[tuple[int, str], int] = {}
+        self._lengths = [0]
+        self.nodes = [self._add(find) for find in finds]
+        self.shorter = [0] * len(self._lengths)
+        self.longest_first: list[int] = []
+        for (node, line), longer in sorted(self._steps.items(), key=lambda step: self._lengths[step[1]]):
+            self.shorter[longer] = self.follow(self.shorter[node], line) if node else 0
+            self.longest_first.append(longer)
+        self.longest_first.reverse()
+
+    def _add(self, find: Sequence[str]) -> int:
+        node = 0
+        for length, line in enumerate(find, 1):
+            node = self._steps.setdefault((node, line), len(self._lengths))
+            if node == len(self._lengths):
+                self._lengths.append(length)
+        return node
+
+    def follow(self, node: int, line: str) -> int:
+        """Return the longest node that the lines of a node and this one after them end with."""
+        while node and (node, line) not in self._steps:
+            node = self.shorter[node]
+        return self._steps.get((node, line), 0)
+
+
+def _places(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
     """Return for each find the indexes of the lines where it begins: all of them, or one more than are told.
 
-    It is compared only where its rarest line stands.
+    The time is in proportion to the lines of the file and of the finds, whatever they repeat.
     """
-    numbers: dict[str, list[int]] = {line: [] for find in finds for line in find}
-    for number, line in enumerate(lines):
-        if line in numbers:
-            numbers[line].append(number)
-    places = []
-    for find in finds:
-        rarest = min(range(len(find)), key=lambda at: len(numbers[find[at]]))
-        starts = (number - rarest for number in numbers[find[rarest]] if number >= rarest)
-        fitting = (start for start in starts if lines[start : start + len(find)] == find)
-        places.append(list(islice(fitting, _MOST_PLACES + 1)))
-    return places
+    trie = _Trie(finds)
+    ends: list[list[int]] = [[] for _ in trie.shorter]
+    node = 0
+    for number, line in enumerate(lines, 1):
+        node = trie.follow(node, line)
+        if len(ends[node]) <= _MOST_PLACES:
+            ends[node].append(number)
+    for node in trie.longest_first:
+        also = trie.shorter[node]
+        ends[also] = sorted(ends[also] + ends[node])[: _MOST_PLACES + 1]
+    return [[end - len(find) for end in ends[node]] for node, find in zip(trie.nodes, finds, strict=True)]
 
 
 def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[str, list[int]]:

@@ -1,5 +1,6 @@
 """What a file holds after edits, byte for byte, and what the LLM is told where they do not fit."""
 
+import random
 import time
 from pathlib import Path
 
@@ -279,6 +280,26 @@ def test_a_damaged_find_is_found_nowhere_but_where_its_lines_stand(texts, data):
     assert not faults or text == old
 
 
+repeated = st.lists(st.sampled_from(["a\n", "b\n", "a \n"]), min_size=1, max_size=30).map("".join)
+
+
+@given(repeated, st.lists(repeated.map(lambda text: text[:7].rpartition("\n")[0] + "\n"), min_size=1, max_size=8))
+def test_each_of_many_finds_that_repeat_and_hold_one_another_is_found_where_its_lines_stand(text, finds):
+    expected = {number: places(text, find) for number, find in enumerate(finds)}
+    _, faults = edit_text(text, [Edit(find, "", number) for number, find in enumerate(finds)])
+    told = {fault.line: fault for fault in faults if fault.rule != "overlap"}
+    assert {number for number, fault in told.items() if fault.rule == "no-match"} == {
+        number for number, found in expected.items() if not found
+    }
+    for number, found in expected.items():
+        if len(found) > 1:
+            numbers = ", ".join(str(place + 1) for place in found[:10])
+            assert (
+                f"from lines {numbers}{' and more' if len(found) > 10 else ''} of the file on" in told[number].message
+            )
+        assert len(found) != 1 or number not in told
+
+
 # However much
 
 
@@ -299,3 +320,38 @@ def test_ten_thousand_finds_in_ten_megabytes():
 @pytest.mark.parametrize("count", [1, 50_000])
 def test_a_find_in_a_hundred_thousand_equal_lines(count):
     assert timed("    }\n" * 100_000, [Edit("    }\n" * count, "")], 4) == ["ambiguous"]
+
+
+def growing(line: str, size: int, last: str = "") -> list[str]:
+    """Finds of one such line, of two, of three ... and the last line, of so many characters in all."""
+    finds: list[str] = []
+    while size > 0:
+        finds.append(line * (len(finds) + 1) + last)
+        size -= len(finds[-1])
+    return finds
+
+
+def either(count: int) -> str:
+    return "".join(random.Random(count).choices(["a\n", "b\n"], k=count))
+
+
+REPEATING = {
+    # of a file of 600 kB and an answer of 200 kB: the file, the finds
+    "a line, one time more each": ("}\n" * 300_000, growing("}\n", 200_000)),
+    "a line, one time more each, and its end": ("}\n" * 300_000 + "x\n", growing("}\n", 200_000, "x\n")),
+    "a pair, one time more each": ("a\nb\n" * 150_000, growing("a\nb\n", 200_000, "b\n")),
+    "with other blanks": ("a \nb\n" * 120_000, growing("a\nb \n", 200_000, "b\n")),
+    "a line, many finds": ("a\n" * 300_000, ["a\n"] * 100_000),
+    "a line, and another end": ("a\n" * 300_000 + "b\n", ["a\n" * 300_000 + "b\n"]),
+    "a line, and another start": (("b\n" + "a\n" * 99) * 3_000, ["b\n" + "a\n" * 300_000]),
+    "a line, and another middle": (("b\n" + "a\n" * 50) * 6_000, ["a\n" * n + "b\n" + "a\n" * 500 for n in range(100)]),
+    "a thousand equal lines each": ("a\n" * 300_000, ["a\n" * 1000 + f"{number}\n" for number in range(100)]),
+    "hardly different": (("a\n" * 99 + "b\n") * 3_000, ["a\n" * 98 + "b\nb\n"] * 3_000),
+    "either of two lines": (either(300_000), [either(40 + number % 2) for number in range(2_500)]),
+    "either of two lines, long": (either(300_000), [either(2000 + number) for number in range(40)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "finds"), REPEATING.values(), ids=REPEATING)
+def test_the_time_is_linear_in_file_and_answer_whatever_they_repeat(text, finds):
+    timed(text, [Edit(find, "") for find in finds], 4)
