@@ -181,7 +181,19 @@ class VerifiedChange(NamedTuple):
 
 
 WarningKind = Literal[
-    "setup", "codebase", "fallback", "test", "ci", "shrunk", "unseen", "build", "review", "rollback", "log", "other"
+    "setup",
+    "codebase",
+    "fallback",
+    "test",
+    "runner",
+    "ci",
+    "shrunk",
+    "unseen",
+    "build",
+    "review",
+    "rollback",
+    "log",
+    "other",
 ]
 """What a warning is about; `other` in the logs of older versions."""
 

@@ -32,9 +32,9 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
+from code_commit.verify.cautions import find_cautions
 from code_commit.verify.content import (
     check_content,
-    find_cautions,
     read_umask,
     verified_change,
 )
@@ -159,9 +159,9 @@ def verify_changes(
     _check_git(findings, originals, project, rules)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules)
-    warnings = [*find_cautions(verified), *stale]
+    cautions = find_cautions(verified)
     findings.reasons.reject(rules.redactor.redact_quotations)
-    return VerifiedChanges(project.root, tuple(verified), tuple(warnings))
+    return VerifiedChanges(project.root, tuple(verified), (*cautions, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:

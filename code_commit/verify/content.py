@@ -6,14 +6,11 @@ placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
 stale         the code rollup does not hold the original as it is now
-
-And what is worth no more than a warning: shrunk files, tests and CI files.
 """
 
 import codecs
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from code_commit.changes import (
@@ -23,7 +20,6 @@ from code_commit.changes import (
     FileReplacement,
     OriginalFile,
     RequestedChange,
-    RunWarning,
     VerifiedChange,
 )
 from code_commit.files import decode_text
@@ -130,45 +126,3 @@ def read_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
-
-
-_CI = (
-    r"\.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea)/"
-    r"|\.gitlab-ci\.ya?ml\Z|\.travis\.ya?ml\Z|\.drone\.ya?ml\Z|\.cirrus\.ya?ml\Z|\.woodpecker\.ya?ml\Z|appveyor\.ya?ml\Z"
-    r"|Jenkinsfile\Z|azure-pipelines[^/]*\.ya?ml\Z|bitbucket-pipelines\.ya?ml\Z|\.pre-commit-config\.ya?ml\Z"
-)
-_TEST = (
-    r"(?:\A|.*/)(?:tests?|specs?|__tests__|e2e|testing|testdata|fixtures)/"
-    r"|.*(?:\A|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_tests|_spec|\.test|\.spec|\.e2e|\.cy)\.\w+"
-    r"|[^/]*(?:Tests?|Spec|IT)\.(?:java|kt|cs|scala|swift|php|groovy))\Z"
-)
-_IMPORT = rb"\s*(?:import|from|use|using|#include)\b"
-_CLOSING = rb"\s*(?:[)}\];]+|end)"
-_DONE = {"create": "created", "replace": "changed", "delete": "removed"}
-
-
-def find_cautions(changes: Sequence[VerifiedChange]) -> list[RunWarning]:
-    """Return what a reviewer should look at: tests that are not as before, then CI files, then files that shrink."""
-    tests, others, shrunk = [], [], []
-    for verified in changes:
-        path, old, new = shown(verified.path), verified.original, verified.content
-        advice = f"is {_DONE[verified.action]}: check that nothing is weakened"
-        if re.match(_CI, verified.path, re.IGNORECASE):
-            others.append(RunWarning("ci", f"{path} belongs to CI and {advice}", verified.path))
-        elif old is not None and re.match(_TEST, verified.path) and not (new and _only_adds(old.content, new)):
-            tests.append(RunWarning("test", f"{path} is a test and {advice}", verified.path))
-        if old is not None and new is not None and 2 * len(new) < len(old.content):
-            sizes = f"from {len(old.content)} to {len(new)} bytes"
-            shrunk.append(RunWarning("shrunk", f"{path} shrinks to under half: {sizes}", verified.path))
-    return [*tests, *others, *shrunk]
-
-
-def _only_adds(old: bytes, new: bytes) -> bool:
-    """Tell whether all that a test file had still begins it, imports and the brackets at its end apart."""
-    had, has = (
-        [line.rstrip() for line in content.split(b"\n") if line.strip() and not re.match(_IMPORT, line)]
-        for content in (old, new)
-    )
-    while had and re.fullmatch(_CLOSING, had[-1]):
-        had.pop()
-    return has[: len(had)] == had
