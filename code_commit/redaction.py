@@ -27,14 +27,20 @@ _LARGE = 1 << 18
 _SHORTEST_PIECE = 8
 """So many characters of a key are censored where a text was cut in the middle of it."""
 
+_FIRST_CHARACTERS = 16
+"""So many characters of a key are taken for the beginning of it, in data that may go on."""
+
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
 _LONGEST_ESCAPE = len("&#x0073;")
 _XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
-_HALF_ESCAPED = re.compile(rb"(?:\\{1,2}(?:u[0-9a-fA-F]{0,3})?|%[0-9a-fA-F]?|&[#0-9a-zA-Z]{0,6})?\Z")
-"""Nothing, or what may become an escaped character, at the end of the data."""
+_HALF_ESCAPE = rb"\\\\?(?:u[0-9a-fA-F]{0,3})?\Z|%[0-9a-fA-F]?\Z|&[#0-9a-zA-Z]{0,6}\Z"
+"""What may become an escaped character, at the end of the data."""
+_HALF_ESCAPED = b"(?:" + _HALF_ESCAPE + rb"|\Z)"
 
-_DOTS = rb"(?:\*{3,200}|\.{3,200}|x{4,200}|\xe2\x80\xa6)"
-_HALF_DOTS = rb"(?:\*{1,200}|\.{1,200}|x{1,200}|\xe2(?:\x80\xa6?)?)"
+_DOTS = rb"(?:\*\*\*\*{0,197}|\.\.\.\.{0,197}|xxxxx{0,196}|\xe2\x80\xa6)"
+_LAST_DOTS = r"(?:\*\*|\.\.|xx|…)".encode()
+_HALF_DOTS = rb"(?:\*\*{0,199}|\.\.{0,199}|xx{0,199}|\xe2(?:\x80\xa6?)?)"
+"""Alternatives that begin with a character, not with a repetition, are passed over in a tenth of the time."""
 _LONGEST_QUOTATION = 240
 
 
@@ -163,9 +169,12 @@ class _Secret:
 
     @property
     def any_needle(self) -> bytes:
-        """Return a pattern for the pieces of which one stands wherever the key does."""
-        needles = map(re.escape, (self._run, *self._escaped_runs, *self._encoded))
-        return b"|".join([*needles, "[*.x…]".encode() + self._ends])
+        """Return a pattern for the pieces of which one stands wherever the key does.
+
+        Of each form it is the middle: how keys of a vendor begin stands in many a text.
+        """
+        needles = [_middle(needle) for needle in (self._run, *self._escaped_runs, *self._encoded)]
+        return b"|".join([*map(re.escape, needles), _LAST_DOTS + self._ends])
 
     def spans(self, data: bytes) -> Iterator[Span]:
         """Yield each place where the key stands in the data."""
@@ -173,9 +182,9 @@ class _Secret:
             yield from self._literal_spans(data, form)
         for needle in (self._run, *self._escaped_runs):
             yield from self._spelled_spans(data, needle)
-        for end in self._end.finditer(data):
-            if match := self._quotation.search(data, max(0, end.end() - _LONGEST_QUOTATION), end.end()):
-                yield (*match.span(), self._mask)
+        if self._end.search(data):
+            for match in self._quotation.finditer(data):
+                yield match.start(), match.end(1), self._mask
 
     def _literal_spans(self, data: bytes, form: bytes) -> Iterator[Span]:
         place = data.find(form)
@@ -190,14 +199,16 @@ class _Secret:
         """
         place = data.find(needle)
         while place >= 0:
-            for match in self._spelled.finditer(data, max(0, place - self._longest), place + 2 * self._longest):
-                yield (*match.span(1), self._mask)
-            place = data.find(needle, place + self._longest)
+            start, end = max(0, place - self._longest), place + self._longest
+            while 0 <= (place := data.find(needle, place + 1)) < end:
+                end = place + self._longest
+            while match := self._spelled.search(data, start, end):
+                yield (*match.span(), self._mask)
+                start = match.start() + 1  # keys may overlap
 
     @cached_property
     def _spelled(self) -> re.Pattern[bytes]:
-        """Matches nothing, where the key stands in any spelling, and has it as its group: keys may overlap."""
-        return re.compile(b"(?=(" + b"".join(_spelling(code).pattern for code in self._key) + b"))")
+        return re.compile(b"".join(b"(?:" + _spellings(code) + b")" for code in self._key))
 
     @cached_property
     def _end(self) -> re.Pattern[bytes]:
@@ -206,17 +217,22 @@ class _Secret:
 
     @cached_property
     def _quotation(self) -> re.Pattern[bytes]:
-        """Matches the key as a vendor shows it: its beginning, dots, and more of its end than two characters."""
-        return re.compile(self._beginnings + _DOTS + self._ends + rb"\Z")
+        """Matches the key as a vendor shows it: its beginning, dots, and more of its end than two characters.
+
+        Its first two characters are matched, and the rest is the group: quotations may overlap.
+        """
+        return re.compile(re.escape(self._key[:2]) + b"(?=(" + self._beginnings + _DOTS + self._ends + b"))")
 
     @cached_property
     def _half_quotation(self) -> re.Pattern[bytes]:
-        return re.compile(self._beginnings + _HALF_DOTS + b"[" + re.escape(self._key) + rb"]{0,12}\Z")
+        key = re.escape(self._key)
+        return re.compile(re.escape(self._key[:2]) + self._beginnings + _HALF_DOTS + b"[" + key + rb"]{0,12}\Z")
 
     @property
     def _beginnings(self) -> bytes:
+        """Return a pattern for how a quotation goes on after the key's first two characters, up to its dots."""
         lengths = range(min(24, len(self._key) - 1), 1, -1)
-        return b"(?:" + b"|".join(re.escape(self._key[:length]) for length in lengths) + b")"
+        return b"(?:" + b"|".join(re.escape(self._key[2:length]) for length in lengths) + b")"
 
     @property
     def _ends(self) -> bytes:
@@ -230,25 +246,27 @@ class _Secret:
         """
         start = max(data.rfind(b"\n") + 1, len(data) - self._longest)
         tail = data[start:]
-        if not tail:
-            return start
-        places = [_beginning_of(form, tail) for form in self._encoded]
-        firsts = (*_spelling(self._key[0]).finditer(tail), *_HALF_ESCAPED.finditer(tail))
-        places += [first.start() for first in firsts if self._is_begun(tail, first.start())]
-        if quoted := self._half_quotation.search(tail):
-            places.append(quoted.start())
-        return start + min(places)
+        places = [len(data)]
+        if tail.endswith(self._halves):
+            places += [len(data) - len(half) for half in self._halves if tail.endswith(half)]
+        matches = (self._half_spelled.search(tail), self._half_quotation.search(tail))
+        return min([*places, *(start + match.start() for match in matches if match)])
 
-    def _is_begun(self, data: bytes, place: int) -> bool:
-        """Tell whether all that stands from here on is the beginning of the key, however it is spelled."""
-        for code in self._key:
-            if _HALF_ESCAPED.match(data, place):
-                return True
-            match = _spelling(code).match(data, place)
-            if match is None:
-                return False
-            place = match.end()
-        return False
+    @cached_property
+    def _halves(self) -> tuple[bytes, ...]:
+        """How each form begins that is not spelled character by character."""
+        return tuple({form[:size] for form in self._encoded for size in range(1, len(form))})
+
+    @cached_property
+    def _half_spelled(self) -> re.Pattern[bytes]:
+        """Matches as many of the key's first characters as the data end with, however they are spelled, or all these.
+
+        What begins with so many of them is no chance, and a longer pattern would take longer to compile.
+        """
+        first, *others = self._key[: min(_FIRST_CHARACTERS, len(self._key) - 1)]
+        rest = b"".join(b"(?:" + _HALF_ESCAPED + b"|" + _spellings(code) + b")" for code in others)
+        end = b"" if len(self._key) > _FIRST_CHARACTERS else _HALF_ESCAPED
+        return re.compile(b"(?:" + _HALF_ESCAPE + b"|" + _spellings(first) + b")" + rest + end)
 
     def without_pieces(self, text: str) -> str:
         """Return the text with the key's end at its beginning, and the key's beginning at its end, censored."""
@@ -259,14 +277,6 @@ class _Secret:
             if text.endswith(key[:size]):
                 text = text[:-size] + "*" * size
         return text
-
-
-def _beginning_of(form: bytes, data: bytes) -> int:
-    """Return where the beginning of the form stands with which the data end; their length where they do not."""
-    place = data.find(form[:1], max(0, len(data) - len(form) + 1))
-    while place >= 0 and not form.startswith(data[place:]):
-        place = data.find(form[:1], place + 1)
-    return place if place >= 0 else len(data)
 
 
 def _base64_forms(key: bytes) -> Iterator[bytes]:
@@ -280,15 +290,20 @@ def _base64_forms(key: bytes) -> Iterator[bytes]:
         yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
 
 
+def _middle(needle: bytes) -> bytes:
+    start = max(0, len(needle) - _SHORTEST_PIECE) // 2
+    return needle[start : start + _SHORTEST_PIECE]
+
+
 @cache
-def _spelling(code: int) -> re.Pattern[bytes]:
-    """Return a pattern for a character as it is, and as JSON (once more in a JSON text), a URL and XML escape it."""
+def _spellings(code: int) -> bytes:
+    """Return patterns for a character as it is, and as JSON (once more in a JSON text), a URL and XML escape it."""
     plain = bytes([code])
-    forms = [rb"\\{1,2}u00(?i:%02x)" % code, rb"%%(?i:%02x)" % code]
-    forms += [rb"&#0?%d;" % code, rb"&#[xX]0{0,2}(?i:%x);" % code]
+    digits = b"%02x" % code if plain.hex().isdigit() else b"(?i:%02x)" % code
+    forms = [rb"\\\\?u00" + digits, b"%" + digits, rb"&#0?%d;" % code, rb"&#[xX]0{0,2}" + digits + b";"]
     forms += [b"&" + _XML_NAMES[plain] + b";"] if plain in _XML_NAMES else []
     forms += [rb"\\" + re.escape(plain)] if plain in b'"\\/' else []
-    return re.compile(b"(?:" + b"|".join([*forms, re.escape(plain)]) + b")")
+    return b"|".join([*forms, re.escape(plain)])
 
 
 def _json_document(value: Any) -> bytes:

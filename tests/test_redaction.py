@@ -108,7 +108,7 @@ def test_every_form_is_censored_in_much_output(form, line):
 
 @pytest.mark.parametrize("dots", ["***", "....", "…", "xxxx"])
 def test_a_vendor_s_quotation_is_censored_in_much_output(dots):
-    text = "   Compiling sk-zlib v0.4 (100%)\n" * 2_000
+    text = "   Compiling sk-zlib v0.4 (100%)\n" * 5_000
     assert Redactor([KEY]).redact_text(f"{text}{KEY[:7]}{dots}{KEY[-4:]}\n{text}") == f"{text}{CENSORED}\n{text}"
 
 
