@@ -1,202 +1,139 @@
-"""Many tasks: a fleet against the same commands in a shell loop, sixteen at once against one, and very many tasks.
+"""Many tasks of two attempts each: what one costs beside git and the build, and how a fleet uses time and memory.
 
-The LLM answers after a second, first wrong, then right; it runs on the same machine. The repository is small and the
-build trivial: what is measured is the fleet itself.
+The LLM runs on the same machine. The repository is small and the build trivial: what is measured is the fleet itself.
 """
 
 import json
 import os
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from threading import Thread
-from typing import Self
 
+from bench.comparing import Comparison, Plan, growth, limit
+from bench.environments import Tool
 from bench.measuring import Command, Cost, plain_environment
-from bench.plan import SOURCE, Plan, make_environment
-from bench.projects import commit_all, git, make_repository, sources, write_file
-from bench.rows import Row, Skipped, Target, timed, weighed
+from bench.projects import make_checkout, write_file
 from bench.steps import KEY
-from bench.whole_run import RIGHT, TOKENS_READ, WRONG
+from bench.whole_run import TOKENS_READ, Answer, FakeServer
 
-sys.path.insert(0, str(SOURCE / "tests" / "llm"))
-
-import fake_apis as apis
-
-QUERY = "Write the line `right` into answer.txt, and nothing else."
-FAILURE = "answer.txt is not right yet"
-BUILD = f"grep -q '^right$' answer.txt || {{ echo '{FAILURE}'; exit 1; }}"
-ANSWER_AFTER, AT_ONCE = 1.0, 16  # seconds; tasks
-LOOP_TIME, SHARE_OF_TIME, IDLE_SHARE = Target(1.15), Target(0.1), 0.1
-MOST_MEMORY = 500_000_000
-MOST_SECONDS = 7200.0
-NO_OPS, OF_ONE_REPOSITORY = 50, 5
-"""Times the number of tasks of the other measurements."""
-
-LOOP = """\
-set -eu
-for number in $(seq "$2"); do
-    git clone -q --shared "$1" "clones/$number"
-    mkdir -m 700 "clones/$number/agent-config"
-    cp query.txt config.toml "clones/$number/agent-config/"
-    cd "clones/$number"
-    code-commit rollup --quiet
-    code-commit run --json --quiet >"../$number.json"
-    code-commit diff >"../$number.patch"
-    cd ../..
-done
-"""
+QUERY = "Write a line into answer.txt, and nothing else."
+BUILD = "test -e built || { touch built; echo 'answer.txt is not right yet'; exit 1; }"
+OWN_CPU = 0.05  # seconds a task
+LOOP_TIME = 1.15
+WAITING, AT_ONCE = 1.0, 16  # seconds; tasks
+CLONE = 'git clone -q --shared "$1" "clones/$number"; cd "clones/$number"'
+GIT_AND_BUILD = "git ls-files; git status --porcelain; ./build.sh || ./build.sh; git diff"
+OUR_COMMANDS = """\
+mkdir -m 700 agent-config; cp ../../query.txt ../../config.toml agent-config/
+code-commit rollup --quiet; code-commit run --json --quiet; code-commit diff"""
 
 
-class SlowLLM:
-    """A chat completions API that answers each call after a second: wrong, and right where a build has failed."""
+class BusyLLM(FakeServer):
+    """Answers everybody, after some seconds, each time with another line."""
 
     def __init__(self) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
+        super().__init__()
+        self.seconds = 0.0
+        self._numbers = count()
 
-    def __enter__(self) -> Self:
-        Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """What config.toml has, for a run to ask it."""
-        return {"model": "chat:bench", "base_url": f"http://127.0.0.1:{self._server.server_address[1]}/v1"}
+    def next_answer(self) -> Answer:
+        time.sleep(self.seconds)
+        return Answer(f"^^^answer.txt\n{next(self._numbers)}\n^^^end\n", input_tokens=TOKENS_READ)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Silent."""
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        time.sleep(ANSWER_AFTER)
-        answer = apis.Answer(RIGHT if FAILURE.encode() in body.replace(BUILD.encode(), b"") else WRONG, pieces=1)
-        chunks = apis.chat_chunks("bench", replace(answer, input_tokens=TOKENS_READ))
-        events = b"".join(apis.data_events(chunks, done=True))
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(events)))
-        self.end_headers()
-        self.wfile.write(events)
-
-
+@dataclass(frozen=True)
 class Fleets:
-    """Fleets to measure, in a folder of their own."""
+    """Fleets of a repository, in a folder of their own."""
 
-    def __init__(self, plan: Plan, folder: Path, llm: SlowLLM) -> None:
-        environment = make_environment(plan.folder / "fleet", f"{SOURCE}[fleet]")
-        self._scripts = environment / "bin"
-        self._wrappers = plan.folder / "wrappers"  # outside of where the fleet runs: it takes no program from there
-        self._folder = folder
-        self._settings = llm.settings
-        self.repository = folder / "repository"
-        make_repository(self.repository, BUILD)
-        for name, text in sources(files=20):
-            write_file(self.repository / name, text)
-        write_file(self.repository / "answer.txt", "not yet\n")
-        commit_all(self.repository)
+    folder: Path
+    repository: Path
+    llm: BusyLLM
 
-    def fleet(self, tasks: int, at_once: int, *arguments: str, exit_code: int = 0, **task: str) -> Command:
+    def fleet(self, tool: Tool, tasks: int, at_once: int, *arguments: str, exit_code: int = 0, **task: str) -> Command:
         """Return a fleet of so many tasks; `task` says what is other about them."""
         common = {"repository": str(self.repository), "commit": "HEAD", "query": QUERY, "settings": self._settings}
-        lines = [json.dumps({"id": f"task-{number}", **common, **task}) for number in range(tasks)]
-        write_file(self._folder / "tasks.jsonl", "\n".join(lines))
-        options = ["--out", "out", "--at-once", str(at_once), "--quiet", *arguments]
-        command = self._command([self._scripts / "code-commit", "fleet", "tasks.jsonl", *options], "out")
-        return replace(command, exit_code=exit_code)
-
-    def loop(self, tasks: int) -> Command:
-        """Return the shell loop that does the same."""
-        write_file(self._folder / "query.txt", QUERY)
-        toml = "".join(f"{name} = {json.dumps(value)}\n" for name, value in self._settings.items())
-        write_file(self._folder / "config.toml", toml)
-        return self._command(["sh", "-c", LOOP, "sh", self.repository, str(tasks)], "clones")
-
-    def counting_clones(self, tasks: int) -> Callable[[], int]:
-        """Return what runs a fleet of one repository and says how often it was cloned from there.
-
-        Its tasks end before they ask: their commit holds agent-config.
-        """
-        log, wrapper = self._folder / "clones.txt", self._wrappers / "git"
-        write_file(self.repository / "agent-config" / "query.txt", "tracked")
-        git(self.repository, "add", "-f", "agent-config")
-        git(self.repository, "commit", "-qm", "tracked")
-        url = self.repository.as_uri()
-        write_file(
-            wrapper, f'#!/bin/sh\ncase "$*" in *clone*{url}*) echo >>{log} ;; esac\nexec {shutil.which("git")} "$@"\n'
-        )
-        wrapper.chmod(0o755)
-        fleet = self.fleet(tasks, AT_ONCE, "--max-failures", str(tasks + 1), exit_code=1, repository=url)
-        path = f"{wrapper.parent}{os.pathsep}{fleet.environment['PATH']}"
-        fleet = replace(fleet, environment={**fleet.environment, "PATH": path})
-
-        def run() -> int:
-            fleet.run()
-            return len(log.read_text().splitlines())
-
-        return run
-
-    def _command(self, argv: Sequence[str | Path], made: str) -> Command:
-        environment: Mapping[str, str] = plain_environment()
-        path = f"{self._scripts}{os.pathsep}{environment['PATH']}"
 
         def prepare() -> None:
-            shutil.rmtree(self._folder / made, ignore_errors=True)
-            (self._folder / made).mkdir()
+            lines = (json.dumps({"id": f"task-{number}", **common, **task}) for number in range(tasks))
+            write_file(self.folder / "tasks.jsonl", "\n".join(lines))
+            shutil.rmtree(self.folder / "out", ignore_errors=True)
 
-        more = {"PATH": path, "CODE_COMMIT_CHAT_API_KEY": KEY}
-        return Command(argv, self._folder, more, prepare, timeout=MOST_SECONDS)
+        argv = [tool.with_fleet().command, "fleet", "tasks.jsonl", "--out", "out", "--at-once", str(at_once), "--quiet"]
+        environment = {"CODE_COMMIT_CHAT_API_KEY": KEY}
+        return Command([*argv, *arguments], self.folder, environment, prepare, exit_code)
 
+    def loop(self, tool: Tool, tasks: int, commands: str) -> Command:
+        """Return the shell loop that runs the commands in as many clones."""
+        script = f"set -eu\nfor number in $(seq {tasks}); do {CLONE}; {commands}; cd ../..; done"
 
-def measure(plan: Plan) -> Iterator[Row | Skipped]:
-    """Yield the time of a fleet against a loop's, and of sixteen tasks at once against one."""
-    tasks = 8 if plan.quick else plan.tasks
-    with plan.work_folder() as folder, SlowLLM() as llm:
-        fleets = Fleets(plan, folder, llm)
-        loop, one = fleets.loop(tasks).run(), fleets.fleet(tasks, 1).run()
-        yield timed(f"fleet of {tasks} tasks, 1 at once", "shell loop", [one], [loop], LOOP_TIME)
-        own = time.process_time()
-        many = fleets.fleet(tasks, AT_ONCE).run()
-        yield from _at_once(tasks, many, one, time.process_time() - own)
+        def prepare() -> None:
+            write_file(self.folder / "query.txt", QUERY)
+            toml = (f"{name} = {json.dumps(value)}\n" for name, value in self._settings.items())
+            write_file(self.folder / "config.toml", "".join(toml))
+            shutil.rmtree(self.folder / "clones", ignore_errors=True)
+            (self.folder / "clones").mkdir()
 
+        path = f"{tool.command.parent}{os.pathsep}{plain_environment()['PATH']}"
+        environment = {"PATH": path, "CODE_COMMIT_CHAT_API_KEY": KEY}
+        return Command(["sh", "-c", script, "sh", self.repository], self.folder, environment, prepare)
 
-def _at_once(tasks: int, many: Cost, one: Cost, own: float) -> Iterator[Row]:
-    """Yield the time of many at once, and how idle the CPU was; one of the two targets is enough.
-
-    `own` are the CPU seconds of this process, in which the LLM runs.
-    """
-    available = many.wall * (os.cpu_count() or 1)
-    idle = available - many.cpu - own
-    is_busy = idle <= IDLE_SHARE * available
-    what = f"fleet of {tasks} tasks, {AT_ONCE} at once"
-    yield timed(what, "1 at once", [many], [one], None if is_busy else SHARE_OF_TIME)
-    idle_target = Target(1.0) if is_busy else None
-    yield Row(f"{what}, idle CPU", "10 % of the CPU", [idle], [IDLE_SHARE * available], target=idle_target)
+    @property
+    def _settings(self) -> dict[str, str]:
+        return {"model": "chat:bench", "base_url": self.llm.base_url("chat")}
 
 
-def measure_size(plan: Plan) -> Iterator[Row | Skipped]:
-    """Yield the memory of a fleet of very many tasks that do nothing, and how often one repository is cloned."""
-    tasks = 8 if plan.quick else plan.tasks
-    with plan.work_folder() as folder, SlowLLM() as llm:
-        fleets = Fleets(plan, folder, llm)
-        number = NO_OPS * tasks
-        nowhere = (folder / "nowhere").as_uri()
-        empty = fleets.fleet(number, AT_ONCE, "--max-failures", str(number + 1), exit_code=1, repository=nowhere).run()
-        limit = [replace(empty, peak=MOST_MEMORY)]
-        yield weighed(f"fleet of {number:,} tasks that cannot be cloned", "500 MB", [empty], limit, Target(1.0))
-        number, workers = OF_ONE_REPOSITORY * tasks, min(os.cpu_count() or 1, AT_ONCE)
-        clones = fleets.counting_clones(number)()
-        what = f"clones for {number:,} tasks of one repository"
-        yield Row(what, "one for each worker", [clones], [workers], unit="clones", target=Target(1.0))
+def measure(plan: Plan) -> Iterator[Comparison]:
+    """Yield what a task costs, how that grows, and what many at once gain and need."""
+    few, many = (1, 4) if plan.quick else (4, 40)
+    cores = os.cpu_count() or 1
+    taken: dict[int, Cost] = {}
+    with plan.work_folder() as folder, BusyLLM() as llm:
+        repository = make_checkout(folder / "repository", files=20, build=BUILD, answer="not yet\n")
+        (folder / "fleets").mkdir()
+        fleets = Fleets(folder / "fleets", repository, llm)
+
+        def extra(tool: Tool, many: int, few: int, at_once: int) -> Cost:
+            """Return what so many tasks cost more than so few."""
+            for tasks in (many, few):
+                taken[tasks] = fleets.fleet(tool, tasks, at_once).run()
+            return Cost(taken[many].wall - taken[few].wall, taken[many].cpu - taken[few].cpu)
+
+        def beside(tool: Tool) -> Cost:
+            """Return the CPU seconds of a task, beside git and the build."""
+            plain = fleets.loop(tool, many, GIT_AND_BUILD).run()
+            own = extra(tool, many, few, cores).cpu / (many - few) - plain.cpu / many
+            return Cost(own, own)
+
+        yield Comparison("CPU of a task beside git and build", "50 ms", beside, limit(OWN_CPU), 1, time=1.0)
+        if not plan.quick:
+            yield growth(f"a fleet of {few} tasks", lambda _: taken[many], lambda _: taken[few], 1)
+            one, loop = (lambda tool: extra(tool, 12, 2, 1)), (lambda tool: fleets.loop(tool, 10, OUR_COMMANDS))
+            yield Comparison("10 tasks more of a fleet, 1 at a time", "a shell loop of 10", one, loop, 1, LOOP_TIME)
+            yield _waiting(fleets, 2 * AT_ONCE)
+            task, options = {"repository": (folder / "nowhere").as_uri()}, ("--max-failures", "301")
+            large, small = (
+                lambda tool, tasks=tasks: fleets.fleet(tool, tasks, AT_ONCE, *options, exit_code=1, **task)
+                for tasks in (300, 30)
+            )
+            yield growth("a fleet of 30 tasks that cannot be cloned", large, small, 1, memory=1.1)
+
+
+def _waiting(fleets: Fleets, tasks: int) -> Comparison:
+    """Compare the time of many at once with that of the LLM and of the CPU, one after the other."""
+    taken: list[Cost] = []
+
+    def wait(tool: Tool) -> Cost:
+        fleets.llm.seconds = WAITING
+        taken.append(fleets.fleet(tool, tasks, AT_ONCE).run())
+        fleets.llm.seconds = 0.0
+        return taken[-1]
+
+    def ideal(_: Tool) -> Cost:
+        seconds = 2 * WAITING * tasks / AT_ONCE + taken[-1].cpu / (os.cpu_count() or 1)
+        return Cost(seconds, seconds)
+
+    what = f"a fleet of {tasks} tasks, {AT_ONCE} at a time, the LLM takes {WAITING:.0f} s"
+    return Comparison(what, "its waiting and its CPU time, shared", wait, ideal, 1)

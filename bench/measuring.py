@@ -1,4 +1,4 @@
-"""Measuring commands: what one cost, and two of them in turns."""
+"""Measuring commands: what one of them cost."""
 
 import contextlib
 import os
@@ -6,28 +6,31 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 METER = Path(__file__).with_name("meter.py")
 TIMEOUT = 300.0  # seconds for one command
+VARIABLES = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
 
 
 class CommandFailedError(Exception):
     """A command ended otherwise than it should, so that there is nothing to compare."""
 
 
+class UnavailableError(Exception):
+    """Something that a comparison needs cannot be had here; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command cost. `peak` is that of its largest process, in bytes; `output` its stdout."""
+    """What something cost: seconds, and the bytes of its largest process; `figure` is what else may be counted."""
 
-    wall: float
-    cpu: float
-    peak: int
-    output: str
+    wall: float = 0.0
+    cpu: float = 0.0
+    peak: float = 0.0
+    figure: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -39,12 +42,14 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[[], object] = lambda: None
     exit_code: int = 0
+    unavailable: int | None = None
+    """The exit code by which it says that it cannot be done on this machine."""
     timeout: float = TIMEOUT
     times_itself: bool = False
-    """Whether the last line of its output, wall and CPU seconds of the part that counts, stands for the whole."""
+    """Whether the last line of its output has `wall cpu peak` of the part that counts, and peak 0 is that of all."""
 
     def run(self) -> Cost:
-        """Run it once. Raises CommandFailedError, with the end of what it said."""
+        """Run it once. Raises UnavailableError, and CommandFailedError with the end of what it said."""
         self.prepare()
         with tempfile.TemporaryDirectory() as folder:
             report, output = Path(folder, "report"), Path(folder, "output")
@@ -55,15 +60,18 @@ class Command:
                 raise CommandFailedError(f"{self.argv[0]} did not end within {self.timeout} s: {said[-2000:]}")
             if not report.exists():
                 raise CommandFailedError(f"{self.argv[0]} could not be started: {said[-2000:]}")
-            wall, cpu, peak, code = report.read_text().split()
-        if int(code) != self.exit_code:
-            raise CommandFailedError(f"{self.argv[0]} ended with {code}, not {self.exit_code}: {said[-2000:]}")
+            wall, cpu, peak, code = map(float, report.read_text().split())
+        if code == self.unavailable:
+            raise UnavailableError(said.strip()[-300:])
+        if code != self.exit_code:
+            raise CommandFailedError(f"{self.argv[0]} ended with {code:.0f}, not {self.exit_code}: {said[-2000:]}")
         if self.times_itself:
-            wall, cpu = said.rstrip().rpartition("\n")[2].split()
-        return Cost(float(wall), float(cpu), int(peak), said)
+            wall, cpu, own_peak = map(float, said.rstrip().rpartition("\n")[2].split())
+            peak = own_peak or peak
+        return Cost(wall, cpu, peak)
 
     def _start(self, report: Path, output: int) -> bool:
-        """Run the meter; False when the time was over before its end."""
+        """Run the meter, and end what it left; False when the time was over before its end."""
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", METER, report, *self.argv],
             cwd=self.folder,
@@ -78,38 +86,12 @@ class Command:
         except subprocess.TimeoutExpired:
             return False
         finally:
-            end_session(process)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         return True
 
 
-def end_session(process: "subprocess.Popen[Any]") -> None:
-    """Kill what a command that was started in a session of its own has left."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
 def plain_environment() -> dict[str, str]:
-    """Return the few variables that every command gets: no keys, no settings, no proxies of whoever measures."""
-    names = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL")
-    return {name: os.environ[name] for name in names if name in os.environ} | {"GIT_CONFIG_NOSYSTEM": "1"}
-
-
-def in_turns(commands: Mapping[str, Command], rounds: int, *, warm_up: bool = True) -> dict[str, list[Cost]]:
-    """Run the commands one after the other, that many rounds: what disturbs one round disturbs all of them."""
-    costs: dict[str, list[Cost]] = {name: [] for name in commands}
-    for command in commands.values() if warm_up else ():
-        command.run()
-    for _ in range(rounds):
-        for name, command in commands.items():
-            costs[name].append(command.run())
-    return costs
-
-
-def timed_call(work: Callable[[], object], keep: Callable[[object], None] = lambda _: None) -> Cost:
-    """Call a function of this process. What it returns goes to `keep`, and only then away."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    result = work()
-    cost = Cost(time.perf_counter() - wall, time.process_time() - cpu, peak=0, output="")
-    keep(result)
-    return cost
+    """Return the few variables that a command gets: no keys, settings, proxies or PYTHON* of whoever measures."""
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ} | {"GIT_CONFIG_NOSYSTEM": "1"}

@@ -8,14 +8,18 @@ check, no list of models or prices.
 import json
 import shutil
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 
-from bench.measuring import Command, CommandFailedError, in_turns
-from bench.plan import SOURCE, Plan, UnavailableError
-from bench.projects import commit_all, make_repository, sources, write_file
-from bench.rows import Row, Skipped, Target, timed, weighed
+from bench.commits import BYTES_PER_TOKEN, PRICES
+from bench.comparing import SHOWN, Comparison, Plan, Side, counted, growth
+from bench.environments import SOURCE, Tool
+from bench.measuring import Command
+from bench.projects import make_checkout, sources, write_file
 from bench.steps import KEY
 
 sys.path.insert(0, str(SOURCE / "tests" / "llm"))
@@ -23,13 +27,12 @@ sys.path.insert(0, str(SOURCE / "tests" / "llm"))
 from fake_server import Answer, FakeServer
 
 BARE = Path(__file__).with_name("bare_httpx.py")
-ROUNDS, AGENT_ROUNDS, LARGE_ROUNDS = 20, 5, 7
-WHAT = "whole run, 2 attempts"
-BARE_TIME, BARE_MEMORY = Target(1.4), Target(1.3)
-AGENT_TIME = Target(1 / 20)
+WHAT = "a run of two attempts"
+SPEC = "the specification's order"
+AGENT_TIME = 0.05
 TOKENS_READ = 10_000_000
 """What the server says to have read: with less, a client takes a large prompt for cut off."""
-WRONG, RIGHT = (f"^^^answer.txt\n{word}\n^^^end\n" for word in ("wrong", "right"))
+ANSWERS = WRONG, RIGHT = tuple(f"^^^answer.txt\n{word}\n^^^end\n" for word in ("wrong", "right"))
 
 AIDER_ANSWERS = tuple(f"answer.txt\n```\n{word}\n```\n" for word in ("wrong", "right"))
 AIDER_OPTIONS = (
@@ -41,17 +44,15 @@ AIDER_OPTIONS = (
 AGENT_MODEL = "openai/bench"
 AIDER_METADATA = {AGENT_MODEL: {"max_input_tokens": 1_000_000, "litellm_provider": "openai", "mode": "chat"}}
 """For a model that it does not know aider would fetch a list from elsewhere."""
-MINI_COMMANDS = ("echo wrong > answer.txt && ./build.sh", "echo right > answer.txt && ./build.sh")
-MINI_DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+MINI_COMMANDS = (
+    "echo wrong > answer.txt && ./build.sh",
+    "echo right > answer.txt && ./build.sh",
+    "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+)
+MINI_ANSWERS = tuple(f"THOUGHT: so.\n\n```mswea_bash_command\n{command}\n```\n" for command in MINI_COMMANDS)
 MINI_OPTIONS = (
-    "--model-class",
-    "litellm_textbased",
-    "-c",
-    "mini_textbased.yaml",
-    "-y",
-    "--exit-immediately",
-    "-l",
-    "0",
+    *("-m", AGENT_MODEL, "--model-class", "litellm_textbased", "-c", "mini_textbased.yaml", "-y"),
+    *("--exit-immediately", "-l", "0"),
 )
 MINI_ENVIRONMENT = {
     "MSWEA_CONFIGURED": "true",
@@ -81,84 +82,100 @@ class Job:
 
         return prepare
 
-    def ours(self, plan: Plan, *answers: str) -> Command:
+    def ours(self, answers: Sequence[str] = ANSWERS, *options: str) -> Side:
         """Return the main job as its user calls it."""
-        argv = [plan.command, "--quiet", "--model", "chat:bench", "--base-url", self.server.base_url("chat")]
-        return Command(argv, self.root, {"CODE_COMMIT_CHAT_API_KEY": KEY}, self.prepared(answers))
+        arguments = ("--quiet", "--model", "chat:bench", "--base-url", self.server.base_url("chat"), *options)
+        environment, prepare = {"CODE_COMMIT_CHAT_API_KEY": KEY}, self.prepared(answers)
+        return lambda tool: Command([tool.command, *arguments], self.root, environment, prepare)
 
-    def bare(self, plan: Plan) -> Command:
+    def prompts(self, layout: str, tool: Tool) -> list[bytes]:
+        """Return the prompts of four attempts, each of which sends another module whole."""
+        modules = zip((WRONG, WRONG, *ANSWERS), sources(files=4), strict=True)
+        answers = [f"{'^' * 9}{name}\n{text}# changed\n{'^' * 9}end\n{answer}" for answer, (name, text) in modules]
+        command = self.ours(answers, "--prompt-layout", layout)(tool)
+        assert isinstance(command, Command)
+        command.run()
+        (log,) = (self.root / "agent-config" / "logs").iterdir()
+        return [(log / f"{number}-query.txt").read_bytes() for number in range(1, 5)]
+
+    def bare(self) -> Side:
         """Return the job with nothing around it."""
-        argv = [plan.python, BARE, self.server.base_url("chat")]
-        return Command(argv, self.root, {}, self.prepared([WRONG, RIGHT]))
+        prepare = self.prepared(ANSWERS)
+        return lambda tool: Command([tool.python, BARE, self.server.base_url("chat")], self.root, {}, prepare)
 
-    def aider(self, plan: Plan, home: Path) -> Command:
+    def aider(self, plan: Plan, home: Path) -> Side:
         """Return aider on the job. Raises UnavailableError."""
-        metadata = home / "models.json"
-        metadata.write_text(json.dumps(AIDER_METADATA))
-        argv = [plan.peer("aider-chat", "0.86.2", "aider"), "--model", AGENT_MODEL]
-        argv += ["--model-metadata-file", metadata, *AIDER_OPTIONS]
-        return Command(argv, self.root, self._agents_environment(home), self.prepared(AIDER_ANSWERS))
+        metadata = write_file(home / "models.json", json.dumps(AIDER_METADATA))
+        options = ["--model", AGENT_MODEL, "--model-metadata-file", metadata, *AIDER_OPTIONS]
+        return self._agent(plan, home, ("aider-chat", "0.86.2", "aider"), options, AIDER_ANSWERS)
 
-    def mini_swe_agent(self, plan: Plan, home: Path) -> Command:
+    def mini_swe_agent(self, plan: Plan, home: Path) -> Side:
         """Return mini-swe-agent on the job; its third answer says that it is done. Raises UnavailableError."""
         query = (self.root / "agent-config" / "query.txt").read_text()
-        argv = [plan.peer("mini-swe-agent", "2.4.6", "mini"), "-m", AGENT_MODEL, *MINI_OPTIONS]
-        argv += ["-o", home / "trajectory.json", "-t", query]
-        environment = self._agents_environment(home) | MINI_ENVIRONMENT | {"MSWEA_GLOBAL_CONFIG_DIR": str(home)}
-        commands = (*MINI_COMMANDS, MINI_DONE)
-        answers = [f"THOUGHT: so.\n\n```mswea_bash_command\n{command}\n```\n" for command in commands]
-        return Command(argv, self.root, environment, self.prepared(answers))
+        options = [*MINI_OPTIONS, "-o", home / "trajectory.json", "-t", query]
+        return self._agent(plan, home, ("mini-swe-agent", "2.4.6", "mini"), options, MINI_ANSWERS)
 
-    def _agents_environment(self, home: Path) -> dict[str, str]:
-        where = {"OPENAI_API_KEY": KEY, "OPENAI_API_BASE": self.server.base_url("chat")}
-        return {"HOME": str(home), "LITELLM_LOCAL_MODEL_COST_MAP": "True"} | where
+    def _agent(
+        self, plan: Plan, home: Path, peer: tuple[str, str, str], options: Sequence[str | Path], answers: Sequence[str]
+    ) -> Side:
+        where = {"OPENAI_API_KEY": KEY, "OPENAI_API_BASE": self.server.base_url("chat"), "HOME": str(home)}
+        quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "MSWEA_GLOBAL_CONFIG_DIR": str(home), **MINI_ENVIRONMENT}
+        prepare = self.prepared(answers)
+        return lambda _: Command([plan.peer(*peer), *options], self.root, where | quiet, prepare)
 
 
 def make_job(root: Path, server: FakeServer, *, files: int, rollup_bytes: int) -> Job:
     """Lay out a project with so many committed files, and a rollup of that many bytes of real source."""
-    make_repository(root, "grep -q '^right$' answer.txt")
-    for name, text in sources(files=files):
-        write_file(root / name, text)
-    write_file(root / "answer.txt", "not yet\n")
+    make_checkout(root, files=files, build="grep -q '^right$' answer.txt", answer="not yet\n")
     write_file(root / "agent-config/query.txt", "Write the line `right` into answer.txt, and nothing else.\n")
     rollup = "\n".join(f"--- {name} ---\n{text}" for name, text in sources(total_bytes=rollup_bytes))
     write_file(root / "agent-config/codeRollup.txt", rollup)
-    commit_all(root)
     return Job(root, server)
 
 
-def measure(plan: Plan) -> Iterator[Row | Skipped]:
-    """Yield the time and the memory against each peer, then what the size of the project costs."""
+def measure(plan: Plan) -> Iterator[Comparison]:
+    """Yield the run against each peer, then what the size of the project costs."""
     with plan.work_folder() as folder, FakeServer() as server:
         job = make_job(folder / "project", server, files=100, rollup_bytes=100_000)
-        costs = in_turns({"ours": job.ours(plan, WRONG, RIGHT), "bare": job.bare(plan)}, plan.rounds(ROUNDS))
-        yield timed(WHAT, "bare httpx script", costs["ours"], costs["bare"], BARE_TIME)
-        yield weighed(WHAT, "bare httpx script", costs["ours"], costs["bare"], BARE_MEMORY)
-        if not plan.quick:
-            yield from _against_agent(plan, job, "aider 0.86.2", job.aider, AGENT_TIME)
-            yield from _against_agent(plan, job, "mini-swe-agent 2.4.6", job.mini_swe_agent, None)
-            yield from _in_a_large_project(plan, folder, server)
-
-
-def _against_agent(
-    plan: Plan, job: Job, peer: str, command: Callable[[Plan, Path], Command], target: Target | None
-) -> Iterator[Row | Skipped]:
-    """Yield the rows, or why there are none."""
-    with plan.work_folder() as home:
-        try:
-            costs = in_turns({"ours": job.ours(plan, WRONG, RIGHT), "theirs": command(plan, home)}, AGENT_ROUNDS)
-        except (UnavailableError, CommandFailedError) as error:
-            yield Skipped(WHAT, peer, " ".join(str(error).split())[:300])
+        yield Comparison(WHAT, "a bare httpx script", job.ours(), job.bare(), 20, time=1.35, memory=1.3)
+        if plan.quick:
             return
-    yield timed(WHAT, peer, costs["ours"], costs["theirs"], target)
-    yield weighed(WHAT, peer, costs["ours"], costs["theirs"])
+        for name, agent in (("aider 0.86.2", job.aider), ("mini-swe-agent 2.4.6", job.mini_swe_agent)):
+            (home := folder / name).mkdir()
+            side = agent(plan, home)
+            yield Comparison(WHAT, name, job.ours(), side, 4, time=AGENT_TIME, memory=SHOWN)
+        answers = (WRONG, WRONG, *ANSWERS)
+        small = make_job(folder / "small", server, files=1_000, rollup_bytes=800_000).ours(answers)
+        large = make_job(folder / "large", server, files=10_000, rollup_bytes=8_000_000).ours(answers)
+        what = "a run of four attempts, 1,000 files, rollup of 0.8 MB"
+        yield growth(what, large, small, 4, memory=SHOWN)
 
 
-def _in_a_large_project(plan: Plan, folder: Path, server: FakeServer) -> Iterator[Row]:
-    what, against = "run of 4 attempts, 10,000 files, 8 MB rollup", "the same, 100 files, 10 kB rollup"
-    small = make_job(folder / "small", server, files=100, rollup_bytes=10_000)
-    large = make_job(folder / "large", server, files=10_000, rollup_bytes=8_000_000)
-    answers = WRONG, WRONG, WRONG, RIGHT
-    costs = in_turns({"large": large.ours(plan, *answers), "small": small.ours(plan, *answers)}, LARGE_ROUNDS)
-    yield timed(what, against, costs["large"], costs["small"])
-    yield weighed(what, against, costs["large"], costs["small"])
+def cached_layout(plan: Plan) -> Iterator[Comparison]:
+    """Yield how much of the prompts of a run no call repeats, and what the input costs, in both layouts."""
+    with plan.work_folder() as folder, FakeServer() as server:
+        job = make_job(folder / "project", server, files=60, rollup_bytes=500_000)
+        spec, cached = (cache(partial(job.prompts, layout)) for layout in ("spec", "cached"))
+        new = (counted(lambda tool, run=run: _not_repeated(run(tool))) for run in (cached, spec))
+        yield Comparison("bytes of 4 prompts that the call before has not", SPEC, *new, 1, unit="bytes")
+        for model, (plain, write, read) in PRICES.items():
+            ours = counted(lambda tool, prices=(plain, write, read): cached_cost(cached(tool), *prices))
+            theirs = counted(lambda tool, plain=plain: cached_cost(spec(tool), plain, plain, plain))
+            yield Comparison(f"input of 4 attempts, `cached`, {model}", SPEC, ours, theirs, 1, 0.45, unit="dollars")
+
+
+def cached_cost(prompts: Sequence[bytes], plain: float, write: float, read: float) -> float:
+    """Return what the prompts cost in dollars: what they share is written to the cache once and read by the later."""
+    shared = _shared(prompts)
+    rest = sum(len(prompt) - shared for prompt in prompts)
+    return (shared * (write + read * (len(prompts) - 1)) + rest * plain) / BYTES_PER_TOKEN / 1e6
+
+
+def _not_repeated(prompts: Sequence[bytes]) -> int:
+    return sum(map(len, prompts)) - sum(_shared(pair) for pair in pairwise(prompts))
+
+
+def _shared(prompts: Sequence[bytes]) -> int:
+    """Return how many bytes at the start are the same in all of them."""
+    first, last = min(prompts), max(prompts)
+    return bisect_left(range(1, len(first) + 1), True, key=lambda size: first[:size] != last[:size])

@@ -1,46 +1,135 @@
 """The benchmarks can be run, and say what they measured. How fast anything is, no test asserts."""
 
-import importlib
 import json
 import subprocess
 import sys
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
-from bench import answers
-from bench.answers import Commit
-from bench.measuring import Command, CommandFailedError, Cost, in_turns
+from bench import commits
+from bench.__main__ import BENCHES
+from bench.commits import Commit
+from bench.comparing import SHOWN, Comparison, Unmeasured, compare, compare_tools, growth, in_turns, limit, tables
+from bench.environments import Tool, git, tool_at, tool_of
+from bench.measuring import Command, CommandFailedError, Cost, UnavailableError
 from bench.projects import commit_all, make_repository, write_file
-from bench.rows import Row, Skipped, Target, as_lines, limited
 
 ROOT = Path(__file__).parents[1]
-MODULES = sorted(path.stem for path in (ROOT / "bench").glob("*.py"))
+HERE = Tool(Path(sys.prefix))
 PYTHON = [sys.executable, "-I", "-S", "-c"]
 MEGABYTE = 1_000_000
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_can_be_imported(name):
-    importlib.import_module(f"bench.{name}")
+def bench(*arguments, folder, timeout=120):
+    command = [sys.executable, "-m", "bench", *arguments, "--quick", "--folder", folder]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout)
 
 
-def test_the_table_shows_medians_ratios_and_verdicts():
-    rows = [
-        Row("fast", "peer", [0.1, 0.2, 0.9], [0.1, 0.1, 0.1], target=Target(2.0)),
-        Row("slow", "peer", [3.0], [1.0], target=Target(2.0)),
-        Row("flat", "peer", [9e6], [2e6], unit="bytes", target=Target(8e6, of="difference")),
-        limited("short", "5 s", [Cost(1.0, 1.0, 0, ""), Cost(2.0, 2.0, 0, "")], 5.0),
-        Skipped("absent", "other", "there is no registry"),
-    ]
-    lines = as_lines(rows)
-    assert len({len(line) for line in lines}) == 1
+def environment(folder, script):
+    """Make what looks like an environment, where this script is the command."""
+    write_file(folder / "bin/code-commit", f"#!/bin/sh\n{script}\n").chmod(0o755)
+    (folder / "bin/python").symlink_to(sys.executable)
+    return folder
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A repository with a commit that changes an existing file, and others beside."""
+    root = make_repository(tmp_path / "history")
+    for number in range(60):
+        write_file(root / f"src/module{number}.py", "def run():\n    return 1\n" * 20)
+    for number in (1, 2):
+        lines = "".join(f"line {line}\n" for line in range(300)).replace("line 7\n", f"line {number}\n")
+        write_file(root / "src/a b.txt", lines)
+        write_file(root / f"new{number}.txt", "new\n")
+        write_file(root / "cut.txt", f"{number}")  # no answer can hold it
+        commit_all(root)
+    return root
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history):
+    options = ["--rounds", "1", "--environment", sys.prefix, "--repository", str(history)]
+    done = bench(name, *options, "--json", str(tmp_path / "cost.json"), folder=tmp_path)
+    assert done.returncode in (0, 1), done.stderr
+    rows = json.loads((tmp_path / "cost.json").read_text())["rows"]
+    assert any(value for row in rows for value in row.get("ours", [{}])[0].values())
+    for row in rows:
+        assert "error" not in row, row
+        assert f"| {row['what']} " in done.stdout
+
+
+def test_a_tree_and_its_revisions_are_measured_as_compiled_wheels_that_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    source, kept = make_repository(tmp_path / "source"), tmp_path / "kept"
+    project = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    project += '[project]\nname = "code-commit"\nversion = "1"\nscripts = {code-commit = "code_commit:main"}\n'
+    write_file(source / "pyproject.toml", project)
+    write_file(source / "code_commit/__init__.py", "def main() -> int:\n    return 0\n")
+    commit_all(source)
+    write_file(source / "code_commit/__init__.py", "def main() -> int:\n    return 3\n")
+    now, then = tool_of(source, kept), tool_at("HEAD", kept, source)
+    made = now.command.stat().st_mtime_ns
+    assert [subprocess.run([tool.command], check=False).returncode for tool in (now, then)] == [3, 0]
+    assert list(now.folder.glob("lib/*/site-packages/code_commit/__pycache__/__init__.*.pyc"))
+    commit_all(source)
+    assert tool_at("HEAD", kept, source).folder == now.folder
+    assert now.command.stat().st_mtime_ns == made
+    with pytest.raises(UnavailableError, match="nowhere"):
+        tool_at("nowhere", kept, source)
+
+
+def test_what_fails_is_an_error_and_what_cannot_be_had_is_skipped(tmp_path):
+    failing = bench("startup", "--environment", environment(tmp_path / "fails", "exit 3"), folder=tmp_path)
+    assert failing.returncode == 1
+    last = failing.stdout.splitlines()[-1]
+    assert last.startswith("`--help` | ")
+    assert "**ERROR**: CommandFailedError" in last
+    lacking = environment(tmp_path / "lacks", "echo there is no bubblewrap; exit 2")
+    skipped = bench("sandbox", "--environment", lacking, folder=tmp_path)
+    assert skipped.returncode == 0
+    assert "skipped: UnavailableError: there is no bubblewrap" in skipped.stdout
+
+
+def test_what_got_worse_than_another_revision_stands_in_the_last_lines(tmp_path):
+    slow = f"{sys.executable} -c 'sum(range(6_000_000))'\nexec {HERE.command} \"$@\""
+    options = ["--environment", environment(tmp_path / "slow", slow), "--against", sys.prefix, "--rounds", "1"]
+    done = bench("startup", *options, folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    title, *worse = done.stdout.splitlines()[-3:]
+    assert title == "Worse by more than a tenth:"
+    assert [line.split(" | ")[:2] for line in worse] == [["`--version`", sys.prefix], ["`--help`", sys.prefix]]
+
+
+def test_what_seems_worse_by_noise_is_measured_again():
+    noisy = chain([Cost(2.0, 2.0)] * 2, repeat(Cost(1.0, 1.0)))
+    comparison = Comparison("x", "peer", lambda tool: next(noisy) if tool.name == "now" else Cost(1.0, 1.0), limit(9.0))
+    now, then = Tool(ROOT, "now"), Tool(ROOT, "then")
+    (row,) = compare_tools(comparison, now, then, 2, by_cpu=True)
+    assert (row.against, row.met, len(row.ours)) == ("then", True, 6)
+    (row,) = compare_tools(comparison, then, now, 2, by_cpu=True)
+    assert (row.met, len(row.ours)) == (True, 2)
+
+
+def test_on_a_loaded_machine_cpu_time_counts():
+    comparison = Comparison("x", "peer", lambda _: Cost(9.0, 1.0), lambda _: Cost(1.0, 1.0), time=2.0)
+    assert [compare(comparison, HERE, 1, by_cpu=by_cpu)[0].met for by_cpu in (False, True)] == [False, True]
+
+
+def test_the_tables_show_medians_ratios_and_verdicts():
+    walls = iter([0.1, 0.2, 0.9])
+    fast = Comparison("fast", "peer", lambda _: Cost(next(walls), 0.1), limit(0.1), 3, time=2.0, memory=SHOWN)
+    slow = growth("slow", limit(30.0), limit(2.0))
+    absent = Unmeasured("absent", "other", UnavailableError("there is no registry"))
+    rows = [*compare(fast, HERE, 3, by_cpu=False), absent, *compare(slow, HERE, 1, by_cpu=False)]
+    lines = tables(rows).split("\n")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    assert cells[2] == ["fast", "peer", "200 ms", "100 ms", "2 (1.5 to 5.5)", "-", "<= 2", "met"]
-    assert cells[3][-3:] == ["-", "<= 2", "MISSED"]
-    assert cells[4][2:] == ["9.0 MB", "2.0 MB", "4.5 (4.5 to 4.5)", "-", "<= +8.0 MB", "met"]
-    assert cells[5][1:] == ["5 s", "1.5 s", "5 s", "0.3 (0.25 to 0.35)", "0.3", "<= 1", "met"]
-    assert cells[6][-1] == "skipped: there is no registry"
+    assert cells[2] == ["fast", "peer", "200 ms", "100 ms", "2", "1", "2", "met"]
+    assert cells[3] == ["fast, memory", "peer", "0.0 kB", "0.0 kB", "1", "-", "-", ""]
+    assert cells[4][-1] == "skipped: UnavailableError: there is no registry"
+    assert cells[8] == ["slow", "2 s", "30 s", "15", "15", "12", "**missed**"]
 
 
 def test_a_command_is_measured_without_the_memory_of_whoever_measures(tmp_path):
@@ -48,6 +137,14 @@ def test_a_command_is_measured_without_the_memory_of_whoever_measures(tmp_path):
     small = Command([*PYTHON, "pass"], tmp_path).run()
     large = Command([*PYTHON, "b'x' * 60_000_000"], tmp_path).run()
     assert small.peak < 40 * MEGABYTE < 60 * MEGABYTE < large.peak < len(weight)
+
+
+def test_a_command_gets_no_python_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    Command(
+        [*PYTHON, "import os; raise SystemExit(any(name.startswith('PYTHON') for name in os.environ))"], tmp_path
+    ).run()
 
 
 def test_a_command_that_fails_or_hangs_is_no_measurement(tmp_path):
@@ -61,49 +158,30 @@ def test_a_command_that_fails_or_hangs_is_no_measurement(tmp_path):
 
 def test_commands_run_in_turns_each_prepared_anew(tmp_path):
     order = []
-    commands = {
-        name: Command([*PYTHON, "print('done')"], tmp_path, prepare=lambda name=name: order.append(name))
+    commands = (
+        Command([*PYTHON, "pass"], tmp_path, prepare=lambda name=name: order.append(name))
         for name in ("ours", "theirs")
-    }
-    costs = in_turns(commands, 2, warm_up=False)
+    )
+    costs = in_turns([lambda command=command: command for command in commands], 2)
     assert order == ["ours", "theirs", "ours", "theirs"]
-    assert [cost.output for cost in costs["ours"]] == ["done\n", "done\n"]
+    assert [len(found) for found in costs] == [2, 2]
 
 
-def test_a_commit_is_replayed_whole_and_as_edits_and_another_tree_is_seen(tmp_path):
-    make_repository(tmp_path / "history")
-    for number in (1, 2):
-        lines = "".join(f"line {line}\n" for line in range(300)).replace("line 7\n", f"line {number}\n")
-        write_file(tmp_path / "history/src/a b.txt", lines)
-        write_file(tmp_path / f"history/new{number}.txt", "new\n")
-        write_file(tmp_path / "history/cut.txt", f"{number}")  # no answer can hold it
-        commit_all(tmp_path / "history")
-    (commit,) = answers.commits_of(tmp_path / "history")
-    whole, edits = commit.answers(existing=True)
+def test_a_commit_is_replayed_whole_and_as_edits_and_another_tree_is_seen(history, tmp_path):
+    (commit,) = commits.commits_of(history, 9)
+    whole, edits = commit.answers()
     assert len(whole) > 2000
     assert edits == "^^^src/a b.txt\n^^^find\nline 1\nline 8\n^^^replace\nline 2\nline 8\n^^^end\n"
-    command, root = Path(sys.executable).with_name("code-commit"), tmp_path / "project"
-    make_repository(root)
-    assert answers.replay(command, root, commit) == [answers.SAME_TREE] * 2
-    unlike = Commit("unlike", commit.before | {"x": None}, commit.after | {"x": b"no line end"})
-    assert answers.replay(command, root, unlike) == [answers.DIFFERENT] * 2
-    rejected = Commit("rejected", {"build.sh": b"a\n"}, {"build.sh": b"b\n"})
-    assert answers.replay(command, root, rejected) == [answers.REJECTED] * 2
-
-
-def test_the_smallest_run_prints_a_table_and_writes_json(tmp_path):
-    options = ["--quick", "--json", str(tmp_path / "cost.json"), "--folder", str(tmp_path)]
-    command = [sys.executable, "-m", "bench", "parse", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode in (0, 1), done.stderr
-    assert "parse of a response of 10 MB" in done.stdout
-    figures = json.loads((tmp_path / "cost.json").read_text())
-    assert len(figures["rows"]) == 2
-    assert all(row["ours"] and row["theirs"] for row in figures["rows"])
+    root = commits.clone_of(history, tmp_path)
+    assert commits.replay(HERE, root, commit) == [commits.SAME_TREE] * 2
+    unlike = Commit(commit.name, {"x": ("", "no line end")})
+    assert commits.replay(HERE, root, unlike) == [commits.DIFFERENT] * 2
+    rejected = Commit(commit.name, {"build.sh": ("a\n", "b\n")})
+    assert commits.replay(HERE, root, rejected) == [commits.REJECTED] * 2
+    assert git(root, "rev-parse", "HEAD") == git(history, "rev-parse", "HEAD~")
 
 
 def test_an_unknown_name_is_named(tmp_path):
-    command = [sys.executable, "-m", "bench", "nothing"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = bench("nothing", folder=tmp_path)
     assert done.returncode == 2
     assert "no benchmark is called nothing" in done.stderr

@@ -1,0 +1,188 @@
+"""What edits and chosen codebases save: the latest commits of a repository, each taken as a task and as its answer.
+
+`answers`: the existing files that a commit changes, whole and as edits of the reference encoder; `code-commit apply`
+applies both to the tree before it, and the files are compared with the commit's, byte for byte. Left out is what no
+answer can hold: binary files, links, files without a line end at their end, and protected files.
+
+`codebases`: the commit's message is the query. As chosen count the files that it changes; how well an LLM chooses is
+not measured here. The build's output and the answers, which a repair adds, are the same each time and left out.
+"""
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.comparing import SHOWN, Comparison, Plan, Side, counted, limit
+from bench.encoder import encode
+from bench.environments import Tool, git
+from bench.measuring import Command, CommandFailedError
+from bench.projects import clear_log, source_texts, write_file
+
+BYTES_PER_TOKEN = 3.2
+ATTEMPTS = 4
+PRICES = {"OpenAI": (2.0, 2.5, 0.1), "Claude": (4.0, 8.0, 0.2), "Gemini": (2.0, 2.0, 0.1)}
+"""Dollars for a million tokens of a default model's input: plain, written to the cache, read from it."""
+FIT, SHARES = 50_000, (0.05, 0.1, 0.2, 0.5)  # tokens; parts of the codebase
+WAYS = {
+    "fit": f"what fits into {FIT:,} tokens",
+    "select": "files that a call before chose",
+    "both": f"files that a call before chose, in {FIT:,} tokens",
+}
+LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
+REJECTED, DIFFERENT, SAME_TREE = "rejected", "another tree", "the same tree"
+ROOT_FILES = ("Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "target", "agent-config")
+NAMES = (".gitignore", ".gitattributes", ".gitmodules", "UserSpecification.md")
+UNPROTECTED = (".", *(f":!{name}" for name in ROOT_FILES), *(f":(exclude,glob)**/{name}" for name in NAMES))
+
+
+class Commit(NamedTuple):
+    """A commit, and the texts before and after it of the existing files that it changes and an answer can hold."""
+
+    name: str
+    files: Mapping[str, tuple[str, str]]
+
+    def answers(self) -> tuple[str, str]:
+        """Return the answer whole and as edits."""
+        whole = (encode(path, None, after) for path, (_, after) in self.files.items())
+        edits = (encode(path, before, after) for path, (before, after) in self.files.items())
+        return "".join(whole), "".join(edits)
+
+
+def commits_of(repository: Path, most: int) -> list[Commit]:
+    """Return the latest commits that change existing files. Raises CommandFailedError where there are none."""
+    names = git(repository, "log", "--no-merges", "--format=%H", "--diff-filter=M").decode().split()
+    commits = (Commit(name, dict(_changes(repository, name))) for name in names)
+    found = list(islice((commit for commit in commits if commit.files), most))
+    if not found:
+        raise CommandFailedError(f"{repository} has no commit that changes an existing text file")
+    return found
+
+
+def _changes(repository: Path, commit: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    options = ("--name-only", "-z", "--diff-filter=M", "--no-renames", "--ignore-submodules")
+    for path in git(repository, "diff", *options, f"{commit}~", commit, "--", *UNPROTECTED).decode().split("\0")[:-1]:
+        before, after = (git(repository, "show", f"{revision}:{path}") for revision in (f"{commit}~", commit))
+        try:
+            texts = before.decode(), after.decode()
+        except UnicodeDecodeError:
+            continue
+        if b"\0" not in before + after and texts[1].endswith("\n"):
+            yield path, texts
+
+
+def clone_of(repository: Path, folder: Path) -> Path:
+    """Return a clone to check commits out in."""
+    git(folder, "clone", "-q", "--shared", "--no-checkout", str(repository.resolve()), "project")
+    return folder / "project"
+
+
+def check_out_before(root: Path, commit: Commit) -> None:
+    """Lay out the tree before a commit, ready for our commands."""
+    git(root, "checkout", "-q", "--force", "--detach", f"{commit.name}~")
+    clear_log(root)
+    write_file(root / ".gitignore", "/agent-config\n")
+    write_file(root / ".git/info/exclude", "/build.sh\n")
+    write_file(root / "build.sh", "#!/bin/sh\n").chmod(0o755)
+
+
+def answers(plan: Plan) -> Iterator[Comparison]:
+    """Yield the bytes and the cost of the answers, and how many of them made another tree."""
+    commits = commits_of(plan.repository, 2 if plan.quick else plan.commits)
+    sizes = [tuple(len(answer.encode()) for answer in commit.answers()) for commit in commits]
+    whole, edits = map(sum, zip(*sizes, strict=True))
+    what = f"{len(commits)} commits of {plan.repository.resolve().name} as edits"
+    yield _bytes(what, "whole files", edits, whole, time=1 / 8)
+    median = sorted(sizes, key=lambda pair: pair[1] / pair[0])[len(sizes) // 2]
+    yield _bytes("the median of these commits", "whole files", *reversed(median))
+    lines = "".join(source_texts()).splitlines(keepends=True)[:LINES]
+    old, new = ("".join([*lines[: LINES // 2], line, *lines[LINES // 2 + 1 :]]) for line in ONE_LINE)
+    one_line = (len(encode("src/module.py", before, new).encode()) for before in (old, None))
+    yield _bytes(f"a line of {LINES:,} as an edit", "the whole file", *one_line)
+    with plan.work_folder() as folder:
+        root = clone_of(plan.repository, folder)
+        ends = cache(lambda tool: Counter(end for commit in commits for end in replay(tool, root, commit)))
+        for end, most in ((DIFFERENT, 0.0), (REJECTED, SHOWN)):
+            found = counted(lambda tool, end=end: ends(tool)[end])
+            total = counted(lambda tool: ends(tool).total())
+            yield Comparison(f"{what}, and whole: {end}", "all", found, total, 1, most, unit="answers")
+
+
+def _bytes(what: str, against: str, ours: float, theirs: float, **most: float) -> Comparison:
+    """Return the comparison of what was counted without a tool."""
+    return Comparison(what, against, limit(figure=ours), limit(figure=theirs), 1, unit="bytes", **most)
+
+
+def replay(tool: Tool, root: Path, commit: Commit) -> list[str]:
+    """Apply both answers to the tree before the commit, and return what came of each."""
+    ends = [_apply(tool, root, commit, answer) for answer in commit.answers()]
+    if len(set(ends)) > 1:  # what a rule rejects it rejects in either form
+        return [DIFFERENT if end == REJECTED else end for end in ends]
+    return ends
+
+
+def _apply(tool: Tool, root: Path, commit: Commit, answer: str) -> str:
+    check_out_before(root, commit)
+    response = write_file(root / "agent-config/answer.txt", answer)
+    argv = [tool.command, "apply", "--quiet", "--answer-format", "edits", response]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 4):
+        raise CommandFailedError(f"apply of {commit.name} ended with {done.returncode}: {done.stderr[-300:]}")
+    if done.returncode == 4:
+        return REJECTED
+    is_same = all((root / path).read_bytes() == after.encode() for path, (_, after) in commit.files.items())
+    return SAME_TREE if is_same else DIFFERENT
+
+
+def codebases(plan: Plan) -> Iterator[Comparison]:
+    """Yield what each way's codebase costs in four attempts, and of how many commits a share of it lacks a file."""
+    commits = commits_of(plan.repository, 1 if plan.quick else max(1, plan.commits // 10))
+    price, _, again = PRICES["Gemini"]
+
+    def dollars(way: str, later: float) -> Side:
+        def cost(tool: Tool) -> float:
+            chosen = count(tool)["choice"] * price if way in {"select", "both"} else 0.0
+            return (chosen + count(tool)[way] * (price + (ATTEMPTS - 1) * later)) / BYTES_PER_TOKEN / 1e6
+
+        return counted(cost)
+
+    with plan.work_folder() as folder:
+        root = clone_of(plan.repository, folder)
+        count = cache(lambda tool: sum((_count(tool, root, commit) for commit in commits), Counter[str]()))
+        for layout, later in (("spec", price), ("cached", again)):
+            for way, name in WAYS.items():
+                what = f"input of {len(commits)} tasks, `{layout}`: {name}"
+                sides = dollars(way, later), dollars("file", later)
+                yield Comparison(what, "the whole codebase", *sides, 1, unit="dollars")
+        for share in SHARES:
+            what = f"{share:.0%} of the codebase lacks a file that the commit changes"
+            lacking = counted(lambda tool, share=share: count(tool)[f"{share}"])
+            yield Comparison(what, "all", lacking, limit(figure=len(commits)), 1, unit="commits")
+
+
+def _count(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
+    """Return how many characters each way takes, and the prompt of the choice; and which shares lack a file."""
+    check_out_before(root, commit)
+    write_file(root / "agent-config/query.txt", git(root, "log", "-1", "--format=%B", commit.name).decode())
+    write_file(root / "agent-config/recorded/1-response.txt", "\n".join(["^^^files", *commit.files, "^^^end", ""]))
+    select = ("--select", "--model", "replay:agent-config/recorded")
+
+    def roll_up(*options: str) -> str:
+        Command([tool.command, "rollup", "--quiet", *options], root).run()
+        return (root / "agent-config/codeRollup.txt").read_text("utf-8")
+
+    whole = roll_up()
+    texts = {"file": whole, "fit": roll_up("--fit", str(FIT)), "select": roll_up(*select)}
+    asked = [
+        path.read_text("utf-8") for path in root.glob("agent-config/logs/*/1-query.txt")
+    ]  # none where all is small
+    texts |= {"choice": "".join(asked), "both": roll_up(*select, "--fit", str(FIT))}
+    counts = Counter({way: len(text) for way, text in texts.items()})
+    for share in SHARES:
+        part = roll_up("--fit", str(round(share * len(whole) / BYTES_PER_TOKEN)))
+        files = [f"--- {path} ---\n{before}" for path, (before, _) in commit.files.items()]
+        counts[f"{share}"] = int(any(file in whole and file not in part for file in files))
+    return counts
