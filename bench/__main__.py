@@ -96,7 +96,7 @@ class Session:
         if (key := (comparison.what, comparison.time is None)) in self._seen:
             return []
         self._seen.add(key)
-        rounds = 1 if comparison.rounds == 1 else min(ROUNDS_AGAINST, most)
+        rounds = min(comparison.rounds, ROUNDS_AGAINST, most)
         return compare_tools(comparison, self._now, self._then, rounds, by_cpu=self._by_cpu)
 
     def machine(self) -> str:

@@ -74,7 +74,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured of both, round by round; medians count. `measure` is a field of Cost."""
+    """What was measured of both, round by round: `measure` is a field of Cost, `pick` takes that which counts."""
 
     what: str
     against: str
@@ -85,11 +85,12 @@ class Row:
     most: float | None
     grows: bool
     by_cpu: bool
+    pick: Callable[[Sequence[float]], float] = statistics.median
 
     def values(self, measure: str) -> tuple[float, float]:
         """Return ours and theirs."""
         values = [[getattr(cost, measure) for cost in costs] for costs in (self.ours, self.theirs)]
-        return statistics.median(values[0]), statistics.median(values[1])
+        return self.pick(values[0]), self.pick(values[1])
 
     def times(self, measure: str) -> float:
         """Return how many times theirs ours is."""
@@ -157,7 +158,7 @@ def compare_tools(comparison: Comparison, now: Tool, then: Tool, rounds: int, *,
     while not rows or (len(costs[0]) <= RECHECKS * rounds and not all(row.met for row in rows)):
         more = in_turns([lambda: comparison.ours(now), lambda: comparison.ours(then)], rounds)
         costs = [found + new for found, new in zip(costs, more, strict=True)]
-        rows = rows_of(comparison, *costs, by_cpu)
+        rows = [replace(row, pick=min) for row in rows_of(comparison, *costs, by_cpu)]
     return rows
 
 

@@ -26,7 +26,7 @@ LOOP_TIME = 1.15
 WAITING, AT_ONCE = 1.0, 16  # seconds; tasks
 CLONE = 'git clone -q --shared "$1" "clones/$number"; cd "clones/$number"'
 GIT_AND_BUILD = "git ls-files; git status --porcelain; ./build.sh || ./build.sh; git diff"
-OUR_COMMANDS = """\
+OURS = """\
 mkdir -m 700 agent-config; cp ../../query.txt ../../config.toml agent-config/
 code-commit rollup --quiet; code-commit run --json --quiet; code-commit diff"""
 
@@ -87,8 +87,7 @@ class Fleets:
 
 def measure(plan: Plan) -> Iterator[Comparison]:
     """Yield what a task costs, how that grows, and what many at once gain and need."""
-    few, many = (1, 4) if plan.quick else (4, 40)
-    cores = os.cpu_count() or 1
+    few, many, cores = 4, 40, os.cpu_count() or 1
     taken: dict[int, Cost] = {}
     with plan.work_folder() as folder, BusyLLM() as llm:
         repository = make_checkout(folder / "repository", files=20, build=BUILD, answer="not yet\n")
@@ -107,18 +106,21 @@ def measure(plan: Plan) -> Iterator[Comparison]:
             own = extra(tool, many, few, cores).cpu / (many - few) - plain.cpu / many
             return Cost(own, own)
 
+        if plan.quick:
+            small, loop = (lambda tool: fleets.fleet(tool, few, cores)), (lambda tool: fleets.loop(tool, few, OURS))
+            yield Comparison(f"a fleet of {few} tasks", "the same in a shell loop", small, loop, 2)
+            return
         yield Comparison("CPU of a task beside git and build", "50 ms", beside, limit(OWN_CPU), 1, time=1.0)
-        if not plan.quick:
-            yield growth(f"a fleet of {few} tasks", lambda _: taken[many], lambda _: taken[few], 1)
-            one, loop = (lambda tool: extra(tool, 12, 2, 1)), (lambda tool: fleets.loop(tool, 10, OUR_COMMANDS))
-            yield Comparison("10 tasks more of a fleet, 1 at a time", "a shell loop of 10", one, loop, 1, LOOP_TIME)
-            yield _waiting(fleets, 2 * AT_ONCE)
-            task, options = {"repository": (folder / "nowhere").as_uri()}, ("--max-failures", "301")
-            large, small = (
-                lambda tool, tasks=tasks: fleets.fleet(tool, tasks, AT_ONCE, *options, exit_code=1, **task)
-                for tasks in (300, 30)
-            )
-            yield growth("a fleet of 30 tasks that cannot be cloned", large, small, 1, memory=1.1)
+        yield growth(f"a fleet of {few} tasks", lambda _: taken[many], lambda _: taken[few], 1)
+        one, loop = (lambda tool: extra(tool, 12, 2, 1)), (lambda tool: fleets.loop(tool, 10, OURS))
+        yield Comparison("10 tasks more of a fleet, 1 at a time", "a shell loop of 10", one, loop, 1, LOOP_TIME)
+        yield _waiting(fleets, 2 * AT_ONCE)
+        task, options = {"repository": (folder / "nowhere").as_uri()}, ("--max-failures", "301")
+        large, small = (
+            lambda tool, tasks=tasks: fleets.fleet(tool, tasks, AT_ONCE, *options, exit_code=1, **task)
+            for tasks in (300, 30)
+        )
+        yield growth("a fleet of 30 tasks that cannot be cloned", large, small, 1, memory=1.1)
 
 
 def _waiting(fleets: Fleets, tasks: int) -> Comparison:
