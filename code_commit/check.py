@@ -242,7 +242,7 @@ def tokens_left(project: Project, choice: ModelChoice, settings: Settings, reque
         message = f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
         raise NotSetUpError(message)
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
-    prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase("")))
+    prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase([""])))
     repair = longest // 4 if settings.max_repairs else 0
     return max(longest - repair - estimate_tokens(prompt.text), 1)
 

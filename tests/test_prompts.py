@@ -16,7 +16,7 @@ from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
 
 PROMPTS = SystemPrompts("STRUCTURE\n", "INSTRUCTIONS\n", "INITIAL\n", "REPAIR\n", "Rejected:\n{reasons}\n", "EDITS\n")
-TASK = Task(PROMPTS, "the query", Codebase("the codebase\n"))
+TASK = Task(PROMPTS, "the query", Codebase(["the codebase\n"]))
 CHANGES = [
     FileReplacement("b.txt", "new b\n"),
     FileRemoval("a.txt"),
@@ -47,7 +47,7 @@ def test_the_repair_prompt_has_the_specification_s_order():
 
 
 def test_the_cached_layout_keeps_one_prefix_over_all_calls():
-    task = Task(PROMPTS, "the query", Codebase("the codebase\n"), "cached")
+    task = Task(PROMPTS, "the query", Codebase(["the codebase\n"]), "cached")
     additions = [FileReplacement("e", "seen\n"), FileReplacement("f", "too")]
     first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES, additions))
     assert (first.system, first.stable) == (repair.system, repair.stable)
@@ -60,7 +60,7 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
 
 
 def long_file(lines: int) -> Codebase:
-    return Codebase("--- a.py ---\nx = 1\n\n--- b.py ---\n" + "y = 1\n" * lines + "\n--- c.py ---\n" + "z\n" * 9)
+    return Codebase(["--- a.py ---\nx = 1\n\n--- b.py ---\n", "y = 1\n" * lines, "\n--- c.py ---\n" + "z\n" * 9])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_examples_of_edits_can_be_taken_as_they_are():
 
 def test_query_and_codebase_are_sent_unchanged():
     query = "  \n^^^a\n[codebase]\r\n\n \n"
-    assert f"[query]\n{query}\n[codebase]\n" in lay_out(Task(PROMPTS, query, Codebase("x"))).user
+    assert f"[query]\n{query}\n[codebase]\n" in lay_out(Task(PROMPTS, query, Codebase(["x"]))).user
 
 
 def test_additions_follow_the_codebase():
@@ -136,20 +136,22 @@ def test_a_prompt_says_which_files_it_shows_and_in_which_version():
     assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
     then = next_prompt(TASK, [rejected, BEFORE]).shows
     assert then.files == {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}
-    partial = TASK._replace(codebase=Codebase("x", {"whole.c": 9}, ["outlined.c"], is_partial=True))
+    partial = TASK._replace(codebase=Codebase(["x"], {"whole.c": 9}, ["outlined.c"], is_partial=True))
     assert next_prompt(partial, []).shows.whole == {"whole.c"}
 
 
 def test_the_prompts_say_what_holds_for_the_run():
     settings = Settings(allow=("src/", "*.md"), protect=("src/x",), build_timeout=90, max_repairs=1)
-    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase("c"))
+    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase(["c"]))
     for prompt in (lay_out(task), lay_out(task, failed=FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
         assert told.startswith("The project's root folder is called shop; no path begins with it, ")
         assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
     assert "attempt 2 of 2" in lay_out(task, HISTORY, FAILED).text
-    assert "stopped" not in lay_out(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", Codebase("c"))).text
+    assert (
+        "stopped" not in lay_out(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", Codebase(["c"]))).text
+    )
 
 
 def attempt_of(**fields: object) -> Attempt:

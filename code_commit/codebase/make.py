@@ -16,7 +16,7 @@ from code_commit.codebase.select import (
 )
 from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section
 from code_commit.errors import NotSetUpError
-from code_commit.files import CHUNK, replacing
+from code_commit.files import replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
@@ -54,9 +54,9 @@ def _whole(files: Iterable[Section], selection: Selection, redactor: Redactor) -
         texts.append(file.text)
         sizes[file.name] = file.bytes
     _require_files(sizes, selection)
-    text = "".join([*texts, redactor.redact_text(_left_out_section(selection))])
+    texts.append(redactor.redact_text(_left_out_section(selection)))
     untracked = _untracked(selection, sizes)
-    return Codebase(text, sizes, left_out=selection.left_out, untracked=untracked, warnings=selection.warnings)
+    return Codebase(texts, sizes, left_out=selection.left_out, untracked=untracked, warnings=selection.warnings)
 
 
 def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: Need) -> Codebase:
@@ -77,7 +77,7 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
     sizes = {file.name: file.bytes for file in made.whole}
     is_partial = len(sizes) < len(found)
     untracked = _untracked(selection, sizes)
-    return Codebase(made.text + end, sizes, list(made.outlines), is_partial, left_out, untracked, selection.warnings)
+    return Codebase([made.text, end], sizes, list(made.outlines), is_partial, left_out, untracked, selection.warnings)
 
 
 def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:
@@ -109,8 +109,8 @@ def write_codebase(project: Project, codebase: Codebase) -> None:
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            for start in range(0, len(codebase.text), CHUNK):
-                output.write(codebase.text[start : start + CHUNK].encode())
+            for part in codebase.parts:
+                output.write(part.encode())
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error

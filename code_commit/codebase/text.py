@@ -25,6 +25,7 @@ OUTLINE_MARK = " (outline)"
 NAMES_LINE = "--- FILES THAT THERE WAS NO ROOM FOR ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 
+_OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
 _LARGEST = 5
 
 
@@ -58,14 +59,14 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class Codebase:
-    """A codebase: its text, and what it holds of each file.
+    """A codebase: the parts of its text, and what it holds of each file.
 
     `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of; `is_partial` when it
     was made so that not every file is whole. `left_out` has for each reason the files that are not in it, each with a
     detail or "". `untracked` are those in it that git does not track.
     """
 
-    text: str
+    parts: Sequence[str]
     sizes: Mapping[str, int] = field(default_factory=dict)
     outlined: Sequence[str] = ()
     is_partial: bool = False
@@ -73,13 +74,17 @@ class Codebase:
     untracked: Sequence[str] = ()
     warnings: Sequence[str] = ()
 
+    @cached_property
+    def text(self) -> str:
+        return "".join(self.parts)
+
     @property
     def characters(self) -> int:
-        return len(self.text)
+        return sum(map(len, self.parts))
 
     @cached_property
     def bytes(self) -> int:
-        return len(self.text.encode("utf-8", "surrogatepass"))
+        return sum(len(part.encode("utf-8", "surrogatepass")) for part in self.parts)
 
     @property
     def largest(self) -> list[tuple[str, int]]:
@@ -101,16 +106,17 @@ def read_codebase(project: Project) -> Codebase:
 def parse_codebase(text: str, root: Path) -> Codebase:
     """Return a text as the codebase of the project at this root.
 
-    A file counts as outlined where the project has it, and the text does not hold it whole.
+    A line counts as that of an outline where the project has the file. A codebase is partial where one of these has no
+    line of its own as a whole file: it may be any file's text that has such a line too.
     """
-    names = [name for name, _ in read_sections(text)]
-    whole, marked = set(names), [name.removesuffix(OUTLINE_MARK) for name in names if name.endswith(OUTLINE_MARK)]
+    names = {name for name, _ in read_sections(text)} - _OWN_NAMES
+    marked = [name.removesuffix(OUTLINE_MARK) for name in names if name.endswith(OUTLINE_MARK)]
+    whole = {name for name in names if not name.endswith(OUTLINE_MARK)}
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
-    partial = [name for name in [*marked, *named] if name and (root / name).is_file()]
-    outlined = [name for name in marked if name in partial and name not in whole]
-    is_partial = bool(outlined) or bool(mark and partial)
-    return Codebase(text, dict.fromkeys(whole.difference(named), 0), outlined, is_partial)
+    outlined, only_named = ([name for name in names if name and (root / name).is_file()] for names in (marked, named))
+    is_partial = bool(only_named) or not whole.issuperset(outlined)
+    return Codebase([text], dict.fromkeys(whole.difference(outlined, only_named), 0), outlined, is_partial)
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:

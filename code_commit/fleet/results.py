@@ -5,7 +5,7 @@
     OUT/index.html          the page of all tasks
     OUT/ID/run.json         the record of the run, where one began
     OUT/ID/changes.patch    what it changed, for `git apply` on the task's commit
-    OUT/ID/log/             the log folder of the run
+    OUT/ID/log/             the log folder of the run, and in choice/ that of the choice of files before it
 
 A task's folder is made complete beside its place and renamed, then its line is written: what has a line is whole.
 """
@@ -19,7 +19,7 @@ import re
 import shutil
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,13 +229,14 @@ def _append(path: Path, line: bytes) -> None:
             raise
 
 
-def packed(folder: Path) -> bytes:
-    """Return a folder's files as a compressed tar archive, named from the folder on. Raises OSError."""
+def packed(folders: Mapping[str, Path]) -> bytes:
+    """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and not path.is_symlink():
-                tar.add(path, str(path.relative_to(folder)))
+        for name, folder in folders.items():
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    tar.add(path, str(Path(name, path.relative_to(folder))))
     return archive.getvalue()
 
 

@@ -184,9 +184,11 @@ class _Work:
         if folder is None:
             return Outcome(self._result_of(load_run_record(printed) if printed else None))
         content = (folder / "run.json").read_bytes()
-        result = self._result_of(load_run_record(content))
+        record = load_run_record(content)
+        result = self._result_of(record)
         patch = self._code_commit("diff").stdout if result.files_changed else b""
-        return Outcome(result, content, patch, packed(folder))
+        choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
+        return Outcome(result, content, patch, packed({"": folder} | choice))
 
     def _result_of(self, record: RunRecord | None) -> Result:
         if self._is_late:

@@ -139,7 +139,7 @@ def test_killed_between_the_apply_and_its_note_in_the_log(answer, root: Path, ru
     """What an edit looks for is no longer there: the snapshot says that the answer is in the tree."""
     recorded(root, answer, RIGHT)
     program = (
-        "import os, sys; from code_commit.runs.list import log as run_log; from code_commit.cli import main\n"
+        "import os, sys; from code_commit.runs import log as run_log; from code_commit.cli import main\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
         "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
     )
@@ -437,3 +437,39 @@ def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(root
         server.faults.clear()
         more = resume(root, run_code_commit, "--max-cost", "0.3")
     assert (more.returncode, created(server)) == (0, 2), more.stderr
+
+
+def test_it_goes_on_with_the_task_codebase_and_settings_that_the_run_began_with(root: Path, run_code_commit: Run):
+    """Whatever stands in agent-config, and in the environment, by then."""
+    config = root / "agent-config"
+    (config / "config.toml").write_text('max_repairs = 1\nprotect = ["kept.txt"]\n')
+    kept = "^^^kept.txt\nx\n^^^end\n"
+    (root / "hold").touch()
+    with FakeServer(answers=[WRONG, kept + RIGHT]) as server:
+        process = start(root, server)
+        wait_for((root / "agent-config-builds").exists)
+        end(process, signal.SIGKILL)
+        (root / "hold").unlink()
+        (config / "query.txt").write_text("Another task.\n")
+        (config / "codeRollup.txt").write_text("--- other.txt ---\nanother codebase\n")
+        (config / "config.toml").write_text("max_repairs = 9\nno such setting = [")
+        done = run_code_commit(root, "resume", env={"CODE_COMMIT_MAX_REPAIRS": "7"})
+    assert done.returncode == 4, done.stderr
+    assert "attempt 2 of 2: response rejected" in done.stderr
+    prompt = (the_log(root) / "2-query.txt").read_text()
+    assert "[query]\nMake ok.txt say ok.\n" in prompt
+    assert "[codebase]\n--- ok.txt ---\nnot yet\n" in prompt
+    assert "Another task" not in prompt
+    assert "another codebase" not in prompt
+
+
+def test_the_record_says_from_which_commit_it_began_and_that_a_rejected_answer_was_asked_for_again(
+    root: Path, run_code_commit: Run
+):
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "all")
+    recorded(root, "no block", WRONG, RIGHT)
+    done = run_code_commit(root, "--model", "replay:agent-config/recorded", "--json")
+    record = json.loads(done.stdout)
+    assert record["tree"] == {"commit": git(root, "rev-parse", "HEAD").strip(), "clean": True}
+    assert [attempt["kind"] for attempt in record["attempts"]] == ["initial", "retry", "repair"]

@@ -88,6 +88,9 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
     assert done.returncode == 0, done.stderr
     record = load_run_record((tmp_path / "out/one/run.json").read_bytes())
     assert (record.command, record.choice.cost_usd) == ("run", 0.0)
+    log = tmp_path / "out/one/log"
+    assert "^^^files" in (log / "choice/1-response.txt").read_text()
+    assert load_run_record((log / "choice/run.json").read_bytes()).chosen == ["ok.txt"]
 
 
 @pytest.mark.parametrize(

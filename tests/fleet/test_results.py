@@ -35,7 +35,7 @@ def log(tmp_path):
     (folder / "snapshot" / "originals").mkdir(parents=True)
     (folder / "1-query.txt").write_text("asked\n")
     (folder / "snapshot" / "originals" / "x").write_text("old\n")
-    return packed(folder)
+    return packed({"": folder})
 
 
 def tree(folder: Path) -> dict[str, bytes]:

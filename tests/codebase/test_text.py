@@ -1,0 +1,36 @@
+"""What a codebase that somebody else wrote holds: its lines are taken at their word where they fit the project."""
+
+import pytest
+
+from code_commit.codebase.text import NAMES_LINE, Codebase, parse_codebase
+
+FILE, OTHER = "--- a.py ---\nx = 1\n\n", "--- b.py ---\ny = 1\n\n"
+OUTLINE = "--- b.py (outline) ---\ndef b():\n\n"
+NAMES = f"{NAMES_LINE}\nc.py (9 bytes)\n\n"
+OWN_LINE = "--- t.py ---\ntext = '''\n--- {} (outline) ---\n'''\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (FILE + OTHER, None),
+        (FILE + OUTLINE, {"a.py"}),
+        (FILE + NAMES, {"a.py"}),
+        (FILE + OTHER + OWN_LINE.format("gone.py"), None),
+        (FILE + OTHER + OWN_LINE.format("b.py"), None),
+        ("--- t.md ---\nAs in a rollup:\n--- b.py ---\n\n" + OUTLINE + "--- c.py (outline) ---\nx\n\n", {"t.md"}),
+        ("anything at all", None),
+        ("", None),
+    ],
+    ids=["whole", "an outline", "a name", "a line of its own", "of a file", "an outline and a line", "none", "empty"],
+)
+def test_what_is_whole_in_it(text, whole, tmp_path):
+    for name in ("a.py", "b.py", "c.py", "t.py", "t.md"):
+        (tmp_path / name).write_text("x")
+    assert parse_codebase(text, tmp_path).shown.whole == whole
+
+
+def test_a_codebase_of_our_own_knows_what_is_in_it():
+    made = Codebase([FILE, OUTLINE], {"a.py": 6}, ["b.py"], is_partial=True)
+    assert made.shown.whole == {"a.py"}
+    assert (made.characters, made.bytes, made.largest) == (len(made.text), len(made.text), [("a.py", 6)])
