@@ -1,4 +1,7 @@
-"""The fake server speaks as the vendors do: the official SDKs' types and clients accept what it sends."""
+"""The fake server speaks as the vendors do: the official SDKs' types and clients accept what it sends.
+
+The SDKs are imported by the tests that need them: all three take seconds.
+"""
 
 import json
 import subprocess
@@ -6,17 +9,11 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import anthropic
 import fake_apis as apis
 import fake_server
-import openai
 import pytest
-from anthropic.types import Message, RawMessageStreamEvent
 from fake_apis import Answer
 from fake_server import FakeServer
-from google.genai._gaos.types.interactions.interaction import Interaction
-from openai.types.chat import ChatCompletionChunk
-from openai.types.responses import Response
 from pydantic import TypeAdapter
 
 ENDINGS = ["complete", "cut_off", "refused", "filtered", "empty"]
@@ -24,6 +21,8 @@ ENDINGS = ["complete", "cut_off", "refused", "filtered", "empty"]
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
 def test_responses_are_openai_responses(ending):
+    from openai.types.responses import Response
+
     answer = Answer("hello", ending)
     status = apis.OPENAI_STATUS.get(ending, "completed")
     for state in ("queued", "in_progress", "cancelled", status):
@@ -36,6 +35,8 @@ def test_responses_are_openai_responses(ending):
 
 @pytest.mark.parametrize("ending", [*ENDINGS, "failed", "failed_for_good"])
 def test_interactions_are_google_interactions(ending):
+    from google.genai._gaos.types.interactions.interaction import Interaction
+
     answer = Answer("hello world", ending)
     for state in ("queued", "in_progress", "cancelled", apis.GEMINI_STATUS.get(ending, "completed")):
         interaction = Interaction.model_validate(apis.interaction("i1", "gemini-4-argon", state, answer))
@@ -46,6 +47,8 @@ def test_interactions_are_google_interactions(ending):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_message_events_are_anthropic_events(ending):
+    from anthropic.types import RawMessageStreamEvent
+
     adapter = TypeAdapter(RawMessageStreamEvent)
     for event in apis.messages_events("claude-opus-5-5", Answer("hello", ending)):
         assert adapter.validate_python(event).type == event["type"]
@@ -53,11 +56,15 @@ def test_message_events_are_anthropic_events(ending):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_chat_chunks_are_openai_chunks(ending):
+    from openai.types.chat import ChatCompletionChunk
+
     for chunk in apis.chat_chunks("m", Answer("hello", ending)):
         ChatCompletionChunk.model_validate(chunk, strict=True)
 
 
 def test_the_openai_sdk_understands_the_server():
+    import openai
+
     with (
         FakeServer(["first", "second", "third"]) as server,
         openai.OpenAI(base_url=server.url + "/v1", api_key="x", max_retries=0) as client,
@@ -76,6 +83,9 @@ def test_the_openai_sdk_understands_the_server():
 
 
 def test_the_anthropic_sdk_understands_the_server():
+    import anthropic
+    from anthropic.types import Message
+
     with (
         FakeServer(["hello"]) as server,
         anthropic.Anthropic(base_url=server.url, api_key="x", max_retries=0) as client,

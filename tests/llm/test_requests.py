@@ -1,14 +1,13 @@
-"""What is sent: the vendors' own types accept every body, and the prompt is in it byte for byte."""
+"""What is sent: the vendors' own types accept every body, and the prompt is in it byte for byte.
+
+The official SDKs are imported by the tests that need them: all three take seconds.
+"""
 
 from itertools import product
 
 import pytest
-from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from asking import CACHED_PROMPT, KEY, PROMPT, WAYS, ask, open_way
 from fake_server import FakeServer
-from google.genai._gaos.types.interactions.createmodelinteraction import CreateModelInteraction
-from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
-from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
 from sdk_types import check
 
 from code_commit import __version__
@@ -36,15 +35,35 @@ def body_of(name, prompt=PROMPT, model=None, **settings):
         return llm._api.request_body(llm._endpoint, prompt)
 
 
+def check_responses(body):
+    from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming
+
+    check(ResponseCreateParamsNonStreaming, body)
+
+
+def check_chat(body):
+    from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
+
+    check(CompletionCreateParamsStreaming, body)
+
+
+def check_messages(body):
+    from anthropic.types.message_create_params import MessageCreateParamsStreaming
+
+    check(MessageCreateParamsStreaming, body)
+
+
 def check_interaction(body):
+    from google.genai._gaos.types.interactions.createmodelinteraction import CreateModelInteraction
+
     CreateModelInteraction.model_validate(body)
     assert set(body) <= set(CreateModelInteraction.model_fields)
 
 
 CHECKS = {
-    "responses": lambda body: check(ResponseCreateParamsNonStreaming, body),
-    "chat": lambda body: check(CompletionCreateParamsStreaming, body),
-    "messages": lambda body: check(MessageCreateParamsStreaming, body),
+    "responses": check_responses,
+    "chat": check_chat,
+    "messages": check_messages,
     "interactions": check_interaction,
 }
 
@@ -208,7 +227,7 @@ def test_chat_at_openai_pays_for_no_cache_either():
             return llm._api.request_body(llm._endpoint, prompt)
 
     at_openai = body("https://api.openai.com/v1", "gpt-6.2-sol", PROMPT)
-    check(CompletionCreateParamsStreaming, at_openai)
+    check_chat(at_openai)
     assert at_openai["prompt_cache_options"] == {"mode": "explicit"}
     assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-6.2-sol", CACHED_PROMPT)
     assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-4.1", PROMPT)
