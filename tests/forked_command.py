@@ -23,6 +23,13 @@ from typing import BinaryIO, Self
 
 LONGEST_CALL = 1 << 17  # bytes
 OF_EXTRAS = ("code_commit.fleet", "code_commit.commands.mcp")
+NEEDED_LATER = (
+    *("ctypes", "difflib", "encodings.idna", "ssl", "textwrap", "tomllib", "traceback"),
+    *("httpcore", "httpx", "jinja2", "pathspec", "pydantic", "pygments.lexers"),
+    *("rich.ansi", "rich.live", "rich.table"),
+)
+"""What the command imports when it comes to that, a run that asks an LLM in a tenth of a second."""
+
 NEEDS_A_START = ("PATH", "LANG", "LC_", "LD_", "PYTHON", "COVERAGE")
 """How the variables begin that Python, or the import of the command, looks at."""
 
@@ -190,13 +197,18 @@ def hide(folder: str) -> None:
 
 
 def import_all() -> None:
-    """Import what a run may need. What only an extra brings is imported by who needs it, as ever."""
+    """Import what a run may need, and prepare to read records. What only an extra brings is imported by who needs it."""
     import code_commit
+    from code_commit.run_record import load_run_record
 
     for module in pkgutil.walk_packages(code_commit.__path__, "code_commit."):
         if not module.name.startswith(OF_EXTRAS):
             with suppress(ImportError):
                 importlib.import_module(module.name)
+    for name in NEEDED_LATER:
+        importlib.import_module(name)
+    with suppress(ValueError):
+        load_run_record(b"")
 
 
 if __name__ == "__main__":
