@@ -103,16 +103,15 @@ def page(
 @pytest.fixture
 def long_page(
     browser: Browser, project_folder: Path, run_code_commit: Run, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+) -> Iterator[Path]:
     """The page of a run of sixteen files that fails after much output, made once, open in the browser."""
     if "long" not in MADE:
         long_run(project_folder, run_code_commit)
         MADE["long"] = write_page(project_folder, tmp_path_factory.mktemp("long") / "page.html", run_code_commit)
     browser.look(1280)
     browser.open(MADE["long"])
+    yield MADE["long"]
     browser.driver.execute_script("localStorage.clear()")
-    browser.open(MADE["long"])
-    return MADE["long"]
 
 
 def test_it_opens_without_a_complaint_and_asks_the_network_for_nothing(browser: Browser, page: Path):
