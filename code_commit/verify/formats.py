@@ -56,10 +56,14 @@ class _Block(NamedTuple):
     sides: tuple[str, str]
 
 
+def is_code(path: str) -> bool:
+    """Tell whether a file holds code, by its name."""
+    return _CODE.search(path) is not None
+
+
 def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
     """Return what the new content is instead of the file (old content None: a new file), and what to do; else None."""
-    is_code = _CODE.search(path) is not None
-    file = _File(path, new, old, is_code, not is_code and _DATA.search(path) is not None)
+    file = _File(path, new, old, is_code(path), not is_code(path) and _DATA.search(path) is not None)
     return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
 
 

@@ -1,7 +1,8 @@
 """Placeholders that stand for code which the response left out. Rule `placeholder`.
 
 A line counts when the whole of it is one: a comment, or dots on both sides, around words such as "rest of the file
-unchanged". Ordinary ellipses do not: Python's `...`, spread and variadic arguments, prose, strings.
+unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not: Python's `...`, spread
+and variadic arguments, prose, strings.
 """
 
 import re
@@ -9,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from code_commit.verify.formats import is_code
 
 _LONGEST_LINE = 160
 """Longer lines are no placeholders."""
@@ -21,23 +24,60 @@ _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
 _HINT = re.compile(
     r"\.\.\.|\u2026|rest of|remain|existing|unchanged|omitted|same as|no change|snip|elided|truncated|unmodified"
-    r"|as is|as-is|not shown|previous |untouched|stays|the same|other "
+    r"|as is|as-is|not shown|previous |untouched|stays|the same|other |identical|as before|brevity|no further"
+    r"|not changed|not modified|nothing"
 )
 """A line without one of these is no placeholder."""
 
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
 """In these files a line of words may speak of the rest of something: dots must stand on both sides."""
 
-_COMMENT = r"//+!?|#+|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|rem\b|\"\"\""
-_COMMENT_END = r"(?:\*+/\}?|-->|\*\)|\"\"\"| --+| #+)$"
-_BRACKETS = {"(": ")", "[": "]", "<": ">"}
+_COMMENT = r"//+!?|#+|--\[\[|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|@?rem\b|dnl\b|\"\"\"|'''|\{\{!(?:--)?|\{#|\{-|<%(?:#|--)"
+_COMMENT_END = r"(?:\*+/\}?|(?:--)?\}\}|#\}|-\}|\]\]|-->|\*\)|\"\"\"|'''|--%>|%>| --+| #+)$"
+_OTHER_COMMENTS = ((".vb", "'"), (".bas", "'"), (".vim", '"'), (".f90", "!"), (".rst", ".."))
+_OF_DOCUMENTATION = ("///", "//!")
+_NO_DOTS = re.compile(r"\.(?:[cm]?[jt]sx?|cs|go|java|json|kt|rs|s?css|swift)\Z")
+"""Languages in which a line of dots alone is no code, wherever it begins."""
+_BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
+
+_SAID = re.compile(
+    r"a|abbreviated|above|add|after|all|an?d?|any|as|at|be|before|below|bod(?:y|ies)|brevity|changed|changes|clarity"
+    r"|class(?:es)?|code|collapsed|components?|contents?|continu(?:e|ed|es|ing)|copy|data|declarations?|definitions?"
+    r"|details|else|end|etc|everything|existing|files?|follow(?:s|ing)?|for|from|functions?|further|goes|handlers?|here"
+    r"|hidden|identical|implementations?|imports?|in|included?|insert|intact|is|its?|keep|kept|leave|left|lines?|logic|means"
+    r"|methods?|modified|modules?|more|no|not|nothing|of|omitted|on|onwards|or|original|others?|page|parts?|paste|point"
+    r"|preserved?|previous|prior|put|refer|remain(?:s|der|ing)?|removed|rest|retain|routes?|same|scope|script|sections?|see"
+    r"|setup|shortened|should|shown|skipped|snip(?:ped)?|so|space|stays?|still|structure|styles?|tests?|text|than|that|the"
+    r"|this|to|truncated|types?|unaltered|unchanged|unmodified|untouched|up|variables?|was|what|will|with|your"
+)
+"""The words of a line that speaks of code which was left out, numbers apart."""
+
+_LEFT_OUT = re.compile(
+    r"\b(?:un(?:altered|changed|modified|touched)|same|identical|intact|omitted|abbreviated|shortened|truncated|skipped"
+    r"|collapsed|snip(?:ped)?|brevity|no (?:\w+ )?changes?|nothing (?:else )?changes|not (?:changed|modified|shown)"
+    r"|as (?:before|above|is|it was|was))\b"
+)
+
+
+class _File(NamedTuple):
+    """What a line stands in. `comment` begins a comment, `bare_dots` is a line of dots alone that is no code."""
+
+    is_prose: bool
+    is_new: bool
+    shrinks: bool
+    comment: str
+    bare_dots: str
 
 
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
     """Return the first placeholder that the old content (None: a new file) did not have: line from 0, and its text."""
-    shrinks = old is not None and len(new) < len(old)
-    found = list(_placeholders(path, new, is_new=old is None, shrinks=shrinks))
-    had = Counter(line for _, line in _placeholders(path, old, is_new=False, shrinks=True)) if found and old else {}
+    name = path.lower()
+    comment = next((mark for suffix, mark in _OTHER_COMMENTS if name.endswith(suffix)), _COMMENT)
+    bare_dots = r"\s*\.{3,4}" if _NO_DOTS.search(name) else r"\.{3,4}" if is_code(name) else r"(?!)"
+    file = _File(name.endswith(_PROSE), old is None, old is not None and len(new) < len(old), comment, bare_dots)
+    found = list(_placeholders(new, file))
+    texts = {line for _, line in found}
+    had = Counter(line for line in map(str.strip, (old or "").lower().split("\n")) if line in texts)
     for number, line in found:
         if not had.get(line):
             return number, line
@@ -45,12 +85,13 @@ def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | 
     return None
 
 
-def _placeholders(path: str, text: str, *, is_new: bool, shrinks: bool) -> Iterator[tuple[int, str]]:
+def _placeholders(text: str, file: _File) -> Iterator[tuple[int, str]]:
     lowered = text.lower()
-    is_prose = path.lower().endswith(_PROSE)
     number, counted_to = 0, 0
     for start, line in islice(_candidates(lowered), _MOST_LINES):
-        if _is_placeholder(line.strip(), is_prose=is_prose, is_new=is_new, shrinks=shrinks):
+        above = lowered[lowered.rfind("\n", 0, max(0, start - 1)) + 1 : start]
+        is_continued = re.match(file.comment, above.lstrip()) is not None
+        if _is_placeholder(line.rstrip(), file, is_continued=is_continued):
             number += lowered.count("\n", counted_to, start)
             counted_to = start
             yield number, line.strip()
@@ -67,37 +108,71 @@ def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
             yield start, lowered[start:end]
 
 
+class _Line(NamedTuple):
+    """The words of a line, and what was taken off them: the mark of a comment, dots on a side, brackets."""
+
+    words: str
+    comment: str
+    is_example: bool
+    dots_before: bool
+    dots_after: bool
+    bracket: str
+
+
 @lru_cache(maxsize=256)
-def _is_placeholder(line: str, *, is_prose: bool, is_new: bool, shrinks: bool) -> bool:
-    """Take comment marks, dots and brackets off the words of a line, and judge by what was taken off."""
-    line = line.replace("\u2026", "...").replace("[...]", "...")
-    opening = re.match(_COMMENT, line)
+def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
+    """Tell it of a line; `is_continued`: the one before it is a comment too."""
+    text = text.replace("\u2026", "...").replace("[...]", "...")
+    line = _taken_apart(text.strip(), file.comment)
+    if not line.words:
+        is_comment = not file.is_prose and line.comment != "" and line.dots_before and not line.is_example
+        return file.shrinks and (is_comment or re.fullmatch(file.bare_dots, text) is not None)
+    kind = _kind(line.words)
+    is_enclosed = line.dots_before and line.dots_after
+    if is_enclosed or (line.dots_before and line.comment and not file.is_prose):
+        must_be_sure = (file.is_prose or file.is_new) if is_enclosed else not file.shrinks
+        return kind is not None or _is_of_placeholders(line.words, must_be_sure=must_be_sure)
+    if file.is_prose:
+        return line.comment == "<!--" and kind not in (None, "state")
+    if not line.comment:
+        is_likely = file.shrinks and kind is not None and line.bracket in ("[", "<") and " " in line.words
+        return is_likely or (line.bracket != "" and kind == "rest and state")
+    return _is_likely(line, kind, file, is_continued=is_continued)
+
+
+def _is_likely(line: _Line, kind: _Kind | None, file: _File, *, is_continued: bool) -> bool:
+    """Tell it of a comment without dots in front."""
+    if kind is None:
+        can_be = file.shrinks and not is_continued and " " in line.words
+        return can_be and _is_of_placeholders(line.words, must_be_sure=True)
+    if kind == "state" and line.comment in _OF_DOCUMENTATION:
+        return False  # it may end a sentence
+    return (line.dots_after and kind != "state") or (not file.is_new and (line.bracket != "" or kind != "rest"))
+
+
+def _taken_apart(line: str, comment_mark: str) -> _Line:
+    opening = re.match(comment_mark, line)
     comment = opening[0] if opening else ""
     words = line[len(comment) :]
     is_example = words.startswith("  ")  # as in code that is commented out
     words = re.sub(_COMMENT_END, "", words) if comment else words.removeprefix("* ")
     words = " ".join(words.split())
-    dots_before = dots_after = bracket = False
+    dots_before, dots_after, bracket = False, False, ""
     while True:
         if words.startswith("...") and not dots_before:
             dots_before, words = True, words.lstrip(". ")
         elif words.endswith("...") and not dots_after:
             dots_after, words = True, words.rstrip(". ")
         elif not bracket and words[:1] in _BRACKETS and words.endswith(_BRACKETS[words[0]]):
-            bracket, words = True, words[1:-1].strip()
+            bracket, words = words[0], words[1:-1].strip()
         else:
-            break
-    if not words:
-        return shrinks and not is_prose and comment != "" and dots_before and not is_example
-    kind = _kind(words.rstrip(".:"))
-    if kind is None or (dots_before and dots_after):
-        return kind is not None
-    if is_prose:
-        return comment == "<!--" and kind != "state"
-    if not comment:
-        return bracket and kind == "rest and state"
-    dots = dots_before or (dots_after and kind != "state")
-    return dots or (not is_new and (bracket or kind != "rest"))
+            return _Line(words.rstrip(".:"), comment, is_example, dots_before, dots_after, bracket)
+
+
+def _is_of_placeholders(words: str, *, must_be_sure: bool) -> bool:
+    """Tell whether all words are those of placeholders, and where it must be sure, some say that code was left out."""
+    said = re.findall(r"[^\W\d]+", words) if re.fullmatch(r"[\w ,.:;()\[\]/&+'#-]+", words) else []
+    return said != [] and all(map(_SAID.fullmatch, said)) and (not must_be_sure or _LEFT_OUT.search(words) is not None)
 
 
 def _kind(words: str) -> _Kind | None:

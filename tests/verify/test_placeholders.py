@@ -87,6 +87,53 @@ LIKELY = [
     "// Existing imports remain unchanged",
 ]
 
+IN_OTHER_WORDS = (
+    """
+    everything else stays the same|everything else unchanged|everything below unchanged|everything above remains the same
+    everything after this point is unchanged|nothing else changes|nothing changes below|no further changes
+    no other changes|no changes below this line|no changes from here on|no changes to the rest of the file
+    unchanged below|unchanged from here|unchanged from original|as before|as above|same as in the original file
+    code continues|file continues|continues as before|continue with the rest of the file|existing code continues
+    120 lines omitted|120 more lines|(120 unchanged lines)|lines 40-120 unchanged|lines 40 to 120 remain the same
+    keep everything else|leave the rest unchanged|leave as is|your code here|more code|more methods
+    paste the rest of the file here|copy the rest from the original file|add the remaining code here
+    all other code stays as it was|identical to the original|identical to before|the same|body unchanged
+    function body unchanged|implementation unchanged|implementation omitted|implementation goes here|imports unchanged
+    implementation details omitted for brevity|code above unchanged|code below is unchanged|code before this unchanged
+    above code remains unchanged|the code above is unchanged|unchanged code above|unmodified|not modified|not changed
+    not shown|not shown for brevity|skipped for brevity|shortened for brevity|abbreviated|collapsed|hidden
+    removed for brevity|for brevity|preserved|existing code preserved|see original|see the original file for the rest
+    refer to the original file|{existing code}|(same)|(existing)|and so on|etc
+""".strip()
+    .replace("\n", "|")
+    .split("|")
+)
+"""What stands between dots where code is left out: of these none is in the lists above."""
+
+WHERE_A_FILE_SHRINKS = [
+    "// everything else stays the same",
+    "# Everything below is unchanged.",
+    "// no other changes",
+    "/* nothing else changes */",
+    "# code above unchanged",
+    "// function body unchanged",
+    "-- identical to the original",
+    "; as before (not shown)",
+    "// 120 lines omitted",
+    "<!-- lines 40-120 unchanged -->",
+    "[existing code]",
+    "<rest of file>",
+]
+
+COMMENTS = {
+    # a comment, and the files that have such
+    "// {}": "a.js", "//! {}": "a.rs", "/// {}": "a.cs", "# {}": "a.py", "## {}": "a.sh", "/* {} */": "a.c", "/** {} */": "A.java",
+    "<!-- {} -->": "a.html", "-- {}": "a.sql", "--[[ {} ]]": "a.lua", "; {}": "a.asm", ";; {}": "a.clj", "% {}": "a.erl",
+    "(* {} *)": "a.ml", "{{/* {} */}}": "a.tsx", '""" {} """': "a.py", "''' {} '''": "a.py", "REM {}": "a.bat", "@rem {}": "a.bat",
+    "dnl {}": "configure.ac", "{{{{! {} }}}}": "a.hbs", "{{{{!-- {} --}}}}": "a.hbs", "{{# {} #}}": "a.j2", "<%# {} %>": "a.erb",
+    "<%-- {} --%>": "a.jsp", "{{- {} -}}": "a.hs", "' {}": "a.vb", '" {}': "a.vim", "! {}": "a.f90", ".. {}": "a.rst",
+}  # fmt: skip
+
 ORDINARY = [
     ("a.py", "    ..."),
     ("a.py", "..."),
@@ -152,6 +199,15 @@ ORDINARY = [
     ("a.sql", "-- existing rows keep their value"),
     ("a.el", ";; the rest of the line"),
     ("a.tex", "% see the previous section"),
+    ("a.py", "# ...7443804441768333470331"),
+    ("a.py", "# the same"),
+    ("a.clj", "(other functions)"),
+    ("a.py", "# ... so the cache of the caller stays unchanged"),
+    ("a.py", "x = '... everything else stays the same ...'"),
+    ("a.py", "# everything else"),
+    ("a.py", "# no arguments, nothing else"),
+    ("a.py", "# the value before the call, unchanged"),
+    ("a.md", "Everything else stays the same."),
     ("a.py", "..." * 60 + " rest of the file unchanged " + "..." * 60),
 ]
 
@@ -172,6 +228,54 @@ def test_an_unmistakable_placeholder_is_found_in_new_and_replaced_files(line):
 def test_a_comment_that_says_that_nothing_changed_is_found_in_a_replaced_file(line):
     assert find_placeholder("src/a.rs", code(line), "fn first() {}\nfn middle() {}\n") is not None
     assert find_placeholder("src/a.rs", code(line), None) is None
+
+
+@pytest.mark.parametrize("words", IN_OTHER_WORDS)
+def test_code_is_left_out_in_other_words_too(words):
+    longer = code("fn middle() { let something = 1; }" * 4)
+    for form in (
+        "... {} ...",
+        "// ... {} ...",
+        "# ... {}",
+        "/* ... {} ... */",
+        "<!-- ... {} ... -->",
+        "\u2026 {} \u2026",
+    ):
+        assert find_placeholder("src/a.rs", code(form.format(words)), longer) == (1, form.format(words))
+
+
+@pytest.mark.parametrize("line", WHERE_A_FILE_SHRINKS)
+def test_a_comment_alone_that_says_that_code_is_left_out_is_found_where_a_file_shrinks(line):
+    longer = code("fn middle() { let something = 1; }" * 4)
+    assert find_placeholder("src/a.rs", code(line), longer) == (1, line.lower())
+    assert find_placeholder("src/a.rs", code(line), "short\n") is None
+    assert find_placeholder("src/a.rs", code(line), None) is None
+    assert find_placeholder("src/a.rs", code(line), longer + line) is None
+
+
+@pytest.mark.parametrize(("comment", "path"), COMMENTS.items())
+def test_every_language_has_its_comments(comment, path):
+    for words in ("... rest of the file unchanged ...", "... everything else stays the same ..."):
+        line = comment.format(words).lower()
+        assert find_placeholder(path, code(line), code("fn middle() { let something = 1; }" * 4)) == (1, line)
+
+
+@pytest.mark.parametrize(
+    "lines", ["# The cache of the caller is\n# the same.", "// Both lines are\n// to stay as before.", "/// unchanged."]
+)
+def test_the_end_of_a_sentence_is_no_placeholder(lines):
+    assert find_placeholder("src/a.rs", code(lines), code("fn middle() { let something = 1; }" * 4)) is None
+
+
+@pytest.mark.parametrize(("path", "line", "is_one"), [
+    ("a.js", "  ...", True), ("a.rs", "...", True), ("a.py", "...", True), ("a.py", "    ...", False), ("a.pyi", "    ...", False),
+    ("a.yaml", "...", False), ("a.md", "...", False), ("a.c", "    ...", False), ("a.rst", ".....", False), ("a.txt", "...", False),
+])  # fmt: skip
+def test_dots_alone_are_a_placeholder_where_they_are_no_code(path, line, is_one):
+    longer = code("fn middle() { let something = 1; }")
+    assert (find_placeholder(path, code(line), longer) is not None) == is_one
+    assert find_placeholder(path, code(line), longer + line) is None
+    assert find_placeholder(path, code(line), None) is None
 
 
 @pytest.mark.parametrize(("path", "line"), ORDINARY)
