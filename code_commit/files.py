@@ -51,16 +51,21 @@ def open_regular(path: str | bytes | Path, *, folder: int | None = None, follow_
 
     Raises OSError: NotAFileError for what is no regular file. A FIFO is not waited for, a device not opened for good.
     """
+    return FileIO(_open_regular(path, _OLD_FILE if follow_link else _OLD_FILE | os.O_NOFOLLOW, folder)[0])
+
+
+def _open_regular(path: str | bytes | Path, flags: int, folder: int | None) -> tuple[int, os.stat_result]:
     try:
-        descriptor = os.open(path, _OLD_FILE if follow_link else _OLD_FILE | os.O_NOFOLLOW, dir_fd=folder)
+        file = os.open(path, flags, dir_fd=folder)
     except OSError as error:
         if error.errno in _NOT_A_FILE:
             raise NotAFileError(path, error.errno) from error
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+    state = os.fstat(file)
+    if not stat.S_ISREG(state.st_mode):
+        os.close(file)
         raise NotAFileError(path)
-    return FileIO(descriptor)
+    return file, state
 
 
 def read_regular_file(path: Path) -> bytes:
@@ -112,9 +117,9 @@ class Tree:
 
     def folder(self, path: str) -> int:
         """Return a descriptor of the folder, good until the next question. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
-        while not f"{path}/".startswith(f"{self._way[-1][0]}/") and len(self._way) > 1:
+        while (at := self._way[-1][0]) not in ("", path) and not path.startswith(f"{at}/"):
             self._leave(len(self._way) - 1)
-        at, descriptor = self._way[-1]
+        descriptor = self._way[-1][1]
         if at != path:
             for name in path[len(at) + 1 if at else 0 :].split("/"):
                 at = f"{at}/{name}" if at else name
@@ -138,9 +143,11 @@ class Tree:
     def read(self, path: str) -> tuple[bytes, os.stat_result]:
         """Return a regular file's content, and its state just before. Raises OSError as `open_regular` and `folder`."""
         folder, name = self.parent(path)
-        with open_regular(name, folder=folder) as file:
-            state = os.fstat(file.fileno())
-            return file.readall(), state
+        file, state = _open_regular(name, _OLD_FILE | os.O_NOFOLLOW, folder)
+        try:
+            return _read_all(file, state.st_size), state
+        finally:
+            os.close(file)
 
     def existing_folder(self, path: str) -> str:
         """Return the path's nearest ancestor that is there as a folder."""
@@ -155,6 +162,12 @@ class Tree:
     def _leave(self, depth: int) -> None:
         while len(self._way) > depth:
             os.close(self._way.pop()[1])
+
+
+def _read_all(file: int, size: int) -> bytes:
+    """Read a file to its end, at once where it still has the size."""
+    content = os.read(file, size + 1)
+    return content if len(content) == size else b"".join([content, *iter(lambda: os.read(file, CHUNK), b"")])
 
 
 def write_all(file: int, content: bytes) -> None:
@@ -186,8 +199,7 @@ class NewFiles:
         file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
         try:
             write_all(file, content)
-            set_mode(file, mode, owner)
-            state = os.fstat(file)
+            state = set_mode(file, mode, owner)
             if self._sync_all is None:
                 os.fsync(file)
             elif state.st_dev not in self._to_sync:
@@ -208,16 +220,18 @@ class NewFiles:
                 self._sync_all(file)
 
 
-def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> None:
-    """Give a file or folder its permission bits and, as root, user and group.
+def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_result:
+    """Give a file or folder its permission bits and, as root, user and group; return its state but for these bits.
 
     What is so already is left alone: some file systems know one owner and one mode for all.
     """
     now = os.fstat(file)
     if owner is not None and owner != (now.st_uid, now.st_gid) and os.geteuid() == 0:
         os.fchown(file, *owner)
+        now = os.fstat(file)
     if stat.S_IMODE(now.st_mode) != mode:
         os.fchmod(file, mode)
+    return now
 
 
 @contextmanager

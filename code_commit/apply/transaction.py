@@ -131,6 +131,7 @@ class Transaction:
         self._originals: dict[str, bytes] = {}
         self._started: list[int] = []
         self._journal = Journal()
+        self._encoded = b""
 
     def run(self) -> None:
         """Carry it out. When this raises (OSError, ApplyError, KeyboardInterrupt), every file is as it was."""
@@ -158,8 +159,9 @@ class Transaction:
         self.at = os.path.relpath(self._snapshot, self._staging.root)
         layer = f"{self.at}/{layer_name(len(self._layers) + 1)}"
         self._journal = Journal(tuple(steps), self._plan.made, self._plan.removed, tuple(self._areas), layer)
+        self._encoded = encode(self._journal)
         self._keep_in_snapshot()
-        self._new_files.write(self._staging.folder, f"{JOURNAL}.new", encode(self._journal))
+        self._new_files.write(self._staging.folder, f"{JOURNAL}.new", self._encoded)
         self._new_files.sync()
         if not self._new_files.names_are_synced:
             sync_snapshot(self._snapshot)
@@ -257,7 +259,7 @@ class Transaction:
             if write.new is not None:
                 self._move_in_place(position, write)
         self.at = self._journal.layer
-        write_layer(self._snapshot, len(self._layers) + 1, encode(self._journal))
+        write_layer(self._snapshot, len(self._layers) + 1, self._encoded)
         sync_touched(tree, self._journal)
         self._staging.settle()
 
