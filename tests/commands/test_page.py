@@ -707,16 +707,24 @@ def test_odd_numbers_and_many_attempts_do_no_harm(hostile: Path, run_code_commit
     assert "800 more are in the log" in text
 
 
-@pytest.mark.parametrize("layout", ["spec", "cached"])
-def test_the_task_is_that_of_the_run_whatever_query_txt_says_today(layout, project_folder: Path, run_code_commit: Run):
+def task_of(page: str) -> list[str]:
+    return re.findall(r"<p>(.*?)</p>", page.split('id="task"')[1].split("</section>", maxsplit=1)[0])
+
+
+def test_the_task_is_that_of_the_run_whatever_query_txt_and_the_prompt_say(project_folder: Path, run_code_commit: Run):
     query = "Make ok.txt say ok.\n\nAnd nothing else.\n"
     (project_folder / "agent-config/query.txt").write_text(query)
-    recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"], "--prompt-layout", layout)
+    folder = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"])
     (project_folder / "agent-config/query.txt").write_text("Something else.\n")
-    text = page_of(project_folder)
-    task = text.split('id="task"')[1].split("</section>")[0]
-    assert re.findall(r"<p>(.*?)</p>", task) == query.strip().split("\n")
-    assert "Something else." not in text
+    (folder / "1-query.txt").write_text("[query]\nSomething else.\n[codebase]\n")
+    assert task_of(page_of(project_folder)) == query.strip().split("\n")
+
+
+def test_the_task_of_an_older_log_is_its_first_line(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config/query.txt").write_text("Make ok.txt say ok.\nAnd nothing else.\n")
+    folder = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"])
+    (folder / "query.txt").unlink()
+    assert task_of(page_of(project_folder)) == ["Make ok.txt say ok."]
 
 
 def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_notes(hostile: Path):

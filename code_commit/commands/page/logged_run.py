@@ -5,11 +5,11 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import system_prompts
 from code_commit.files import CHUNK, open_regular
 from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
+from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import Attempt, RunRecord
 from code_commit.runs.words import count, duration, repeats_of, ways_on
 
@@ -97,16 +97,8 @@ class LoggedRun(NamedTuple):
 
     @property
     def task(self) -> list[str]:
-        """The lines of the query as the run's first prompt holds it, or the first line that the record holds."""
-        prompt = self.read("1-query.txt")
-        if self.record.options.get("prompt_layout") == "cached":  # the query, then the phase's own prompt
-            start = prompt.rfind("\n[query]\n")
-            phase = (Path(system_prompts.__path__[0]) / "initial_query.txt").read_text("utf-8")
-            end = prompt.find("\n\n" + phase.partition("\n")[0], start)
-        else:
-            start = prompt.find("\n[query]\n")
-            end = prompt.find("\n[codebase]\n", start)
-        query = prompt[start + len("\n[query]\n") : end].strip() if 0 <= start < end else self.record.query
+        """The lines of the task; the first of them where an older log does not hold it."""
+        query = (self.read(QUERY_OF_RUN) or self.record.query).strip()
         return query.split("\n") if query else []
 
     def said_in(self, attempt: Attempt) -> list[str]:
