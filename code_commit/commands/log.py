@@ -22,14 +22,18 @@ from code_commit.runs.list import (
 )
 from code_commit.runs.record import Attempt, RunRecord, run_record_schema
 from code_commit.runs.words import (
+    changes_of,
     count,
+    dollars,
     done_by_build,
+    done_in_all,
     duration,
+    joined,
     listed,
-    repeats_of,
+    outcome_of,
     retry_in_words,
     spent,
-    spent_in_all,
+    summary_of,
     ways_on,
 )
 from code_commit.settings import load_settings
@@ -48,6 +52,9 @@ code-commit log --open
 code-commit log --stats
 code-commit log --markdown >>summary.md"""
 
+_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
+_NUMBERS = ("TRIES", "FILES", "COST", "TIME")
+_LONGEST_TASK = 50
 _EXPORTS = {"json", "markdown", "html", "open"}
 
 
@@ -138,7 +145,7 @@ def _names(runs: Sequence[str]) -> str:
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     """Yield one run attempt by attempt."""
-    status, totals = status_of(record), record.totals
+    status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
     if status == "declined":
@@ -155,48 +162,34 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
-    spending = spent_in_all(totals.usage, totals.cost_usd)
-    spent_time = f"{duration(totals.seconds)}, {spending}{', ' if spending else ''}"
-    yield f"total     {spent_time}files changed: {totals.files_changed}"
+    yield f"total     {done_in_all(record)}"
     yield from (f"warning   {warning}" for warning in record.warnings)
     if done := done_by_build(record):
         yield f"build     also {done}"
     for attempt in record.attempts:
         yield ""
-        yield from _change_lines(attempt) if record.command == "undo" else _attempt_lines(folder, attempt, record)
+        yield from _attempt_lines(folder, attempt, record)
     if record.message and status != "declined":
         yield ""
         yield from record.message.split("\n")
 
 
 def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:
+    rows = [f"  {row}" for row in changes_of(attempt)]
+    if record.command == "undo":
+        yield from rows
+        return
     without = "no answer" if record.asks else "a saved response"
     seconds = without if attempt.seconds is None else duration(attempt.seconds)
-    spending = spent(attempt.usage, attempt.cost_usd)
-    asked = f", {attempt.model}" if attempt.model not in ("", record.model) else ""
-    yield f"attempt {attempt.number} ({attempt.kind}{asked}): {seconds}{', ' if spending else ''}{spending}"
+    title = joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
+    yield f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt.usage, attempt.cost_usd))}"
     yield from (f"  retried: {retry_in_words(retry)}" for retry in attempt.retries)
-    if attempt.notes:
-        yield from (f"  > {line}" for line in attempt.notes.split("\n"))
-    if attempt.verdict == "rejected":
-        yield "  rejected, nothing written:"
-        yield from (f"    {reason}" for reason in attempt.reasons)
-    if attempt.verdict == "declined":
-        yield "  declined, nothing written"
-    if attempt.verdict == "applied" and not attempt.changes:
-        yield "  the answer changes nothing"
-    yield from _change_lines(attempt)
-    if repeats := repeats_of(attempt):
-        yield f"  {repeats}"
-    if attempt.build:
-        yield f"  build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
-        if not attempt.build.passed:
-            yield from (f"    | {line}" for line in _build_tail(folder, attempt))
-
-
-def _change_lines(attempt: Attempt) -> Iterator[str]:
-    for change in attempt.changes:
-        yield f"  {change.action:8}{change.path}  +{change.lines_added} -{change.lines_removed}"
+    yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
+    yield from rows
+    yield f"  {summary_of(attempt)}"
+    yield from (f"    {reason}" for reason in attempt.reasons)
+    if outcome_of(attempt) == "failed":
+        yield from (f"    | {line}" for line in _build_tail(folder, attempt))
 
 
 def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
@@ -208,11 +201,6 @@ def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
     except OSError:
         return ["(the build's log is gone)"]
     return last_lines(output)
-
-
-_HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
-_NUMBERS = ("TRIES", "FILES", "COST", "TIME")
-_LONGEST_TASK = 50
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:
@@ -250,7 +238,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         "undone" if run.undone else status_of(run),
         str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
-        f"${totals.cost_usd:.2f}" if totals.cost_usd is not None else "-",
+        dollars(totals.cost_usd, short=True),
         f"{totals.seconds:.1f} s",
         _cut(task, _LONGEST_TASK),
     )

@@ -19,14 +19,18 @@ from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
 from code_commit.runs.record import Attempt, Event, RunRecord, utc_after
 from code_commit.runs.words import (
+    REJECTED,
+    UNCHANGED,
+    build_of,
+    changes_of,
     count,
-    dollars,
     done_by_build,
+    done_in_all,
     duration,
+    listed,
     repeats_of,
     retry_in_words,
     spent,
-    spent_in_all,
     time_of_day,
 )
 from code_commit.terminal import (
@@ -45,6 +49,20 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
     from rich.text import Text
+
+_PHASES: dict[Event, tuple[str, str]] = {
+    "asking": ("asking {model}", "llm_timeout"),
+    "retrying": ("asking {model}", ""),
+    "building": ("running build.sh", "build_timeout"),
+}
+"""What the live region says of a step that takes time, and the setting that limits it."""
+_SHOWN = 3
+"""Names of changed files, and reasons of a rejection, that a step names; the log and `--verbose` have all of them."""
+_SAID_LINES = 12
+"""So many lines of what the LLM said are shown; `code-commit log` has all of them."""
+_LIVE_BYTES = 1000
+"""So much of the end of a build's output is searched for the line that the live region shows."""
+_REDRAWS_PER_SECOND = 5
 
 
 class Progress:
@@ -192,14 +210,6 @@ def _colour(record: RunRecord, event: Event) -> str:
     return ("green" if is_good else "red") if is_verdict else ""
 
 
-_PHASES: dict[Event, tuple[str, str]] = {
-    "asking": ("asking {model}", "llm_timeout"),
-    "retrying": ("asking {model}", ""),
-    "building": ("running build.sh", "build_timeout"),
-}
-"""What the live region says of a step that takes time, and the setting that limits it."""
-
-
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started" and record.command == "rollup":
@@ -227,26 +237,15 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
     if event == "retrying":
         return [retry_in_words(retry) for retry in attempt.retries[-1:]]
     if event == "responded":
-        spending = spent(attempt.usage, attempt.cost_usd)
         answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
-        answered += f": {spending}" if spending else ""
-        return [answered, *_said(attempt, earlier)]
+        return [": ".join(filter(None, [answered, spent(attempt.usage, attempt.cost_usd)])), *_said(attempt, earlier)]
     if event == "rejected":
         return _rejected(attempt, earlier, verbose=verbose)
     if event == "applied":
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
         return [f"{repeats_of(attempt)}: the next prompt says so"]
-    verdict = "passed" if attempt.build and attempt.build.passed else "failed"
-    return [f"build {verdict}: {attempt.build.ending}"] if event == "built" and attempt.build else []
-
-
-_SHOWN = 3
-"""Names of changed files, and reasons of a rejection, that a step names; the log and `--verbose` have all of them."""
-
-
-_SAID_LINES = 12
-"""So many lines of what the LLM said are shown; `code-commit log` has all of them."""
+    return [build_of(attempt)] if event == "built" else []
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
@@ -266,24 +265,21 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
     """Return why a response was rejected; what was said of an earlier one is not repeated."""
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
-        return [f"response rejected, nothing written, for the same reasons as in attempt {same}"]
-    listed = attempt.rejections if verbose else attempt.rejections[:_SHOWN]
-    more = len(attempt.rejections) - len(listed) + attempt.more_rejections
-    return ["response rejected, nothing written:", *(f"  {reason}" for reason in in_words(listed, more))]
+        return [f"response {REJECTED}, for the same reasons as in attempt {same}"]
+    named = attempt.rejections[: None if verbose else _SHOWN]
+    more = len(attempt.rejections) - len(named) + attempt.more_rejections
+    return [f"response {REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]
 
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
     changes = attempt.changes
     if not changes:
-        return ["the answer changes nothing, every file holds this already"]
+        return [f"{UNCHANGED}, every file holds this already"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     summary = f"{count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
-        rows = [f"{change.path} ({change.action}) +{change.lines_added} -{change.lines_removed}" for change in changes]
-        return [summary, *(f"  {row}" for row in rows)]
-    names = ", ".join(change.path for change in changes[:_SHOWN])
-    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    return [f"{summary}: {names}{more}"]
+        return [summary, *(f"  {row}" for row in changes_of(attempt))]
+    return [f"{summary}: {listed([change.path for change in changes], _SHOWN)}"]
 
 
 def _closing_lines(record: RunRecord) -> list[str]:
@@ -305,16 +301,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
         if totals.files_changed:
             run = argument_of(Path(record.root, record.log_dir))
             review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
-    spending = spent_in_all(totals.usage, totals.cost_usd)
-    if record.choice and record.choice.cost_usd:
-        spending += f" ({dollars(record.choice.cost_usd)} of it for the choice of files)"
-    changed = f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"
-    return [f"{build}{after}: {changed}{', ' if spending else ''}{spending}.", *besides, *review, *log]
-
-
-_LIVE_BYTES = 1000
-"""So much of the end of a build's output is searched for the line that the live region shows."""
-_REDRAWS_PER_SECOND = 5
+    return [f"{build}{after}: {done_in_all(record)}.", *besides, *review, *log]
 
 
 class _LiveRegion:

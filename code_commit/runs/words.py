@@ -1,4 +1,4 @@
-"""A run in words: its time, its tokens, its cost, how many files."""
+"""A run and its attempts in words: what came of them, their changes, their time, their tokens, their cost."""
 
 from __future__ import annotations  # the record is made of these words
 
@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
     from code_commit.exchange import Usage
     from code_commit.runs.record import Attempt, Retry, RunRecord
+
+_MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
+_LEAST_CENT = 0.01
+
+REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
+_OUTCOMES = {
+    "rejected": REJECTED,
+    "declined": "declined, nothing written",
+    "proposed": "verified, not applied",
+    "unanswered": "no usable answer",
+}
 
 
 def duration(seconds: float) -> str:
@@ -33,13 +44,13 @@ def retry_in_words(retry: Retry) -> str:
 
 
 def time_of_day(moment: str) -> str:
-    """Return a moment of run.json by this machine's clock: `19:51:35`, with the day where that is not near."""
+    """Return a moment of run.json by this machine's clock: `19:51:35`, with the day where that is not near.
+
+    Raises ValueError for what is no moment in ISO 8601.
+    """
     limit = datetime.fromisoformat(moment).timestamp()
     style = "%H:%M:%S" if abs(limit - time.time()) < _HALF_A_DAY else "%Y-%m-%d %H:%M"
     return time.strftime(style, time.localtime(limit))
-
-
-_MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 
 
 def count(number: int, noun: str) -> str:
@@ -62,6 +73,35 @@ def done_by_build(record: RunRecord) -> str:
     return " and ".join(changed + left)
 
 
+def outcome_of(attempt: Attempt) -> str:
+    """Return what came of an attempt, in one word."""
+    if attempt.build:
+        return "passed" if attempt.build.passed else "failed"
+    return attempt.verdict or ("proposed" if attempt.changes else "unanswered")
+
+
+def summary_of(attempt: Attempt) -> str:
+    """Return what came of an attempt, in a few words: `rejected, nothing written: 2 reasons`."""
+    outcome = outcome_of(attempt)
+    said = build_of(attempt) or _OUTCOMES.get(outcome, outcome)
+    if outcome == "rejected":
+        said += f": {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
+    if attempt.verdict == "applied" and not attempt.changes:
+        said = "; ".join(filter(None, [UNCHANGED, build_of(attempt)]))
+    return "; ".join(filter(None, [said, repeats_of(attempt)]))
+
+
+def changes_of(attempt: Attempt) -> list[str]:
+    """Return a row for each file that an attempt changed: `replace src/a.py  +9 -4`."""
+    changes = attempt.changes
+    return [f"{each.action:8}{each.path}  +{each.lines_added} -{each.lines_removed}" for each in changes]
+
+
+def build_of(attempt: Attempt) -> str:
+    """Return `build failed: exit code 1 after 7.3 s`; "" where nothing was built."""
+    return f"build {outcome_of(attempt)}: {attempt.build.ending}" if attempt.build else ""
+
+
 def repeats_of(attempt: Attempt) -> str:
     """Return `the change of attempt 1 again, failed just as after attempt 1`; "" where an attempt repeats none."""
     change, failure = attempt.same_change_as, attempt.same_failure_as
@@ -69,9 +109,14 @@ def repeats_of(attempt: Attempt) -> str:
     return ", ".join(filter(None, parts if failure else parts[:1]))
 
 
-def dollars(cost: float | None) -> str:
-    """Return `$0.1384`, or `-` for a cost that is not known."""
-    return "-" if cost is None else f"${cost:.4f}"
+def dollars(cost: float | None, *, short: bool = False) -> str:
+    """Return `$0.1384`, in short `$0.14`, or `-` for a cost that is not known."""
+    return "-" if cost is None else f"${cost:.{2 if short and (cost >= _LEAST_CENT or not cost) else 4}f}"
+
+
+def joined(*parts: str) -> str:
+    """Return those of the parts that say something, with commas between them."""
+    return ", ".join(filter(None, parts))
 
 
 def spent(usage: Usage | None, cost: float | None) -> str:
@@ -79,15 +124,17 @@ def spent(usage: Usage | None, cost: float | None) -> str:
     if usage is None or not usage.input + usage.output:
         return ""
     cached = f" ({usage.cached_input:,} cached)" if usage.cached_input else ""
-    price = f", {dollars(cost)}" if cost is not None else ""
-    return f"{usage.input:,} tokens in{cached}, {usage.output:,} out{price}"
+    return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", "" if cost is None else dollars(cost))
 
 
-def spent_in_all(usage: Usage, cost: float | None) -> str:
-    """Return `55,533 tokens, $0.1384`; "" where no tokens were counted."""
-    tokens = usage.input + usage.output
-    price = f", {dollars(cost)}" if cost is not None else ""
-    return f"{tokens:,} tokens{price}" if tokens else ""
+def done_in_all(record: RunRecord) -> str:
+    """Return `3 files changed in 1 min 10 s, 112,455 tokens, $0.2595`, and what of it the choice of files cost."""
+    totals, choice = record.totals, record.choice
+    parts = [f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"]
+    if tokens := totals.usage.input + totals.usage.output:
+        parts += [f"{tokens:,} tokens", "" if totals.cost_usd is None else dollars(totals.cost_usd)]
+    of_it = f" ({dollars(choice.cost_usd)} of it for the choice of files)" if choice and choice.cost_usd else ""
+    return joined(*parts) + of_it
 
 
 def ways_on(record: RunRecord, argument: str) -> Iterator[str]:

@@ -217,9 +217,9 @@ def test_one_run_attempt_by_attempt(project_folder: Path, run_code_commit: Run):
     shown = run_code_commit(project_folder, "log", folder.name[:10]).stdout
     parts = shown.split("\n\n")
     assert f"run       {folder.name}\nstatus    success (exit code 0)\n" in parts[0]
-    assert "total     1 min 17 s, 137,000 tokens, $0.1934, files changed: 3" in parts[0]
+    assert "total     3 files changed in 1 min 17 s, 137,000 tokens, $0.1934\n" in parts[0]
     assert parts[1].startswith("attempt 1 (initial): 30.0 s, 41,000 tokens in, 2,100 out")
-    assert "  rejected, nothing written:\n" in parts[1]
+    assert "  rejected, nothing written: 2 reasons\n" in parts[1]
     assert "    line 1: build.sh is protected: leave its block out, and say outside" in parts[1]
     assert parts[2].startswith("attempt 2 (retry)")
     assert "  replace src/a.py  +" in parts[2]
@@ -238,7 +238,7 @@ def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_
     assert run_code_commit(project_folder, *recorded(project_folder, *wrong)).returncode == 3
     said = "the change of attempt 1 again, failed just as after attempt 1"
     shown = run_code_commit(project_folder, "log", "latest").stdout
-    assert f"\n  {said}\n" in shown.split("\nattempt ")[3]
+    assert f"; {said}\n" in shown.split("\nattempt ")[3]
     assert f"; {said}</span>" in run_code_commit(project_folder, "log", "--html", "-").stdout
     attempts = json.loads(run_code_commit(project_folder, "log", "latest", "--json").stdout)["attempts"]
     assert [attempt["same_change_as"] for attempt in attempts] == [None, None, 1, None]

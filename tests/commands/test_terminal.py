@@ -172,7 +172,7 @@ def test_a_run_that_fails_ends_with_the_last_lines_of_its_build(columns, root: P
 def test_verbose_shows_the_output_as_it_comes(root: Path, run_code_commit: Run):
     lay_build(root, "#!/bin/sh\nprintf 'one\\rtwo\\nthree'; sleep 0.1; printf ' four'; exit 1\n")
     done = run_code_commit(root, *recorded_bare(root, WRONG), "--max-repairs", "0", "--verbose")
-    between = done.stderr.partition("(replace) +1 -1\n")[2].partition("attempt 1 of 1: build failed")[0]
+    between = done.stderr.partition("  replace ok.txt  +1 -1\n")[2].partition("attempt 1 of 1: build failed")[0]
     assert between == "  | two\n  | three four\n"
     assert done.stderr.count("three four") == 1
     assert "Look: code-commit diff" in done.stderr

@@ -11,7 +11,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import Attempt, RunRecord
-from code_commit.runs.words import count, duration, repeats_of, ways_on
+from code_commit.runs.words import count, dollars, duration, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
@@ -79,7 +79,7 @@ class LoggedRun(NamedTuple):
         """Return `2 attempts · 16 files +70 -7 · 6.2 s · $0.01`; `changed` is the part about the files."""
         totals = self.record.totals
         cost = totals.cost_usd if totals.usage.input + totals.usage.output else None
-        price = "" if cost is None else f"${cost:.2f}" if cost >= 0.01 else f"${cost:.4f}"
+        price = "" if cost is None else dollars(cost, short=True)
         attempts = count(totals.attempts, "attempt") if self.record.asks else ""
         return " · ".join(filter(None, [attempts, changed, duration(totals.seconds), price]))
 
@@ -126,21 +126,3 @@ def read_ends(path: Path, most_head: int, most_tail: int) -> tuple[bytes, int, b
         lines = sum(file.read(min(CHUNK, between - start)).count(b"\n") for start in range(0, between, CHUNK))
         tail = file.read(most_tail)
         return (head, lines, tail) if between > 0 else (b"", 0, head + tail)
-
-
-def outcome_of(attempt: Attempt) -> str:
-    """Return what came of an attempt, in one word."""
-    if attempt.build:
-        return "passed" if attempt.build.passed else "failed"
-    return attempt.verdict or ("proposed" if attempt.changes else "unanswered")
-
-
-def summary_of(attempt: Attempt) -> str:
-    """Return what came of an attempt, in a few words."""
-    if attempt.build:
-        ending = f"build {'passed' if attempt.build.passed else 'failed'}: {attempt.build.ending}"
-        return "; ".join(filter(None, [ending, repeats_of(attempt)]))
-    outcome = outcome_of(attempt)
-    if outcome == "rejected":
-        return f"rejected, nothing written: {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
-    return {"proposed": "verified, not applied", "unanswered": "no usable answer"}.get(outcome, outcome)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
-from code_commit.commands.page.logged_run import LoggedRun, outcome_of, read_ends, summary_of
-from code_commit.runs.words import done_by_build, spent
+from code_commit.commands.page.logged_run import LoggedRun, read_ends
+from code_commit.runs.words import done_by_build, joined, outcome_of, spent, summary_of
 from code_commit.terminal import settle, shown
 
 TAIL_LINES = 60
@@ -38,8 +38,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         yield from ("", f"The build also {code(done)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
-    ends = [(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
-    yield from _section("Attempts", [", ".join(filter(None, end)) for end in ends])
+    ends = [joined(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
+    yield from _section("Attempts", ends)
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
     built = [attempt for attempt in record.attempts if attempt.build]

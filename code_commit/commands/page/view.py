@@ -10,10 +10,10 @@ from urllib.parse import quote
 from code_commit.commands.page.build_output import build_view
 from code_commit.commands.page.changes import RunChanges, attempt_changes, run_changes
 from code_commit.commands.page.diff_markup import diff_view
-from code_commit.commands.page.logged_run import LoggedRun, outcome_of, summary_of
+from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.runs.list import short_name
 from code_commit.runs.record import Attempt
-from code_commit.runs.words import retry_in_words
+from code_commit.runs.words import outcome_of, retry_in_words, summary_of
 
 RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000
