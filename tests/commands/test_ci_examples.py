@@ -14,7 +14,7 @@ from fake_server import FakeServer
 
 from code_commit.settings import OPTIONS
 
-EXAMPLES = Path(__file__).parents[2] / "ci.example"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "ci-examples"
 KEY = "sk-test-0123456789abcdef"
 RIGHT, WRONG = "^^^ok.txt\nok\n^^^end\n^^^new.txt\nnew\n^^^end\n", "^^^ok.txt\nno\n^^^end\n"
 

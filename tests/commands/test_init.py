@@ -123,7 +123,7 @@ def test_the_script_fits_the_project(files, expected, tmp_path: Path):
             position = script.index(command, position)
 
 
-WRITTEN = ("agent-config.example/*", "build.sh.example", "ci.example/*", "system_prompts/[!e_]*.txt")
+WRITTEN = ("agent-config.example/*", "build.sh.example", "docs/ci-examples/*", "system_prompts/[!e_]*.txt")
 
 
 def test_what_is_written_fits_into_80_columns(tmp_path: Path, run_code_commit: Run):
