@@ -199,7 +199,7 @@ def hide(folder: str) -> None:
 def import_all() -> None:
     """Import what a run may need, and prepare to read records. What only an extra brings is imported by who needs it."""
     import code_commit
-    from code_commit.run_record import load_run_record
+    from code_commit.runs.record import load_run_record
 
     for module in pkgutil.walk_packages(code_commit.__path__, "code_commit."):
         if not module.name.startswith(OF_EXTRAS):
