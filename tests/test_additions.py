@@ -55,6 +55,7 @@ TREE = {
     "t/.env": "PASSWORD=x\n",
     "t/id_rsa": SECRET,
     "t/secret.py": SECRET,
+    "t/encrypted.py": "PASSWORD=x\n",
     "t/ignored.py": "ignored = 1\n",
     "t/binary.py": "\0",
     "t/empty.py": "",
@@ -69,6 +70,7 @@ def project(project_folder: Path) -> Path:
     (project_folder / ".gitignore").write_text("/agent-config\n/target\nignored.py\n")
     for name, content in TREE.items():
         (project_folder / name).write_bytes(content.encode())
+    (project_folder / ".gitattributes").write_text("encrypted.py filter=git-crypt\n")
     (project_folder / "t/link.py").symlink_to("first.py")
     names = "".join(f"{name}:1: see ok.txt:1\\n" for name in [*sorted(TREE), "t/link.py", "t/new.py"])
     (project_folder / "build.sh").write_text(

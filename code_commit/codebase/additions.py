@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
-from code_commit.codebase.select import Selection, fit_names, list_files, read_files
+from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project
@@ -78,7 +78,12 @@ _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: le
 
 def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
     """Return the text of each file that may be shown; why another may not goes into the selection."""
-    files = read_files(project.root, fit_names(paths, selection), redactor, selection)
+    names = fit_names(paths, selection)
+    if project.git is not None:
+        for name, reason in find_marked(project.root, names, selection, project.git.options).items():
+            names.remove(name)
+            selection.leave_out(reason, name)
+    files = read_files(project.root, names, redactor, selection)
     return {file.name: file.content.encode()[: file.bytes].decode() for file in files}
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.codebase.secrets import find_secret, is_secret_name
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, open_regular
@@ -15,6 +14,7 @@ from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.redaction import Redactor
+from code_commit.secrets import find_secret, is_secret_name
 from code_commit.terminal import shown
 
 BINARY = "binary"
@@ -36,7 +36,9 @@ NOT_CHOSEN = "not chosen"
 
 _LARGE = 256_000  # bytes
 CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
-_MARKS = ("linguist-vendored", "linguist-generated")
+_MARKS = ("linguist-vendored", "linguist-generated", "filter")
+_ENCRYPTING_FILTERS = re.compile(rb"git-crypt(-.*)?|crypt(_.*)?|sops.*", re.DOTALL)
+"""Those of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110
@@ -111,8 +113,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
             paths |= selection.included
         selection.named = {os.path.normpath(pathspec) for pathspec in request.pathspecs}
         names = fit_names(paths, selection)
-        unwanted = [name for name in names if not selection.is_wanted(name)]
-        dropped = dict.fromkeys(find_marked(project.root, unwanted, options), MARKED)
+        dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
         dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
     for name in sorted(dropped):
@@ -149,8 +150,13 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
 
 
-def find_marked(root: Path, names: Collection[str], options: Sequence[str] = ()) -> set[str]:
-    """Return the files that .gitattributes calls vendored or generated. Raises NotSetUpError."""
+def find_marked(
+    root: Path, names: Collection[str], selection: Selection, options: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the files that .gitattributes has encrypted, or calls vendored or generated, each with the reason.
+
+    Those that the selection wants all the same are not among them. Raises NotSetUpError.
+    """
     asked = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask_git([*options, "check-attr", "--stdin", "-z", *_MARKS], root, asked)
     if answer.returncode != 0:
@@ -158,9 +164,15 @@ def find_marked(root: Path, names: Collection[str], options: Sequence[str] = ())
             f"git cannot read the attributes: {shown(answer.stderr.decode('utf-8', 'replace').strip())}"
         )
     fields = iter(answer.stdout.split(b"\0"))
-    return {
-        os.fsdecode(name) for name, _, value in zip(fields, fields, fields, strict=False) if value in {b"set", b"true"}
-    }
+    marked = {}
+    for path, mark, value in zip(fields, fields, fields, strict=False):
+        name = os.fsdecode(path)
+        if mark == b"filter":
+            if name not in selection.included and _ENCRYPTING_FILTERS.fullmatch(value):
+                marked[name] = CONFIDENTIAL
+        elif value in {b"set", b"true"} and not selection.is_wanted(name):
+            marked.setdefault(name, MARKED)
+    return marked
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -181,7 +193,7 @@ def fit_names(paths: Iterable[str], selection: Selection) -> list[str]:
             continue
         name = path.rpartition("/")[2]
         reason = _fault_of_name(path)
-        if not reason and path not in selection.included and is_secret_name(name):
+        if not reason and path not in selection.included and is_secret_name(path):
             reason = CONFIDENTIAL
         if not reason and not selection.is_wanted(path):
             reason = LOCK_FILE if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None

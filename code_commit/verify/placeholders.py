@@ -1,8 +1,8 @@
 """Placeholders that stand for code which the response left out. Rule `placeholder`.
 
 A line counts when the whole of it is one: a comment, or dots on both sides, around words such as "rest of the file
-unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not: Python's `...`, spread
-and variadic arguments, prose, strings.
+unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not: Python's `...`,
+spread and variadic arguments, prose, strings.
 """
 
 import re

@@ -144,6 +144,18 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
 
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ"
 RANDOM = "x7Q9mZ2kL5nP8rT1vW4yB6cD3fG0hJaS"
+SECRET_NAMES = """
+    prod.env deploy/production.env env server.pem.bak old/site.key.old AuthKey.p8 login.ppk x.kdb x.kdbx deploy_rsa
+    id_github.bak id_rsa.bak .my.cnf .pgpass .docker/config.json terraform.tfvars prod.tfvars.json x.tfstate.backup
+    config/secrets.yml secrets.json credentials gcp-credentials.json config/credentials.yml.enc kubeconfig
+    .kube/config .aws/credentials .vault-token .s3cfg .boto auth.json application_default_credentials.json
+    .gem/credentials .cargo/credentials.toml backup.age example.com.key
+"""
+OTHER_NAMES = """
+    env.ts credentials.go docs/credentials.md src/secrets.rs locales/en/auth.json i18n/de/secrets.json example.env
+    chart/templates/secrets.yaml secrets.example.yml terraform.tfvars.example cacert.pem public.key fullchain.pem
+    .env.d/x.sh config.json deploy/values.yaml crypt/plain.txt
+"""
 SECRETS = {
     ".env": "DATABASE=x\n",
     "deploy/.env.local": "",
@@ -161,6 +173,12 @@ SECRETS = {
     "a.py": f"client = OpenAI('sk-proj-{RANDOM}{RANDOM}')\n",
     "b.py": f"key='sk-ant-api03-{RANDOM}{RANDOM}'\n",
     "ci.sh": f"GITHUB_TOKEN=gh{''}p_{RANDOM}abcd\n",
+    "temporary.ini": "id = AS" + "IAQ7X2MNPRSTUVWXYZ\n",
+    "backup.txt": f"AGE-SECRET-KEY-1{'Q' * 58}\n",
+    ".yarnrc.yml": f"nodeLinker: node-modules\nnpmAuthToken: {RANDOM}\n",
+    "values.yaml": "password: ENC[x]\nsops:\n    age: []\n    mac: ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]\n",
+    "values.json": '{"sops": {"mac": "ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]"}}\n',
+    **dict.fromkeys(SECRET_NAMES.split(), ""),
     "pay.rb": f"Stripe.api_key = 'sk_{''}live_{RANDOM}'\n",
 }
 NO_SECRETS = {
@@ -174,6 +192,8 @@ NO_SECRETS = {
     "page.css": ".sk-estimator-doc-link-and-more-words-to-come:hover { }\n",
     "doc.md": "AK" + "IAIOSFODNN7EXAMPLE\n",
     "env.d.ts": "",
+    ".yarnrc.yml.txt": "npmAuthToken: ${NPM_TOKEN}\n",
+    **dict.fromkeys(OTHER_NAMES.split(), ""),
 }
 
 
@@ -188,6 +208,17 @@ def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(r
     assert "warning: left out: looks like a secret: server.pem; --include takes them" in done.stderr
     done = run_code_commit(root, "rollup", "--include", "no-such-file")
     assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
+
+
+def test_what_gitattributes_has_encrypted_stays_out(root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "x", "b.txt": "x", "c.txt": "x", "d.txt": "x", "e.txt": "x"})
+    attributes = "a.txt filter=git-crypt\nb.txt filter=git-crypt-team\nc.txt filter=crypt\nd.txt filter=sops\n"
+    lay(root, {".gitattributes": f"{attributes}e.txt filter=lfs\n"})
+    result = rolled_up(run_code_commit, root, ".", "a.txt")
+    assert names(root) == [".gitattributes", ".gitignore", "e.txt"]
+    assert reasons(result) == dict.fromkeys(("a.txt", "b.txt", "c.txt", "d.txt"), "looks like a secret")
+    rolled_up(run_code_commit, root, "--include", "a.txt")
+    assert names(root) == [".gitattributes", ".gitignore", "a.txt", "e.txt"]
 
 
 def test_a_secret_is_told_with_its_line(root: Path, run_code_commit: Run):

@@ -1,0 +1,97 @@
+"""What looks like somebody's secret, by the name of a file or by its content."""
+
+import functools
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
+
+_COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
+_DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|toml|txt|xml|ya?ml))*"
+_KEY = re.compile(
+    rf".*\.(age|jks|kdbx?|key|keystore|p12|p8|pem|pfx|ppk){_COPY}|.*\.tfstate(\..*)?"
+    rf"|(.*_)?(rsa|dsa|ecdsa|ed25519){_COPY}|id_(rsa|dsa|ecdsa|ed25519)[^.]*{_COPY}|id_[^.]*\.(bak|old)"
+    r"|\.(boto|dockercfg|git-credentials|htpasswd|my\.cnf|pgpass|pypirc|s3cfg|vault-token)|[._]netrc",
+    re.IGNORECASE | re.DOTALL,
+)
+_PUBLIC_KEY = re.compile(
+    r"(.*[._-])?(ca|cacerts?|certs?|certificates?|chain|crl|csr|dhparams?|fullchain|pub|public)([_-]?key)?\.(key|pem)",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOGIN = re.compile(
+    r"\.env(rc|[^a-z].*)?|.*\.env|env|http-client\.private\.env\.json"
+    rf"|.*\.tfvars(\.json)?{_COPY}|secret_token\.rb|.*\.secret\.exs|auth\.json"
+    rf"|(\.?(.*[_-])?credentials|\.?secrets|.*\.kubeconfig|kubeconfig){_DATA}{_COPY}",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOGINS_IN_FOLDERS = (
+    "/.config/gh/hosts.yml",
+    "/.config/glab-cli/config.yml",
+    "/.config/hub",
+    "/.docker/config.json",
+    "/.kube/config",
+    "/.m2/settings-security.xml",
+    "/.m2/settings.xml",
+)
+"""Sources of these tables: GitHub's templates for .gitignore (Node, Phoenix, Rails, Terraform, KeePass, PuTTY ...), the
+signatures of gitrob, and the manuals of the tools."""
+_EXAMPLE = re.compile(
+    r"(.*[/._-])?(dist|example|sample|template)([._-][^/]*)?"
+    r"|(.*/)?(i18n|l10n|lang|languages?|locales?|messages|schemas?|templates|translations)/.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_SECRET_SHAPES = {
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
+    r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
+    r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}": "a private key",
+    r"\bA[KS]IA[A-Z2-7]{16}\b": "a key of AWS",
+    r"\bAccountKey=[0-9A-Za-z+/]{86}==": "a key of Azure",
+    r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}": "a key of Google",
+    r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": "a token of GitHub",
+    r"\bglpat-[0-9A-Za-z_-]{20}": "a token of GitLab",
+    r"\bhf_[0-9A-Za-z]{34}\b": "a key of Hugging Face",
+    r"\bnpm_[0-9A-Za-z]{36}\b|(?m:^)(//\S+:)?_auth(Token)?=[0-9A-Za-z+/-]{12}": "a login of npm",
+    r"\bnpmAuth(Token|Ident):\s*[\"']?[0-9A-Za-z+/:_-]{12}": "a login of npm",
+    r"\bpypi-AgE[0-9A-Za-z_-]{50}": "a token of PyPI",
+    r"\bmac\"?\s*[:=]\s*\"?ENC\[AES256_GCM,": "what SOPS encrypts",
+    r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}": "a key of SendGrid",
+    r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}": "a token of Slack",
+    r"\b[sr]k_live_[0-9A-Za-z]{20}": "a key of Stripe",
+    r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": "an API key",
+}
+"""The shapes of secrets, in what Python's and Rust's regular expressions have in common; those of Amazon and age as
+gitleaks has them."""
+_IN_EXAMPLES = "EXAMPLE"  # at the end of the keys in Amazon's documents
+
+
+def is_secret_name(path: str) -> bool:
+    """Tell whether the file at a path is likely to hold a secret: `prod.env`, `tls/server.pem`, `.docker/config.json`.
+
+    An example of one (`.env.example`), a certificate and source code (`credentials.go`) are none.
+    """
+    name = path.rpartition("/")[2]
+    if _KEY.fullmatch(name):
+        return not _PUBLIC_KEY.fullmatch(name)
+    if _LOGIN.fullmatch(name):
+        return not _EXAMPLE.fullmatch(path)
+    return f"/{path}".lower().endswith(_LOGINS_IN_FOLDERS)
+
+
+def find_secret(text: str) -> str | None:
+    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none."""
+    if not _any_shape().isinstance_python(text):
+        return None
+    for shape, what in _SECRET_SHAPES.items():
+        for match in re.finditer(shape, text):
+            if not match[0].endswith(_IN_EXAMPLES):
+                return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
+    return None
+
+
+@functools.cache
+def _any_shape() -> "SchemaValidator":
+    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass."""
+    from pydantic_core import SchemaValidator, core_schema
+
+    return SchemaValidator(core_schema.str_schema(pattern="|".join(_SECRET_SHAPES), regex_engine="rust-regex"))
