@@ -188,6 +188,7 @@ WarningKind = Literal[
     "runner",
     "ci",
     "shrunk",
+    "case",
     "unseen",
     "build",
     "review",

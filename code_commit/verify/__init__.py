@@ -53,7 +53,13 @@ from code_commit.verify.names import (
     guarded_folders,
     read_limits,
 )
-from code_commit.verify.tree import find_bare_repositories, find_invented_folder, find_second_path, look_at_targets
+from code_commit.verify.tree import (
+    find_bare_repositories,
+    find_invented_folder,
+    find_other_cases,
+    find_second_path,
+    look_at_targets,
+)
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
@@ -159,9 +165,13 @@ def verify_changes(
     _check_git(findings, originals, project, rules)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules)
-    cautions = find_cautions(verified)
     findings.reasons.reject(rules.redactor.redact_quotations)
-    return VerifiedChanges(project.root, tuple(verified), (*cautions, *stale))
+    created = [change.path for change in verified if change.original is None]
+    other_cases = (
+        RunWarning("case", f"{shown(path)} {message}", path)
+        for path, message in find_other_cases(created, project.root)
+    )
+    return VerifiedChanges(project.root, tuple(verified), (*find_cautions(verified), *other_cases, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:

@@ -4,6 +4,7 @@ test    a test, or what it compares with, is not as before; where only new tests
 runner  the file decides what a build checks: it configures or is a test runner, a linter, a build tool
 ci      the file belongs to CI
 shrunk  the file is less than half of what it was
+case    a new path differs from one that is there in letter case alone: `tree` finds it
 """
 
 import json
@@ -16,7 +17,7 @@ from code_commit.changes import RunWarning, VerifiedChange
 from code_commit.terminal import shown
 from code_commit.verify.growth import only_adds
 
-Kind = Literal["test", "runner", "ci", "shrunk"]
+Kind = Literal["test", "runner", "ci", "shrunk", "case"]
 
 _ORDER = ("test", "runner", "ci", "shrunk")
 _WORDS = {"test": "is a test", "runner": "decides what is checked", "ci": "belongs to CI"}

@@ -19,6 +19,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+from itertools import accumulate, takewhile
 from pathlib import Path
 
 from code_commit.changes import OriginalFile
@@ -206,6 +207,28 @@ def find_second_path(path: str, root: Path) -> Fault | None:
             message = "write the bare path after the carets; to rename, delete the old path and create the new one"
             return "wrong-format", f"is not a path alone: {message}"
     return None
+
+
+def find_other_cases(paths: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
+    """Yield each new path that is an existing one but for letter case, or begins like that; and what to say of it."""
+    spellings: dict[str, dict[str, str]] = {}  # by folder and by name without case, how the folder spells it
+    for path in paths:
+        *folders, _ = parts = path.split("/")
+        known = list(takewhile(lambda folder: os.path.lexists(root / folder), accumulate(folders, "{}/{}".format)))
+        folder = known[-1] if known else ""
+        if folder not in spellings:
+            spellings[folder] = {name.casefold(): name for name in _names_in(root / folder)}
+        spelling = spellings[folder].get(parts[len(known)].casefold())
+        if spelling is not None:
+            other = shown(f"{folder}/{spelling}" if folder else spelling)
+            yield path, f"differs from {other} in letter case alone: on macOS and Windows they are one"
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return []
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:

@@ -370,6 +370,40 @@ def test_tests_are_warned_of_first(project_folder):
     ]
 
 
+def test_a_new_name_that_differs_from_another_in_letter_case_alone_is_warned_of(project_folder):
+    (project_folder / "Src/inner").mkdir(parents=True)
+    (project_folder / "Src/A.txt").write_text("x\n")
+    (project_folder / "caf\u00c9.txt").write_text("x\n")
+    if (project_folder / "src").exists():
+        pytest.skip("the file system has no regard to case: there it is rejected")
+    names = (
+        "OK.txt",
+        "src/b.txt",
+        "Src/a.txt",
+        "Src/INNER/new/x.txt",
+        "caf\u00e9.txt",
+        "Src/inner",
+        "Src/B.txt",
+        "new/OK.txt",
+    )
+    changes = [FileReplacement(name, "y\n", number) for number, name in enumerate(names) if name != "Src/inner"]
+    assert [warning.partition(" in letter case alone")[0] for warning in verify(project_folder, *changes).warnings] == [
+        "OK.txt differs from ok.txt",
+        "src/b.txt differs from Src",
+        "Src/a.txt differs from Src/A.txt",
+        "Src/INNER/new/x.txt differs from Src/inner",
+        "caf\u00e9.txt differs from caf\u00c9.txt",
+    ]
+    assert verify(project_folder, FileReplacement("ok.txt", "y\n"), FileReplacement("Src/A.txt", "z\n")).warnings == ()
+
+
+def test_a_blank_behind_a_path_is_no_part_of_it(project_folder):
+    changes, reasons = read_response("^^^ok.txt \nok\n^^^end\n")
+    project = find_project(project_folder)
+    rules = capture_rules(project, Settings(), None, Redactor([KEY]))
+    assert [change.path for change in verify_changes(changes, project, rules, reasons).changes] == ["ok.txt"]
+
+
 # Anything at all
 
 
