@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
@@ -192,8 +193,9 @@ def _differing_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Bl
         if levels and before and after and (anchors := _anchors(before, after)):
             corners = [(-1, -1), *anchors, (len(before), len(after))]
             for (a, b), (next_a, next_b) in zip(corners[-2::-1], corners[:0:-1], strict=True):
-                between = (old_start + a + 1, old_start + next_a), (new_start + b + 1, new_start + next_b)
-                pending.append((between, levels - 1))
+                if (next_a, next_b) != (a + 1, b + 1):
+                    between = (old_start + a + 1, old_start + next_a), (new_start + b + 1, new_start + next_b)
+                    pending.append((between, levels - 1))
         elif before or after:
             yield block
 
@@ -213,6 +215,8 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]
     place = {line: index for index, line in enumerate(new) if counts[line] == 1}
     again = Counter(new)
     shared = [(index, place[line]) for index, line in enumerate(old) if line in place and again[line] == 1]
+    if shared == sorted(shared, key=itemgetter(1)):
+        return shared
     ends: list[int] = []  # the lowest place in `new` that ends a chain of each length
     last: list[int] = []  # which of `shared` that is
     previous: list[int] = []

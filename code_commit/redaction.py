@@ -313,7 +313,7 @@ def _json_document(value: Any) -> bytes:
     """
     text = json.dumps(value, ensure_ascii=False, default=_members)
     if len(text) < _LARGE:
-        text = json.dumps(value, ensure_ascii=False, indent=2, default=_members)
+        text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
     return whole_characters(text).encode() + b"\n"
 
 
