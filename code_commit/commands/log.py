@@ -54,7 +54,7 @@ code-commit log --markdown >>summary.md"""
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
 _NUMBERS = ("TRIES", "FILES", "COST", "TIME")
-_LONGEST_TASK = 50
+_LONGEST_TASK, _UNDO = 50, "(undo of "
 _EXPORTS = {"json", "markdown", "html", "open"}
 
 
@@ -209,9 +209,17 @@ def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> st
         return "No run yet."
     rows = [_HEAD, *map(_cells, runs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_cut("  ".join(map(_aligned, _HEAD, row, widths)).rstrip(), columns) for row in rows]
+    lines = ["  ".join(map(_aligned, _HEAD, row, widths)).rstrip() for row in rows]
+    lines = [_cut(_without_date(line, columns), columns) for line in lines]
     notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
     return "\n".join([*lines, *notes])
+
+
+def _without_date(row: str, width: int | None) -> str:
+    """Leave out as much of the name of an undone run as the row is too long, from its beginning: its end tells it."""
+    start, undo, name = row.rpartition(_UNDO)
+    over = len(row) - width + 1 if width and undo else 0
+    return f"{start}{undo}…{name[over:]}" if over > 1 else row
 
 
 def _aligned(head: str, cell: str, width: int) -> str:
@@ -230,7 +238,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
-    undoes = f"(undo of {shown(short_name(run.undoes))})" if run.undoes else ""
+    undoes = f"{_UNDO}{shown(short_name(run.undoes))})" if run.undoes else ""
     choice = "(rollup) " if run.command == "rollup" else ""
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (

@@ -289,7 +289,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = done_by_build(record)
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
-    review = ["Review: git status, git diff, code-commit log."] if totals.files_changed else []
+    review = ["Review: code-commit diff, git status, git diff, code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):

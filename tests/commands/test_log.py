@@ -135,6 +135,18 @@ def test_rows_are_cut_where_the_terminal_ends(columns, paid: Path):
     assert rest == ["[exit code 0]"], "no row is wrapped"
 
 
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_of_an_undone_run_the_end_of_its_name_is_shown(paid: Path, run_code_commit: Run):
+    assert run_code_commit(paid.parents[2], "undo").returncode == 0
+    with Terminal(paid.parents[2], " ".join([*CODE_COMMIT, "log"]), 80, 10, {}) as pane:
+        assert pane.end() == 0
+        undo = pane.screen()[2]
+    shortened = re.fullmatch(r".*  \(undo of …([-0-9]{8,})\)", undo)
+    assert shortened
+    assert short_name(paid.name).endswith(shortened[1])
+    assert len(undo) == 80
+
+
 def test_many_runs(paid: Path):
     for number in range(300):
         folder = paid.parent / f"2026-01-01-{number // 3600:02}-{number // 60 % 60:02}-{number % 60:02}-committing-code"

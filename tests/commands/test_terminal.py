@@ -71,7 +71,7 @@ LINES = [
     "attempt 2 of 4: 1 file changed, +1 -1: ok.txt",
     "attempt 2 of 4: build passed: exit code 0 after TIME",
     "The build passes after 2 attempts: 1 file changed in TIME, 2,080 tokens.",
-    "Review: git status, git diff, code-commit log.",
+    "Review: code-commit diff, git status, git diff, code-commit log.",
     "[exit code 0]",
 ]
 
