@@ -31,7 +31,7 @@ from code_commit.runs.words import (
     joined,
     listed,
     outcome_of,
-    retry_in_words,
+    retries_in_words,
     spent,
     summary_of,
     ways_on,
@@ -183,7 +183,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     seconds = without if attempt.seconds is None else duration(attempt.seconds)
     title = joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
     yield f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt.usage, attempt.cost_usd))}"
-    yield from (f"  retried: {retry_in_words(retry)}" for retry in attempt.retries)
+    yield from (f"  retried: {line}" for line in retries_in_words(attempt.retries))
     yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
     yield f"  {summary_of(attempt)}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
-from code_commit.runs.record import Attempt, Event, RunRecord, utc_after
+from code_commit.runs.record import Attempt, Event, Retry, RunRecord, utc_after
 from code_commit.runs.words import (
     REJECTED,
     UNCHANGED,
@@ -29,7 +29,7 @@ from code_commit.runs.words import (
     duration,
     listed,
     repeats_of,
-    retry_in_words,
+    retries_in_words,
     spent,
     time_of_day,
 )
@@ -79,6 +79,8 @@ class Progress:
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
+        self._retries: list[Retry] = []
+        self._held = ""
         self._output = self._unfinished = b""
 
     def __enter__(self) -> Self:
@@ -97,14 +99,17 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end_retries()
         if self._region:
             with suppress(OSError, ValueError):
                 self._region.close()
             self._region = None
 
     def step(self, record: RunRecord, event: Event) -> None:
-        """Print what has just happened."""
+        """Print what has just happened; on a terminal, retries for one reason as one line when they are over."""
         self.record = record
+        if event != "retrying":
+            self._end_retries()
         if self._region:
             with suppress(OSError, ValueError):
                 phase, limit = _PHASES.get(event, ("", ""))
@@ -116,8 +121,11 @@ class Progress:
             self._output = self._unfinished = b""
         if self._unfinished:
             self.output(b"\n")
+        lines: Sequence[str] = []
         if event == "warned":
-            lines: Sequence[str] = [f"warning: {warning}" for warning in record.warnings[self._warned :]]
+            lines = [f"warning: {warning}" for warning in record.warnings[self._warned :]]
+        elif event == "retrying" and self._region:
+            self._hold(_attempt_lead(record), record.attempts[-1].retries[-1])
         else:
             lines = _step_lines(record, event, verbose=self.verbose)
         self._warned = len(record.warnings)
@@ -127,6 +135,19 @@ class Progress:
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         if self.on_step:
             self.on_step(record, event)
+
+    def _hold(self, lead: str, retry: Retry) -> None:
+        """Show a retry in the live region, in one line with those before it that had the same reason."""
+        if len(retries_in_words([*self._retries, retry])) > 1:
+            self._end_retries()
+        self._retries.append(retry)
+        (line,) = retries_in_words(self._retries)
+        self._held = f"{lead}: {line}" if lead else line
+        self.live(line)
+
+    def _end_retries(self) -> None:
+        self.say(self._held)
+        self._retries, self._held = [], ""
 
     def live(self, state: str) -> None:
         """Show the state inside a step in the live region."""
@@ -235,7 +256,7 @@ def _attempt_lead(record: RunRecord) -> str:
 def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return [retry_in_words(retry) for retry in attempt.retries[-1:]]
+        return retries_in_words(attempt.retries[-1:])
     if event == "responded":
         answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
         return [": ".join(filter(None, [answered, spent(attempt.usage, attempt.cost_usd)])), *_said(attempt, earlier)]

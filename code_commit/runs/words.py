@@ -4,12 +4,13 @@ from __future__ import annotations  # the record is made of these words
 
 import time
 from datetime import datetime
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from code_commit.exchange import Usage
     from code_commit.runs.record import Attempt, Retry, RunRecord
@@ -35,8 +36,16 @@ def duration(seconds: float) -> str:
     return " ".join(f"{part:,} {unit}" for part, unit in zip(parts, units, strict=True) if part)
 
 
-def retry_in_words(retry: Retry) -> str:
-    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest`."""
+def retries_in_words(retries: Iterable[Retry]) -> list[str]:
+    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest (4 times)`, a line for each reason.
+
+    Retries in a row that differ only in their times are one, with the times of the last.
+    """
+    rows = [list(row) for _, row in groupby(retries, lambda retry: (retry.reason, retry.status))]
+    return [_retry(row[-1]) + (f" ({len(row):,} times)" if len(row) > 1 else "") for row in rows]
+
+
+def _retry(retry: Retry) -> str:
     if retry.delay is None:
         return retry.reason
     until = f", until {time_of_day(retry.until)} at the latest" if retry.until else ""

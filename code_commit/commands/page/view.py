@@ -13,7 +13,7 @@ from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.runs.list import short_name
 from code_commit.runs.record import Attempt
-from code_commit.runs.words import outcome_of, retry_in_words, summary_of
+from code_commit.runs.words import outcome_of, retries_in_words, summary_of
 
 RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000
@@ -57,7 +57,7 @@ def _attempt_values(
         "outcome": outcome_of(attempt),
         "summary": summary_of(attempt),
         "said": run.said_in(attempt),
-        "retries": [retry_in_words(retry) for retry in attempt.retries],
+        "retries": retries_in_words(attempt.retries),
         "started": started,
         "times": _times(attempt),
         "rejections": _rejections(run, attempt),
