@@ -13,8 +13,11 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
+from code_commit.secrets import is_secret_name
 
 CONTEXT_LINES = 3  # as git diff
+
+NOT_SHOWN = b"# %s (a secret, not shown)\n"
 
 MOST_LEVELS = 16
 """How often the lines between two that hold are searched for more of them; each search takes time for all of them."""
@@ -64,12 +67,16 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
 
 
 def diff_files(edits: Iterable[FileEdit]) -> tuple[list[AppliedChange], bytes]:
-    """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs."""
+    """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
+
+    Of a file that is a secret's by its name, a line stands there that `git apply` passes over.
+    """
     changes, texts = [], {}
     for edit in edits:
         added, removed, hunks = _differences(edit.old or b"", edit.new or b"")
         changes.append(AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed))
-        texts[edit.path.encode("utf-8", "replace")] = _file_diff(edit, hunks)
+        text = NOT_SHOWN % _quoted(edit.path) if hunks and is_secret_name(edit.path) else _file_diff(edit, hunks)
+        texts[edit.path.encode("utf-8", "replace")] = text
     return changes, b"".join(text for _, text in sorted(texts.items()))
 
 

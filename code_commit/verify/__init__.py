@@ -5,12 +5,13 @@ Rules by name, each in the module that owns it:
     outside unclear-path wrong-format windows-name too-long protected same-file        names
     link not-a-file other-file-system other-repository same-file protected unreadable  tree
     ignored hidden                                                                     ignored
-    not-allowed protected-by-option                                                    below
+    not-allowed protected-by-option secret                                             below
     not-text placeholder missing holds-key wrong-format stale                          content
     no-match ambiguous overlap                                                         edits
     whole-file                                                                         below
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from code_commit.exchange import Shown
 from code_commit.git import UnansweredError, match_patterns
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.secrets import is_secret_name
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions
@@ -70,6 +72,10 @@ _IGNORED = "git ignores it, the reviewer would not see it: put the file where .g
 _HIDDEN = (
     "git hides changes of it (its index says skip-worktree or assume-unchanged, or holds one of its folders as a file),"
     " the reviewer would not see them: leave it, or put the file elsewhere"
+)
+_CONFIDENTIAL = (
+    "is a secret's by its name: leave its block out, and say outside the fences what it needs (only where --allow names"
+    " the file itself, not just its folder, may it be changed)"
 )
 _WHOLE_FILE = (
     "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
@@ -223,10 +229,23 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
     findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
     findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
+    findings.ask("secret", _CONFIDENTIAL, lambda: [path for path in paths if _is_unnamed_secret(path, rules.allow)])
     if rules.allow and paths:
         allowed = ", ".join(map(shown, rules.allow))
         message = f"only these may be changed: {allowed}; make the change there"
         findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.allow, paths))
+
+
+def _is_unnamed_secret(path: str, allow: Sequence[str]) -> bool:
+    """Tell whether a path is a secret's that no pattern names: one that matches its neighbours too names none of them.
+
+    Of `prod.env` the neighbour is `other.other`, so that `*.env` names it, while `*`, `*.*` and `src/` do not.
+    """
+    if not is_secret_name(path):
+        return False
+    folder, slash, name = path.rpartition("/")
+    neighbour = folder + slash + re.sub(r"[^.]+", "other", name)
+    return not any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
 
 
 def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> list[VerifiedChange]:

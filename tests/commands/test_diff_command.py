@@ -115,3 +115,21 @@ def test_no_pager_from_inside_the_project_is_run(root: Path):
         assert "\x1b[32m+ok\x1b[m\n" in on_a_terminal(root, GIT_PAGER=pager, PATH=path)
     assert not (root / "ran").exists()
     assert not Path("/ran").exists()
+
+
+def test_nothing_of_a_secret_is_shown_that_may_be_changed(project_folder: Path, run_code_commit: Run):
+    answer = "^^^.env\nPASSWORD=changed\n^^^end\n^^^ok.txt\nok\n^^^end\n^^^old.pem\n^^^delete\n"
+    before = {".env": "PASSWORD=of-before\n", "old.pem": "of-before\n"}
+    (project_folder / "agent-config/config.toml").write_text('allow = [".env", "*.pem", "ok.txt"]\n')
+    root = after_a_run(project_folder, run_code_commit, before, answer)
+    assert (root / ".env").read_text() == "PASSWORD=changed\n"
+    done = run_code_commit(root, "diff")
+    assert (done.returncode, done.stdout.startswith("# .env (a secret, not shown)\ndiff --git a/ok.txt")) == (0, True)
+    assert done.stdout.endswith("\n# old.pem (a secret, not shown)\n")
+    subprocess.run(["git", "apply", "-R"], cwd=root, input=done.stdout.encode(), check=True)
+    assert (root / "ok.txt").read_text() == "not yet\n"
+    assert run_code_commit(root, "log", "--html", "page.html").returncode == 0
+    page = (root / "page.html").read_text()
+    assert page.count("a secret, not shown") >= 2
+    log = next((root / "agent-config/logs").iterdir())
+    assert "of-before" not in page + done.stdout + (log / "1-changes.diff").read_text()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.diff import FileEdit, diff_files
+from code_commit.diff import NOT_SHOWN, FileEdit, diff_files
 from code_commit.errors import ApplyError
 from code_commit.runs.words import count
 
@@ -39,6 +39,7 @@ class FileDiff(NamedTuple):
     modes: dict[str, str]
     hunks: list[Hunk]
     old_path: str = ""
+    is_secret: bool = False
 
     @property
     def is_new(self) -> bool:
@@ -58,6 +59,8 @@ class FileDiff(NamedTuple):
     @property
     def note(self) -> str:
         """What happened to the file beside its lines."""
+        if self.is_secret:
+            return "a secret, not shown"
         if self.is_new:
             return "new, executable" if self.modes["new file"] == "100755" else "new"
         notes = ["deleted"] if self.is_deleted else []
@@ -73,6 +76,8 @@ def parse_diff(data: bytes) -> list[FileDiff]:
         hunks = files[-1].hunks if files else []
         if line.startswith("diff --git "):
             files.append(FileDiff(_path(line.removeprefix("diff --git ")), {}, []))
+        elif secret := _NOT_SHOWN.fullmatch(line):
+            files.append(FileDiff(_unquoted(secret[1]), {}, [], is_secret=True))
         elif files and (match := _HUNK.match(line)):
             hunks.append(Hunk(line, int(match[1]), int(match[2]), []))
         elif hunks and line[:1] in {" ", "-", "+"}:
@@ -84,16 +89,20 @@ def parse_diff(data: bytes) -> list[FileDiff]:
     return files
 
 
+_NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
 _MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
 
 
 def _path(names: str) -> str:
     """Return the file's name of `a/NAME b/NAME`, in which both halves are of the same length."""
-    name = names[: len(names) // 2]
-    if name.startswith('"'):
-        name = re.sub(r"\\(?:([0-7]{3})|(.))", lambda part: chr(int(part[1], 8)) if part[1] else part[2], name[1:-1])
-    return name.removeprefix("a/")
+    return _unquoted(names[: len(names) // 2]).removeprefix("a/")
+
+
+def _unquoted(name: str) -> str:
+    if not name.startswith('"'):
+        return name
+    return re.sub(r"\\(?:([0-7]{3})|(.))", lambda part: chr(int(part[1], 8)) if part[1] else part[2], name[1:-1])
 
 
 def with_renames(files: Sequence[FileDiff]) -> list[FileDiff]:
