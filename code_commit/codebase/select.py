@@ -1,5 +1,6 @@
 """Which files go into a codebase: git, secrets, patterns and sizes decide; what stays out is named with the reason."""
 
+import errno
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import NamedTuple
 
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
-from code_commit.files import NotAFileError, open_regular
+from code_commit.files import NotAFileError, Tree, open_regular
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
@@ -216,25 +217,31 @@ def _fault_of_name(path: str) -> str | None:
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
     """Yield the part of a codebase of each file that is fit for one; why another is not goes into the selection."""
-    folders = {name.rpartition("/")[0] for name in names}
-    behind_links = {folder for folder in folders if os.path.realpath(root / folder) != str(root / folder)}
-    for name in names:
-        if name.rpartition("/")[0] in behind_links:
-            selection.leave_out(LINK, name, "behind a link")
-            continue
-        try:
-            content = _read(f"{root}/{name}", is_wanted=selection.is_wanted(name))
-            section = _section(name, content, redactor, may_be_secret=name in selection.included)
-        except _UnfitFileError as fault:
-            selection.leave_out(fault.reason, name, fault.detail)
-        except (FileNotFoundError, NotADirectoryError):
-            selection.leave_out(DELETED, name)
-        except NotAFileError:
-            selection.leave_out(_kind_of(root / name), name)
-        except OSError as error:
-            selection.leave_out(UNREADABLE, name, str(error.strerror))
-        else:
-            yield Section(name, len(content), section)
+    with Tree(root) as tree:
+        for name in names:
+            try:
+                content = _read(tree, name, is_wanted=selection.is_wanted(name))
+                section = _section(name, content, redactor, may_be_secret=name in selection.included)
+            except _UnfitFileError as fault:
+                selection.leave_out(fault.reason, name, fault.detail)
+            except NotAFileError:
+                selection.leave_out(_kind_of(root / name), name)
+            except OSError as error:
+                selection.leave_out(*_why_unread(root, name, error))
+            else:
+                yield Section(name, len(content), section)
+
+
+def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
+    """Return why a file could not be read: the reason, its name and a detail."""
+    folder = root / name.rpartition("/")[0]
+    if error.errno in _NO_FOLDER and os.path.realpath(folder) != str(folder):
+        return LINK, name, "behind a link"
+    is_gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return (DELETED, name, "") if is_gone else (UNREADABLE, name, str(error.strerror))
+
+
+_NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
 
 
 def _kind_of(path: Path) -> str:
@@ -243,8 +250,9 @@ def _kind_of(path: Path) -> str:
     return OTHER_REPOSITORY if path.is_dir() else "no regular file"
 
 
-def _read(path: str, *, is_wanted: bool) -> bytes:
-    with open_regular(path) as file:
+def _read(tree: Tree, path: str, *, is_wanted: bool) -> bytes:
+    folder, name = tree.parent(path)
+    with open_regular(name, folder=folder) as file:
         size = os.fstat(file.fileno()).st_size
         content = file.read(size if size <= _LARGE else _BINARY_SHOWS_IN)
         if b"\0" in content:

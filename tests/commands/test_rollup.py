@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, Run, git
 
+from code_commit.codebase.select import Selection, read_files
+from code_commit.redaction import Redactor
+
 KEY = "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab"
 ROLLUP = "agent-config/codeRollup.txt"
 END = b"--- FILES THAT ARE NOT SHOWN ---"
@@ -140,6 +143,18 @@ def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
         "module": "submodule or other repository",
     }
     assert "from elsewhere" not in (root / ROLLUP).read_text()
+
+
+def test_a_folder_that_is_swapped_for_a_link_meanwhile_is_not_followed(root: Path):
+    lay(root, {"a.txt": "x", "folder/sub/f": "x"})
+    lay(root.parent, {"elsewhere/sub/f": "from elsewhere"})
+    selection = Selection()
+    files = read_files(root, ["a.txt", "folder/sub/f"], Redactor([]), selection)
+    assert next(files).name == "a.txt"
+    (root / "folder").rename(root / "old")
+    (root / "folder").symlink_to("../elsewhere")
+    assert list(files) == []
+    assert selection.left_out == {"link": {"folder/sub/f": "behind a link"}}
 
 
 BASE64 = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ"
