@@ -28,7 +28,7 @@ ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"
 """Names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ..."""
 _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
-"""The last is the one by which ci.example says what to install."""
+"""The last is the one by which docs/ci-examples say what to install."""
 
 
 class Setting:

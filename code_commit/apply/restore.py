@@ -14,6 +14,7 @@ from code_commit.apply.snapshot import (
     built_name,
     first_folders,
     first_states,
+    keep_contents,
     left_states,
     load_layers,
     read_original,
@@ -113,10 +114,12 @@ def note_built(snapshot: Path, project: Project) -> None:
         for path in left:
             with suppress(ApplyError, OSError):
                 now[path] = _look(tree, path, folders)
-    if any(not _is(now[path], left[path]) for path in now):
-        steps = tuple(FileStep(path, left[path], _state(found)) for path, found in now.items())
+    changed = {path: found for path, found in now.items() if not _is(found, left[path])}
+    if changed:
+        steps = tuple(FileStep(path, left[path], _state(found)) for path, found in changed.items())
         with replacing(snapshot / built_name(len(layers))) as file:
             file.write(encode(Journal(steps)))
+        keep_contents(snapshot, built_name(len(layers)), (found and found[0] for found in changed.values()))
 
 
 def _state(now: _Now | None) -> FileState | None:

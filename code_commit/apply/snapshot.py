@@ -3,6 +3,9 @@
     snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
     snapshot/built-1.json           the files that the builds after it left in another state than it had
     snapshot/originals/SHA256       the content of each file before the run touched it for the first time
+    snapshot/changes-1.contents     what the transaction made of its files, one after the other; so has built-1.contents
+
+The contents are for `diff` and the page alone: they are written when the transaction is committed, and not synced.
 
 Each of these layers counts once its transaction is committed; until then it is named in the transaction's journal and
 goes with it. A content is never written over one that a layer names.
@@ -15,9 +18,9 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from code_commit.apply.journal import DamagedJournalError, FileState, FolderStep, Journal, decode
+from code_commit.apply.journal import DamagedJournalError, FileState, FileStep, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
-from code_commit.files import NewFiles, open_regular, opened_folder, sync_folder, sync_names
+from code_commit.files import NewFiles, open_regular, opened_folder, replacing, sync_folder, sync_names
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
@@ -109,6 +112,43 @@ def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
     if sha256(content).hexdigest() != state.sha256:
         raise ApplyError(f"the snapshot's original of {path} is damaged, nothing was changed ({snapshot})")
     return content
+
+
+def keep_contents(snapshot: Path, layer: str, contents: Iterable[bytes | None]) -> None:
+    """Keep what a layer, by the name of its file, made of its files; a full disk keeps nothing."""
+    with suppress(OSError), replacing(_contents_of(snapshot, layer)) as file:
+        for content in contents:
+            file.write(content or b"")
+
+
+def load_contents(snapshot: Path) -> dict[str, bytes]:
+    """Return what the run with this snapshot left of its files, where that was kept whole. Raises ApplyError."""
+    contents: dict[str, bytes] = {}
+    for number, layer in enumerate(load_layers(snapshot), start=1):
+        built = snapshot / built_name(number)
+        steps = {layer_name(number): layer.files, built.name: _load(built).files if built.exists() else ()}
+        for name, files in steps.items():
+            contents |= _read_contents(_contents_of(snapshot, name), files)
+    return contents
+
+
+def _contents_of(snapshot: Path, layer: str) -> Path:
+    return (snapshot / layer).with_suffix(".contents")
+
+
+def _read_contents(path: Path, steps: Iterable[FileStep]) -> dict[str, bytes]:
+    try:
+        with open_regular(path) as file:
+            rest = memoryview(file.readall())
+    except OSError:
+        return {}
+    contents = {}
+    for step in steps:
+        if step.after is not None:
+            content, rest = rest[: step.after.size], rest[step.after.size :]
+            if sha256(content).hexdigest() == step.after.sha256:
+                contents[step.path] = bytes(content)
+    return contents
 
 
 def write_originals(snapshot: Path, contents: Mapping[str, bytes], new_files: NewFiles) -> None:

@@ -42,6 +42,7 @@ from code_commit.apply.recover import (
 from code_commit.apply.snapshot import (
     first_folders,
     first_states,
+    keep_contents,
     layer_name,
     load_layers,
     remove_originals,
@@ -103,6 +104,7 @@ def carry_out(
                     continue
                 finally:
                     at = transaction.at
+            keep_contents(snapshot, layer_name(len(layers) + 1), (write.new for write in plan.writes))
             return
     except (OSError, UnicodeError) as error:
         message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before, run again then"

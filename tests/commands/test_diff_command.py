@@ -43,8 +43,8 @@ def test_it_tells_when_there_is_nothing_to_show(root: Path, run_code_commit: Run
 
 def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
     log = next((root / "agent-config/logs").iterdir())
-    for name in ("1-response.txt", "2-response.txt", "1-changes.diff"):
-        (log / name).unlink()
+    for contents in log.glob("snapshot/*.contents"):
+        contents.unlink()
     (root / "ok.txt").write_text("changed since\n")
     done = run_code_commit(root, "diff")
     assert (done.returncode, "they are not here: ok.txt" in done.stderr) == (1, True), done.stderr

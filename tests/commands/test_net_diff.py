@@ -41,9 +41,23 @@ def test_it_stays_when_the_tree_moves_on(root: Path, run_code_commit: Run):
     assert before.diff.count(b"diff --git") == 5
     (root / "dos.txt").write_text("something else\n")
     (root / "ok.txt").unlink()
+    for path in log.glob("*-response.txt"):
+        path.unlink()
     assert net_diff(log, root) == before
-    (log / "1-response.txt").unlink()
-    (log / "2-response.txt").unlink()
+    assert run_code_commit(root, "undo", "--force").returncode == 0
+    assert net_diff(log, root) == before
+    (undo_log,) = set(log.parent.iterdir()) - {log}
+    assert net_diff(undo_log, root).diff.count(b"diff --git") == 5
+
+
+def test_of_an_older_log_the_tree_may_tell_or_the_file_is_named(root: Path):
+    log = the_log(root)
+    before = net_diff(log, root)
+    for path in log.glob("snapshot/*.contents"):
+        path.unlink()
+    assert net_diff(log, root) == before
+    (root / "dos.txt").write_text("something else\n")
+    (root / "ok.txt").unlink()
     diff, unknown = net_diff(log, root)
     assert unknown == ["dos.txt", "ok.txt"]
     assert sorted(diff.split(b"diff --git ")) == sorted(
@@ -51,22 +65,16 @@ def test_it_stays_when_the_tree_moves_on(root: Path, run_code_commit: Run):
     )
 
 
-def test_what_was_undone_is_known_from_the_undo(root: Path, run_code_commit: Run):
+def test_contents_that_are_damaged_are_not_taken_for_what_was_there(root: Path):
     log = the_log(root)
-    before = net_diff(log, root)
-    for path in log.glob("*-response.txt"):
-        path.unlink()
-    assert run_code_commit(root, "undo").returncode == 0
-    assert net_diff(log, root) == before
-    (undo_log,) = set(log.parent.iterdir()) - {log}
-    undo = net_diff(undo_log, root)
-    unapply(root, undo.diff)
-    unapply(root, before.diff)
-    assert git(root, "status", "--porcelain") == ""
+    (contents,) = sorted(log.glob("snapshot/changes-1.contents"))
+    contents.write_bytes(b"x" * contents.stat().st_size)
+    for path in ("deep/new.sh",):
+        (root / path).unlink()
+    assert net_diff(log, root).unknown == ["deep/new.sh"]
 
 
-def test_what_edits_made_is_known_from_the_answers_alone(root: Path, run_code_commit: Run):
-    """Of a file that two answers edited nothing else is left when it has changed since: no answer holds it whole."""
+def test_what_edits_made_is_known_when_the_file_has_changed_since(root: Path, run_code_commit: Run):
     (root / "agent-config" / "logs").rename(root / "agent-config" / "earlier")
     (root / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree")
     (root / "ok.txt").write_text("not yet\n")
@@ -84,7 +92,7 @@ def test_what_edits_made_is_known_from_the_answers_alone(root: Path, run_code_co
     assert before.unknown == []
 
 
-def test_a_file_with_a_bom_is_known_from_the_answer_alone(root: Path, run_code_commit: Run):
+def test_a_file_with_a_bom_is_known_when_it_is_gone(root: Path, run_code_commit: Run):
     (root / "agent-config" / "logs").rename(root / "agent-config" / "earlier")
     (root / "dos.txt").write_bytes(b"\xef\xbb\xbfone\r\n")
     done = run_code_commit(root, *recorded(root, "^^^dos.txt\ntwo\n^^^end\n"), "--sandbox", "off")

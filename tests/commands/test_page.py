@@ -385,7 +385,8 @@ def test_the_page_stays_when_the_tree_moves_on(hostile: Path):
     os.mkfifo(hostile / "src/a.py")
     assert page_of(hostile) == before
     (folder,) = (hostile / "agent-config/logs").iterdir()
-    (folder / "3-response.txt").unlink()
+    for contents in folder.glob("snapshot/*.contents"):
+        contents.unlink()
     assert "is no longer known" in page_of(hostile)
 
 
