@@ -16,7 +16,8 @@ from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
 from code_commit.settings import OPTIONS
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def section(file: str, title: str) -> str:
@@ -119,12 +120,21 @@ def test_links_lead_to_files_and_headings(document: Path):
             assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-def test_the_specification_leads_to_code():
-    table = (ROOT / "docs/specification-and-code.md").read_text("utf-8")
-    named = [name for row in re.findall(r"\|([^|]*)\|$", table, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)]
-    assert len(named) > len(set(named)) > 10
-    for name in named:
-        assert (ROOT / "code_commit" / name).exists() or (ROOT / name).exists(), name
+def test_the_specification_leads_to_code_and_tests():
+    table = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("| --- |")[2]
+    rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*)\|$", table, re.MULTILINE)
+    assert len(rows) > 10
+    for code, tests in rows:
+        modules = re.findall(r"`([^`]+)`", code)
+        assert modules
+        for name in modules:
+            assert (ROOT / "code_commit" / name).exists() or (ROOT / name).exists(), name
+        named = re.findall(r"`([^`:]+)(?:::(\w+))?`", tests)
+        assert named
+        for name, function in named:
+            path = ROOT / "tests" / name
+            assert path.exists(), name
+            assert not function or f"\ndef {function}(" in path.read_text("utf-8"), function
 
 
 def test_the_readme_leads_to_every_document():
