@@ -60,11 +60,7 @@ class FileChooser:
     @property
     def choice(self) -> FileChoice | None:
         """What was asked, and what that cost; None where no LLM was asked."""
-        if self.log is None:
-            return None
-        run, totals = self.log.record, self.log.record.totals
-        costs = totals.usage, totals.cost_usd, totals.unsettled_usd
-        return FileChoice(run.run, run.asked_model, totals.attempts, totals.llm_seconds, *costs)
+        return self.log.record.as_choice if self.log else None
 
     def choose(
         self, found: Sequence[Section], selection: Selection, request: CodebaseRequest

@@ -23,6 +23,7 @@ from code_commit.runs.list import (
 from code_commit.runs.record import Attempt, RunRecord, run_record_schema
 from code_commit.runs.words import (
     changes_of,
+    choice_in_words,
     count,
     dollars,
     done_by_build,
@@ -158,7 +159,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
     if choice := record.choice:
-        yield f"rollup    chosen by {choice.run}" + (f", ${choice.cost_usd:.4f}" if choice.cost_usd else "")
+        yield f"rollup    chosen by {choice.run}: {choice_in_words(choice)}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"

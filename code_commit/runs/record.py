@@ -267,6 +267,13 @@ class RunRecord:
         return sum(costs) + (self.choice.cost_usd or 0.0 if self.choice else 0.0) + totals.unsettled_usd
 
     @property
+    def as_choice(self) -> FileChoice:
+        """A choice of files as the run that follows it holds it."""
+        totals = self.totals
+        costs = totals.usage, totals.cost_usd, totals.unsettled_usd
+        return FileChoice(self.run, self.asked_model, totals.attempts, totals.llm_seconds, *costs)
+
+    @property
     def asks(self) -> bool:
         """Whether it asks an LLM: a run, or the choice of files before one."""
         return self.command in ("run", "rollup")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from code_commit.exchange import Usage
-    from code_commit.runs.record import Attempt, Retry, RunRecord
+    from code_commit.runs.record import Attempt, FileChoice, Retry, RunRecord
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT = 0.01
@@ -134,6 +134,13 @@ def spent(usage: Usage | None, cost: float | None) -> str:
         return ""
     cached = f" ({usage.cached_input:,} cached)" if usage.cached_input else ""
     return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", "" if cost is None else dollars(cost))
+
+
+def choice_in_words(choice: FileChoice) -> str:
+    """Return `1 call of gemini:gemini-3.8-flash, 4.2 s, 52,113 tokens in, 320 out, $0.0112`."""
+    calls = count(choice.calls, "call") + (f" of {choice.model}" if choice.model else "")
+    spending = spent(choice.usage, choice.cost_usd) or (dollars(choice.cost_usd) if choice.cost_usd else "")
+    return joined(calls, duration(choice.seconds) if choice.seconds else "", spending)
 
 
 def done_in_all(record: RunRecord) -> str:

@@ -87,7 +87,8 @@ def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_c
     assert of(root, choice, "1-query.txt").startswith("Choose.\n[query]\n")
     listed = run_code_commit(root, "log").stdout
     assert "(rollup) Make ok.txt say ok" in listed
-    assert f"rollup    chosen by {choice['run']}\n" in run_code_commit(root, "log", "latest").stdout
+    called = f"chosen by {choice['run']}: 1 call of {made['choice']['model']}"
+    assert called in run_code_commit(root, "log", "latest").stdout
     shown = run_code_commit(root, "log", choice["run"]).stdout
     assert "> ok.txt is read by build.sh." in shown
     assert "2 files chosen: ok.txt, src/part_07.py" in shown

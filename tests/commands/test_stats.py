@@ -1,6 +1,7 @@
 """`log --stats`: what all runs, or those of a fleet, solved and cost, by model."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -45,32 +46,32 @@ def root(project_folder: Path, run_code_commit: Run) -> Path:
 
 
 TABLE = """\
-                          anthropic:claude-opus-5-5      gemini:gemini-4-argon
-runs                                              5                          3
-  passed at attempt 1                             1                          -
-  passed at attempt 2                             -                          -
-  passed at attempt 3                             1                          -
-  passed at attempt 4                             -                          -
-  passed at attempt 5                             -                          -
-  passed at attempt 6                             -                          -
-  passed at attempt 7                             -                          1
-  build failed                                    1                          -
-  rejected                                        1                          -
-  declined                                        1                          -
-  dry run                                         -                          1
-  killed                                          -                          1
-rejected answers                                  3                          3
-  outside                                         3                          3
-  protected                                       3                          3
-tokens                                      685,000                    411,000
-  median of a run                           137,000                    137,000
-time of the LLM                           5 min 3 s                  3 min 2 s
-  median of a run                             1 min                      1 min
-time of the build                        1 min 15 s                     45.0 s
-  median of a run                            15.0 s                     15.0 s
-cost                                        $0.5799                    $0.6104
-  median of a run                           $0.1584                    $0.3052
-answers of unknown cost                           1                          -
+                         anthropic:claude-opus-5-5  gemini:gemini-4-argon
+runs                                             5                      3
+  passed at attempt 1                            1                      -
+  passed at attempt 2                            -                      -
+  passed at attempt 3                            1                      -
+  passed at attempt 4                            -                      -
+  passed at attempt 5                            -                      -
+  passed at attempt 6                            -                      -
+  passed at attempt 7                            -                      1
+  build failed                                   1                      -
+  rejected                                       1                      -
+  declined                                       1                      -
+  dry run                                        -                      1
+  killed                                         -                      1
+rejected answers                                 3                      3
+  outside                                        3                      3
+  protected                                      3                      3
+tokens                                     685,000                411,000
+  median of a run                          137,000                137,000
+time of the LLM                          5 min 3 s              3 min 2 s
+  median of a run                            1 min                  1 min
+time of the build                       1 min 15 s                 45.0 s
+  median of a run                           15.0 s                 15.0 s
+cost                                       $0.5799                $0.6104
+  median of a run                          $0.1584                $0.3052
+answers of unknown cost                          1                      -
 """
 
 
@@ -107,6 +108,64 @@ def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_pat
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines if line.startswith("runs")] == [["runs", "4"], ["runs", "2"], ["runs", "2"]]
     assert json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)[2]["runs"] == 2
+
+
+def test_numbers_and_names_are_never_cut(root: Path, run_code_commit: Run):
+    name = "chat:" + "-".join(["an-organisation-with-a-long-name"] * 4)
+    for run in (root / "agent-config/logs").iterdir():
+        record = json.loads((run / "run.json").read_text())
+        usage = record["totals"]["usage"] | {"input": 152_262_144_000, "output": 0}
+        model = name if record["model"] == OPUS else record["model"]
+        fields = {"model": model, "totals": record["totals"] | {"usage": usage}}
+        (run / "run.json").write_text(json.dumps(record | fields))
+    first, second = run_code_commit(root, "log", "--stats").stdout.split("\n\n")
+    assert [block.split("\n")[0] for block in (first, second)] == [name, ARGON]
+    assert [block.split("\ntokens")[1].split()[0] for block in (first, second)] == [
+        "761,310,720,000",
+        "456,786,432,000",
+    ]
+
+
+CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}
+
+
+def test_choices_of_files_are_counted_those_that_no_run_followed_too(root: Path, run_code_commit: Run):
+    logs = root / "agent-config/logs"
+    solved = max(logs.iterdir())
+    record = json.loads((solved / "run.json").read_text())
+    call = record["attempts"][2] | {"usage": CALL, "cost_usd": 0.25, "seconds": 2.0, "verdict": "chosen", "build": None}
+    choice = {"model": ARGON, "calls": 1, "seconds": 2.0, "usage": CALL, "cost_usd": 0.25}
+    totals = record["totals"]
+    for number in (1, 2):
+        folder = logs / f"2026-02-01-00-00-0{number}-committing-code"
+        folder.mkdir()
+        spent = totals | {"usage": CALL, "cost_usd": 0.25, "llm_seconds": 2.0, "build_seconds": 0.0, "attempts": 1}
+        chosen = {"run": folder.name, "command": "rollup", "model": ARGON, "attempts": [call], "totals": spent}
+        (folder / "run.json").write_text(json.dumps(record | chosen))
+    usage = totals["usage"] | {"input": totals["usage"]["input"] + 9_000, "output": totals["usage"]["output"] + 1_000}
+    after = {"choice": choice | {"run": folder.name}, "totals": totals | {"usage": usage, "llm_seconds": 62.7}}
+    (solved / "run.json").write_text(json.dumps(record | after))
+
+    opus, argon = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
+    one = {"choices": 1, "calls": 1, "tokens": 10_000, "cost_usd": 0.25}
+    assert (opus["file_choices"], argon["file_choices"]) == (one, one)
+    assert (opus["runs"], argon["runs"]) == (5, 3)
+    assert opus["tokens"] == {"total": 695_000, "median": 137_000}
+    assert argon["tokens"] == {"total": 421_000, "median": 137_000}
+    assert opus["cost_usd"]["total"] == pytest.approx(0.8299, abs=1e-4)
+    assert argon["cost_usd"]["total"] == pytest.approx(0.8604, abs=1e-4)
+    assert opus["llm_seconds"]["total"] == pytest.approx(305.5, abs=0.5)
+    table = run_code_commit(root, "log", "--stats").stdout
+    assert re.search(r"choices of files +1 +1\n  calls +1 +1\n  tokens, of all +10,000 +10,000\n", table)
+    assert re.search(r"  cost, of all +\$0\.2500 +\$0\.2500\n", table)
+
+    said = f"1 call of {ARGON}, 2.0 s, 9,000 tokens in, 1,000 out, $0.2500"
+    assert f"rollup    chosen by {folder.name}: {said}\n" in run_code_commit(root, "log", solved.name).stdout
+    assert f"- Choice of files: `{said}`\n" in run_code_commit(root, "log", solved.name, "--markdown").stdout
+    page = run_code_commit(root, "log", solved.name, "--html", "-").stdout
+    row = page.split(">Choice of files ")[1].split("</tr>")[0]
+    assert all(f">{cell}</td>" in row for cell in ("2.0 s", "9,000", "1,000", "$0.2500"))
+    assert json.loads(run_code_commit(root, "log", solved.name, "--json").stdout)["choice"]["usage"] == CALL
 
 
 @pytest.mark.parametrize(

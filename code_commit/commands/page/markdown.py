@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun, read_ends
-from code_commit.runs.words import done_by_build, joined, outcome_of, spent, summary_of
+from code_commit.runs.words import choice_in_words, done_by_build, joined, outcome_of, spent, summary_of
 from code_commit.terminal import settle, shown
 
 TAIL_LINES = 60
@@ -29,7 +29,9 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield f"## {headline.sign} code-commit: {headline.text}"
     yield from ("", run.numbers(changes.in_words), "")
     yield from _items([code(line) for line in run.message])
-    yield from _items([f"Run: {code(record.run)}", *([f"Model: {code(record.model)}"] if record.model else [])])
+    model = [f"Model: {code(record.model)}"] if record.model else []
+    choice = [f"Choice of files: {code(choice_in_words(record.choice))}"] if record.choice else []
+    yield from _items([f"Run: {code(record.run)}", *model, *choice])
     yield from _block("The task", run.task)
     for attempt in attempts:
         yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))

@@ -29,7 +29,7 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
-    usages = [attempt.usage for attempt in attempts if attempt.usage]
+    usages = [call.usage for call in [record.choice, *attempts] if call and call.usage]
     return {
         "run": run,
         "changes": changes,
