@@ -73,6 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
+    """Print the log in the form that the options name. Raises NotSetUpError and LogError."""
     with answering(as_json="json" in options) as project:
         tell_if_half_changed(project)
         for name in ("prune", "stats"):

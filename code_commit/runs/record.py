@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
+_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
+"""The options of a choice of files in schema 1 that were no settings."""
+_A_LIFE = 3e9
 
 Status = Literal[
     "running",
@@ -330,9 +333,6 @@ def utc_after(seconds: float) -> str:
     return utc_timestamp(datetime.now(UTC) + timedelta(seconds=seconds)) if 0 < seconds < _A_LIFE else ""
 
 
-_A_LIFE = 3e9
-
-
 def load_run_record(text: str | bytes) -> RunRecord:
     """Read a run.json, of an older version too. Raises ValueError when it is not one."""
     from pydantic_core import from_json
@@ -355,9 +355,6 @@ def _upgrade(document: dict[str, Any]) -> None:
     if document.get("command") == "rollup":
         options = document.get("options", {})
         document["request"] = {name: options.pop(name) for name in _OLD_REQUEST if name in options}
-
-
-_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 
 
 def run_record_schema() -> Mapping[str, Any]:
