@@ -43,7 +43,7 @@ _RUNNER = r"""(?:.*/)?(?:
     |pom\.xml|mvnw(?:\.cmd)?|gradlew(?:\.bat)?|[^/]*\.gradle(?:\.kts)?|gradle\.properties|build\.(?:xml|sc|mill)|[^/]*\.sbt
     |testng[^/]*\.xml|junit-platform\.properties|(?:checkstyle|pmd|spotbugs|detekt|lint)[^/]*\.(?:xml|ya?ml)
     |\.mvn/.*|\.scalafix\.conf|\.scalafmt\.conf
-    # C#, F#, C++ of Visual Studio
+    # Visual Studio
     |[^/]*\.(?:csproj|fsproj|vbproj|vcxproj|sln|slnx|runsettings|ruleset|props|targets)|\.editorconfig|global\.json
     |xunit\.runner\.json|stylecop\.json
     # PHP
@@ -55,7 +55,7 @@ _RUNNER = r"""(?:.*/)?(?:
     # Go and Rust
     |go\.(?:mod|work)|\.golangci\.\w+|magefile\.go|staticcheck\.conf|Cargo\.toml|\.cargo/config(?:\.toml)?
     |\.?(?:clippy|rustfmt|nextest|deny)\.toml|rust-toolchain(?:\.toml)?
-    # C and C++, any language
+    # C, and any language
     |CMakeLists\.txt|[^/]*\.cmake|CMakePresets\.json|[^/]*\.mk|configure(?:\.ac|\.in)?
     |(?:GNU)?[mM]akefile(?:\.(?:am|common|dev|in|inc|test|unix|win))?
     |meson\.(?:build|options)|meson_options\.txt|(?:BUILD|WORKSPACE|MODULE)(?:\.bazel)?|[^/]*\.bzl|\.bazelrc|SCons\w+|wscript
