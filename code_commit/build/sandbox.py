@@ -1,7 +1,8 @@
 """The sandboxes that bubblewrap (bwrap) builds around build.sh: `guard` and `strict`.
 
 `guard` takes away what no build needs: agent-config is an empty folder, the protected files are read-only. `strict`
-also takes the network, the other processes, and the right to write anywhere but in the project.
+also takes the network, the other processes, the home folder but for the tools in it, and the right to write anywhere
+but in the project.
 """
 
 import errno
@@ -22,23 +23,17 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.trust import find_program, search_outside
 
-CREDENTIALS = (
-    ".ssh",
-    ".aws",
-    ".azure",
-    ".gnupg",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".docker",
-    ".kube",
-    ".git-credentials",
-    ".config/gh",
-    ".config/git/credentials",
-    ".config/gcloud",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-)
+_HOME_TOOLS = """
+    .asdf .bun/bin .bun/install .cabal/bin .cabal/packages .cabal/store .cargo/bin .cargo/config.toml .cargo/env
+    .cargo/git .cargo/registry .deno/bin .dotnet .elan .fnm .ghcup .gitconfig .gradle/caches .gradle/wrapper .jdks
+    .juliaup .julia/artifacts .julia/packages .local/bin .local/lib .local/pipx .local/share/fnm .local/share/mise
+    .local/share/pipx .local/share/pnpm .local/share/uv .m2/repository .m2/wrapper .npm/_cacache .nuget/packages .nvm
+    .opam .pyenv .rbenv .rustup .rvm .sdkman .stack/programs .virtualenvs .volta .config/git/attributes
+    .config/git/config .config/git/ignore anaconda3 bin go mambaforge miniconda3 miniforge3
+"""
+HOME_TOOLS = tuple(_HOME_TOOLS.split())
+"""What `strict` leaves of the home folder, for reading: where programs are installed, with the packages that they build
+from without a network, and how git behaves. No file or folder of a login is in any of them as its program has it."""
 
 CAPABILITIES = (
     "CAP_CHOWN",
@@ -119,16 +114,25 @@ class Sandbox(NamedTuple):
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
         """Yield the words for bwrap, without those that say what shall run."""
         yield "--new-session"
-        yield from _strict(self, project, environment) if self.mode == "strict" else _guard(project)
+        home = self._home_to_empty(project, environment) if self.mode == "strict" else None
+        yield from _strict(self, project, home) if self.mode == "strict" else _guard(project)
         for path in (*protected, *watched_from_build(project)):
             if _can_be_bound(path):
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():
             hidden = os.path.realpath(project.agent_config)
             yield from ("--tmpfs", hidden, "--remount-ro", hidden)
+        if home:
+            yield from ("--remount-ro", str(home))  # behind all that is mounted in it
         if os.geteuid() == 0:
             yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", name)))
         yield from ("--chdir", str(project.root))
+
+    def _home_to_empty(self, project: Project, environment: Mapping[str, str]) -> Path | None:
+        """Return the home folder; None where there is none, or where it lies in what the build may write."""
+        home = Path(os.path.realpath(environment.get("HOME") or os.path.expanduser("~")))  # noqa: PTH111 - no error
+        is_writable = any(home.is_relative_to(path) for path in (project.root, *self.caches))
+        return None if is_writable or home == Path(os.sep) or not home.is_dir() else home
 
 
 def _pipe() -> tuple[FileIO, FileIO]:
@@ -188,7 +192,7 @@ def _guard(project: Project) -> Iterator[str]:
     yield from _hide_keys(project)
 
 
-def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) -> Iterator[str]:
+def _strict(sandbox: Sandbox, project: Project, home: Path | None) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
     if not sandbox.network:
         yield "--unshare-net"
@@ -202,13 +206,13 @@ def _strict(sandbox: Sandbox, project: Project, environment: Mapping[str, str]) 
     resolver = Path(os.path.realpath("/etc/resolv.conf"))
     if sandbox.network and resolver.is_relative_to("/run"):
         yield from ("--ro-bind-try", str(resolver), str(resolver))
+    yield from _empty_home(home) if home else ()
     for cache in sandbox.caches:
         yield from ("--bind-try", str(cache), str(cache))
     yield from _bind("--bind", project.root)
     for folder in _git_folders(project):
         yield from _bind("--ro-bind", folder)
     yield from _hide_keys(project)
-    yield from _hide_credentials(Path(environment.get("HOME") or os.path.expanduser("~")))  # noqa: PTH111 - without an error
     yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108 - the private one
 
 
@@ -220,13 +224,11 @@ def _hide_keys(project: Project) -> Iterator[str]:
             yield from ("--ro-bind", os.devnull, os.path.realpath(path))
 
 
-def _hide_credentials(home: Path) -> Iterator[str]:
-    for name in CREDENTIALS:
-        path = Path(os.path.realpath(home / name))
-        if path.is_dir():
-            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-        elif path.is_file():
-            yield from ("--ro-bind", os.devnull, str(path))
+def _empty_home(home: Path) -> Iterator[str]:
+    yield from ("--tmpfs", str(home))
+    for path in (home / name for name in HOME_TOOLS):
+        if path.exists():
+            yield from ("--ro-bind", os.path.realpath(path), str(path))
 
 
 def _bind(kind: str, path: Path) -> tuple[str, str, str]:

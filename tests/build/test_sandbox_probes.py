@@ -137,7 +137,17 @@ PROBES = {
     "read ~/.ssh": ("grep -q secret $HOME/.ssh/id", "oo oo ss"),
     "read ~/.netrc": ("grep -q secret $HOME/.netrc", "oo oo ss"),
     "read ~/.config/gh": ("grep -q secret $HOME/.config/gh/hosts.yml", "oo oo ss"),
+    "read ~/.pgpass": ("grep -q secret $HOME/.pgpass", "oo oo ss"),
+    "read ~/.config/unheard-of": ("grep -q secret $HOME/.config/unheard-of", "oo oo ss"),
+    "read ~/.cargo/credentials.toml": ("grep -q secret $HOME/.cargo/credentials.toml", "oo oo ss"),
+    "read ~/.m2/settings.xml": ("grep -q secret $HOME/.m2/settings.xml", "oo oo ss"),
+    "a socket in the home folder": (CONNECT.format('"$ENV{HOME}/.colima/docker.sock"'), "oo oo ss"),
+    "a FIFO in the home folder": ("[ -p $HOME/.agent ]", "oo oo ss"),
+    "write beside a tool": (": > $HOME/.cargo/bin/other", "oo oo ss"),
     # what every build may do
+    "run a tool of the home folder": ("$HOME/.cargo/bin/tool", "oo oo oo"),
+    "run a tool where a link leads": ("$HOME/.local/bin/tool", "oo oo oo"),
+    "read packages": ("grep -q secret $HOME/.m2/repository/x.jar", "oo oo oo"),
     "write a source file": ("mkdir -p src && echo x > src/a", "oo oo oo"),
     "write Cargo.lock and target": ("echo x > Cargo.lock && mkdir target && echo x > target/a", "oo oo oo"),
     "delete a file": ("rm more.txt", "oo oo oo"),
@@ -158,7 +168,7 @@ USERS = {"root": 0, "another user": NOBODY}
 
 @pytest.fixture(scope="module")
 def world():
-    """Make a folder in /tmp with a project, a home and more, all of one user's; (folder, environment for the build)."""
+    """Make a folder in /tmp with a project, a link to a home and more, all of one user's; (folder, environment for the build)."""
     with contextlib.ExitStack() as at_the_end:
         yield lambda uid: make_world(uid, at_the_end)
 
@@ -167,18 +177,23 @@ def make_world(uid, at_the_end):
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="probe-")))
     at_the_end.callback(shutil.rmtree, folder)
     folder.chmod(0o755)
+    home = Path(tempfile.mkdtemp(prefix="probe-", dir="/var/lib"))  # strict hides all of /tmp
+    at_the_end.callback(shutil.rmtree, home)
+    (folder / "home").symlink_to(home)
     make_files(folder, uid)
     servers = []
-    addresses = (("127.0.0.1", 0), f"\0{folder}", f"{folder}/outside/socket")
-    for family, address in zip((socket.AF_INET, socket.AF_UNIX, socket.AF_UNIX), addresses, strict=True):
+    sockets = (f"\0{folder}", f"{folder}/outside/socket", f"{folder}/home/.colima/docker.sock")
+    for address in (("127.0.0.1", 0), *sockets):
+        family = socket.AF_UNIX if address in sockets else socket.AF_INET
         servers.append(at_the_end.enter_context(socket.socket(family)))
         servers[-1].bind(address)
         servers[-1].listen(64)
-    (folder / "outside" / "socket").chmod(0o777)
+    for name in ("outside/socket", "home/.colima/docker.sock"):
+        (folder / name).chmod(0o777)
     victims = [start_victim(folder / "project", user, at_the_end) for user in (uid, STRANGER)]
     return folder, {
         "PATH": os.environ["PATH"],
-        "HOME": str(folder / "home"),
+        "HOME": str(home),
         "FOO": KEY,
         "GEMINI_API_KEY": KEY,
         "OUTSIDE": str(folder / "outside"),
@@ -197,6 +212,11 @@ def make_files(folder, uid):
         "project/agent-config/logs",
         "home/.ssh",
         "home/.config/gh",
+        "home/.cargo/bin",
+        "home/.m2/repository",
+        "home/.local",
+        "home/.colima",
+        "home/elsewhere",
         "home/keys",
         "home/cache",
         "home/other",
@@ -213,8 +233,15 @@ def make_files(folder, uid):
     ):
         (root / name).write_text("x\n")
     (root / ".gitignore").write_text("/agent-config\n")
-    for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml", "plain"):
+    for name in (".ssh/id", ".netrc", ".config/gh/hosts.yml", ".config/unheard-of", ".pgpass", "plain"):
         (folder / "home" / name).write_text("secret\n")
+    for name in (".cargo/credentials.toml", ".m2/settings.xml", ".m2/repository/x.jar"):
+        (folder / "home" / name).write_text("secret\n")
+    (folder / "home/.local/bin").symlink_to("../elsewhere")
+    for name in (".cargo/bin/tool", "elsewhere/tool"):
+        (folder / "home" / name).write_text("#!/bin/sh\n")
+        (folder / "home" / name).chmod(0o755)
+    os.mkfifo(folder / "home/.agent")
     (root / "agent-config" / "gemini-key.txt").write_text(KEY + "\n")
     for provider, target in (
         ("openai", "home/keys/openai"),
@@ -228,7 +255,7 @@ def make_files(folder, uid):
     (root / ".git" / "info").mkdir()
     (root / ".git" / "info" / "exclude").touch()
     subprocess.run(["git", "add", "-A"], cwd=root, check=True)
-    subprocess.run(["chown", "-R", f"{uid}:{uid}", *folder.iterdir()], check=True)
+    subprocess.run(["chown", "-R", f"{uid}:{uid}", *folder.iterdir(), f"{folder}/home/"], check=True)
     os.chown(folder, uid, uid)
     (root / "others.txt").touch(mode=0o600)
     os.chown(root / "others.txt", 1000, 1000)
