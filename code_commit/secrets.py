@@ -16,7 +16,8 @@ _KEY = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PUBLIC_KEY = re.compile(
-    r"(.*[._-])?(ca|cacerts?|certs?|certificates?|chain|crl|csr|dhparams?|fullchain|pub|public)([_-]?key)?\.(key|pem)",
+    r"(.*[._-])?(ca|cacerts?|certs?|certificates?|chain|crl|csr|dhparams?|fullchain)(\d+|[_-](?!.*(key|priv)).*)?\.pem"
+    r"|(.*[._-])?(pub|public)([_-]?key)?\.(key|pem)",
     re.IGNORECASE | re.DOTALL,
 )
 _LOGIN = re.compile(
