@@ -1,7 +1,7 @@
 """What every test may ask for: a project in a temporary folder, and the command as its user calls it."""
 
 import contextlib
-import gc
+import functools
 import os
 import shutil
 import signal
@@ -30,9 +30,18 @@ def pytest_configure() -> None:
             signal.signal(number, action)
 
 
-def pytest_collection_finish() -> None:
-    """What was imported and collected stays: the garbage collector need not go through it again and again."""
-    gc.freeze()
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("root"):
+        if os.geteuid() != 0:
+            pytest.skip("only root can do that")
+        if "mount" in mark.args and not can_mount():
+            pytest.skip("a mount namespace cannot be made here")
+
+
+@functools.cache
+def can_mount() -> bool:
+    mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return bool(shutil.which("unshare")) and subprocess.run(mount, capture_output=True, check=False).returncode == 0
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -54,7 +63,8 @@ def plain_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
-            if name.startswith(("CODE_COMMIT_", "GIT_")) or name.endswith(("_API_KEY", "_proxy", "_PROXY")):
+            ours = name.startswith(("CODE_COMMIT_", "GIT_")) or name.endswith(("_API_KEY", "_proxy", "_PROXY"))
+            if ours or name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
                 patch.delenv(name)
 
         def clean_home() -> None:

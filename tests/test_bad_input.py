@@ -160,9 +160,7 @@ def test_in_the_root_folder(run_code_commit: Run):
     assert ".gitignore is missing" in done.stdout
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root to mount the folder read-only"
-)
+@pytest.mark.root("mount")
 def test_in_a_folder_that_cannot_be_written(project_folder: Path):
     arguments = replay(project_folder)
     before = fingerprint(project_folder)

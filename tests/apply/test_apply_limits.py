@@ -17,8 +17,6 @@ SCRIPT = Path(__file__).with_name("limited_apply.py")
 NOBODY = 65534
 ME = os.geteuid()
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount and become somebody else")
-
 
 def limited(
     root: Path, *, size: int = 10, ready: str = "", limit: int = 0, mount: str = "", user: int = ME
@@ -45,19 +43,11 @@ def applied(result: dict[str, Any]) -> None:
     assert not result["left"]
 
 
-def can_mount() -> bool:
-    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
-    return done.returncode == 0
-
-
-needs_mount = pytest.mark.skipif(os.geteuid() != 0 or not can_mount(), reason="a mount namespace cannot be made here")
-
-
 def test_nothing_in_the_way(tmp_path: Path) -> None:
     applied(limited(tmp_path / "tree"))
 
 
-@needs_mount
+@pytest.mark.root("mount")
 @pytest.mark.parametrize("pages", range(6, 17))
 def test_a_full_disk(tmp_path: Path, pages: int) -> None:
     result = limited(tmp_path / "tree", size=pages * 4096, mount=f"mount -t tmpfs -o size=64k none {tmp_path}")
@@ -67,7 +57,7 @@ def test_a_full_disk(tmp_path: Path, pages: int) -> None:
         applied(result)
 
 
-@needs_mount
+@pytest.mark.root("mount")
 @pytest.mark.parametrize("inodes", range(16, 26))
 def test_no_inodes_left(tmp_path: Path, inodes: int) -> None:
     result = limited(tmp_path / "tree", mount=f"mount -t tmpfs -o nr_inodes={inodes} none {tmp_path}")
@@ -82,7 +72,7 @@ def test_a_limit_for_the_size_of_files(tmp_path: Path, limit: int) -> None:
     refused(limited(tmp_path / "tree", size=1_000_000, limit=limit), "larger than the limit for files")
 
 
-@as_root
+@pytest.mark.root
 def test_an_immutable_file(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     probe = tmp_path / "probe"
@@ -96,25 +86,25 @@ def test_an_immutable_file(tmp_path: Path) -> None:
         subprocess.run(["chattr", "-i", root / "sub/b.txt"], check=True)
 
 
-@needs_mount
+@pytest.mark.root("mount")
 def test_a_folder_that_is_mounted_read_only(tmp_path: Path) -> None:
     ready = "mount --bind sub sub && mount -o remount,ro,bind sub"
     refused(limited(tmp_path / "tree", ready=ready, mount="true"), "the file system is read-only")
 
 
-@needs_mount
+@pytest.mark.root("mount")
 @pytest.mark.parametrize("folder", ["sub", "agent-config"])
 def test_a_folder_that_is_a_mount_of_its_own(tmp_path: Path, folder: str) -> None:
     """A rename cannot cross into it: the files are staged beside their targets."""
     applied(limited(tmp_path / "tree", ready=f"mount --bind {folder} {folder}", mount="true"))
 
 
-@needs_mount
+@pytest.mark.root("mount")
 def test_agent_config_on_another_file_system(tmp_path: Path) -> None:
     applied(limited(tmp_path / "tree", ready="mount -t tmpfs none agent-config", mount="true"))
 
 
-@needs_mount
+@pytest.mark.root("mount")
 def test_a_file_that_is_a_mount_point(tmp_path: Path) -> None:
     result = limited(tmp_path / "tree", ready="mount --bind a.txt a.txt", mount="true")
     assert result["error"] == "ApplyError"
@@ -131,12 +121,12 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@as_root
+@pytest.mark.root
 def test_another_user_without_anything_in_the_way(open_folder: Path) -> None:
     applied(limited(open_folder / "tree", user=NOBODY))
 
 
-@as_root
+@pytest.mark.root
 @pytest.mark.parametrize("folder", ["sub", ".", "agent-config"])
 def test_a_folder_that_this_user_cannot_write_to(open_folder: Path, folder: str) -> None:
     result = limited(open_folder / "tree", user=NOBODY, ready=f"chmod a-w {folder}")
@@ -149,7 +139,7 @@ def test_a_folder_that_this_user_cannot_write_to(open_folder: Path, folder: str)
         refused(result, "permission denied: make the file and its folder writable")
 
 
-@as_root
+@pytest.mark.root
 def test_a_file_of_somebody_else_in_a_folder_of_this_user(open_folder: Path) -> None:
     """A rename needs rights in the folder alone; the hard link that keeps the original may be forbidden: it is copied."""
     root = open_folder / "tree"

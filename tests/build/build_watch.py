@@ -81,9 +81,10 @@ def as_user(uid: int, work: Callable[[], T]) -> T:
     if pid == 0:
         try:
             os.close(here)
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            if uid != os.geteuid():
+                os.setgroups([])
+                os.setresgid(uid, uid, uid)
+                os.setresuid(uid, uid, uid)
             answer = pickle.dumps(work())
         except BaseException as error:  # noqa: BLE001 - it is raised again on the other side
             answer = pickle.dumps(error)

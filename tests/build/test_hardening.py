@@ -29,7 +29,7 @@ def test_a_hardened_process_is_not_dumpable_and_writes_no_core_file():
     assert as_user(os.geteuid(), work) == (1, (0, 0), True)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.root
 def test_another_process_of_the_user_cannot_read_a_hardened_one():
     def work():
         ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)

@@ -315,10 +315,7 @@ def verdicts(world):
     return ask
 
 
-only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-
-
-@only_root
+@pytest.mark.root
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("name", PROBES)
 def test_a_probe_gets_what_it_should_and_no_more(needs_bwrap, verdicts, name, user):
@@ -336,14 +333,14 @@ def test_the_table_is_as_large_as_it_claims():
     assert all(len(verdicts) == 8 for _, verdicts in PROBES.values())
 
 
-@only_root
+@pytest.mark.root
 @pytest.mark.parametrize("user", USERS)
 def test_strict_has_a_network_when_it_is_asked_for(needs_bwrap, world, user):
     scripts = {"connect": "exec 3<> /dev/tcp/127.0.0.1/$PORT"}
     assert attempt(world(USERS[user]), USERS[user], "strict", scripts, Settings(sandbox_network=True)) == {"connect": 0}
 
 
-@only_root
+@pytest.mark.root
 @pytest.mark.parametrize("user", USERS)
 def test_strict_lets_named_caches_be_written_and_no_other_folder(needs_bwrap, world, user):
     folder, environment = world(USERS[user])

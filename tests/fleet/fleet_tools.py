@@ -74,6 +74,29 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
+def descendants_of(ancestor: int) -> list[int]:
+    """Return the processes that it began, and those that they did: also the ones that hide their folder."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit():
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+                )
+    found = [ancestor]
+    for parent in found:
+        found += [pid for pid, above in parents.items() if above == parent]
+    return found[1:]
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether there is such a process that has not ended."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
 class Server:
     """An LLM on this machine, `chat:` at `url`: each call is answered as `answer` says, `hold` holds the answers back."""
 

@@ -15,6 +15,8 @@ from fleet_tools import (
     RIGHT,
     WRONG,
     Cluster,
+    descendants_of,
+    is_running,
     make_list,
     make_repository,
     processes_with,
@@ -41,9 +43,9 @@ def start(cluster, tmp_path, *lines):
 
 
 def at_work(cluster):
-    """Return the name of the worker that has processes in its folder, and these."""
+    """Return the name of the worker that has processes, its own or in its folder, and these."""
     for name, worker in cluster.workers.items():
-        if children := [pid for pid in processes_with(f"{cluster.root}/{name}/") if pid != worker.pid]:
+        if children := {*descendants_of(worker.pid), *processes_with(f"{cluster.root}/{name}/")} - {worker.pid}:
             return name, children
     return None
 
@@ -62,7 +64,7 @@ def test_a_task_runs_again_twice_when_its_worker_is_killed_with_all_its_processe
             name, children = at_work(cluster)
             cluster.kill_worker(name)
             wait_for(lambda name=name: not processes_with(f"{cluster.root}/{name}/"))
-            assert children
+            wait_for(lambda children=children: not any(map(is_running, children)))
             cluster.start_worker(name)
         _, complaint = fleet.communicate(timeout=60)
     assert fleet.returncode == 1, complaint

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import resource
 import signal
 import stat
@@ -181,7 +180,6 @@ def test_two_fleets_do_not_write_to_one_folder(out):
         pass
 
 
-CAN_MOUNT = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
 ON_A_SMALL_DISK = 'mount -t tmpfs -o size=256k none "$1" && shift && exec "$@"'
 FILL = """
 import sys
@@ -201,10 +199,7 @@ with results_folder(out):
 """
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or subprocess.run(CAN_MOUNT, capture_output=True, check=False).returncode != 0,
-    reason="a mount namespace cannot be made here",
-)
+@pytest.mark.root("mount")
 def test_on_a_full_disk_what_has_landed_stays_and_nothing_half_counts(tmp_path):
     command = ["unshare", "-m", "sh", "-c", ON_A_SMALL_DISK, "sh", tmp_path, sys.executable, "-c", FILL, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
