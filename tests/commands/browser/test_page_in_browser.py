@@ -92,7 +92,13 @@ def page(
     """The page of the hostile run, made once, open in the browser."""
     if "page" not in MADE:
         folder = hostile_run(project_folder, run_code_commit)
-        embellish(folder, model=f"m{EVIL}", message=f"It passes {IMAGE}", warnings=[EVIL], root=f"/{IMAGE}")
+        embellish(
+            folder,
+            model=f"m{EVIL}",
+            message=f"It passes {IMAGE}",
+            warnings=[{"kind": "other", "message": EVIL, "path": ""}],
+            root=f"/{IMAGE}",
+        )
         target = tmp_path_factory.mktemp("page") / 'a "page" <b>%23#.html'
         MADE["page"] = write_page(project_folder, target, run_code_commit)
     browser.look(1400)
