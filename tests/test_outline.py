@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from code_commit.codebase import outline as outlines
 from code_commit.codebase.outline import outline
-from code_commit.codebase.select import outline as outlines
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 

@@ -7,9 +7,7 @@ shrunk  the file is less than half of what it was
 case    a new path differs from one that is there in letter case alone: `tree` finds it
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -149,6 +147,9 @@ def _decides_the_same(path: str, old: bytes, new: bytes) -> bool:
     if requirement:
         had, has = ([line for line in text.split(b"\n") if not requirement.fullmatch(line)] for text in (old, new))
         return had == has
+    import json  # few answers change such a file
+    import tomllib
+
     parse: Callable[[str], object] = tomllib.loads if path.endswith(".toml") else json.loads
     if not path.endswith((".json", ".toml")) or max(len(old), len(new)) > _LARGEST:
         return old == new

@@ -279,7 +279,7 @@ def test_git_can_be_asked_without_its_filters(required, project_folder: Path, ra
     ran.unlink()
     for name in ("0.txt", "1.txt"):
         (project_folder / name).write_text("TEXT\n")
-    answer = project.ask_unfiltered(["status", "--porcelain"])
+    answer = project.git.ask_unfiltered(["status", "--porcelain"])
     assert (answer.returncode, b"AM 0.txt" in answer.stdout) == (0, True), answer.stderr
     assert not ran.exists()
 

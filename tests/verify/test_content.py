@@ -398,7 +398,7 @@ def test_a_new_name_that_differs_from_another_in_letter_case_alone_is_warned_of(
         "new/OK.txt",
     )
     changes = [FileReplacement(name, "y\n", number) for number, name in enumerate(names) if name != "Src/inner"]
-    assert [warning.partition(" in letter case alone")[0] for warning in verify(project_folder, *changes).warnings] == [
+    assert [str(each).partition(" in letter case alone")[0] for each in verify(project_folder, *changes).warnings] == [
         "OK.txt differs from ok.txt",
         "src/b.txt differs from Src",
         "Src/a.txt differs from Src/A.txt",
@@ -411,8 +411,8 @@ def test_a_new_name_that_differs_from_another_in_letter_case_alone_is_warned_of(
 def test_a_blank_behind_a_path_is_no_part_of_it(project_folder):
     changes, reasons = read_response("^^^ok.txt \nok\n^^^end\n")
     project = find_project(project_folder)
-    rules = capture_rules(project, Settings(), None, Redactor([KEY]))
-    assert [change.path for change in verify_changes(changes, project, rules, reasons).changes] == ["ok.txt"]
+    rules = capture_rules(project, Settings(), Redactor([KEY]))
+    assert [change.path for change in verify_changes(changes, project, rules, None, reasons).changes] == ["ok.txt"]
 
 
 # Anything at all
