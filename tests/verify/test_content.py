@@ -387,25 +387,15 @@ def test_a_new_name_that_differs_from_another_in_letter_case_alone_is_warned_of(
     (project_folder / "caf\u00c9.txt").write_text("x\n")
     if (project_folder / "src").exists():
         pytest.skip("the file system has no regard to case: there it is rejected")
-    names = (
-        "OK.txt",
-        "src/b.txt",
-        "Src/a.txt",
-        "Src/INNER/new/x.txt",
-        "caf\u00e9.txt",
-        "Src/inner",
-        "Src/B.txt",
-        "new/OK.txt",
-    )
-    changes = [FileReplacement(name, "y\n", number) for number, name in enumerate(names) if name != "Src/inner"]
-    assert [str(each).partition(" in letter case alone")[0] for each in verify(project_folder, *changes).warnings] == [
-        "OK.txt differs from ok.txt",
-        "src/b.txt differs from Src",
-        "Src/a.txt differs from Src/A.txt",
-        "Src/INNER/new/x.txt differs from Src/inner",
-        "caf\u00e9.txt differs from caf\u00c9.txt",
-    ]
-    assert verify(project_folder, FileReplacement("ok.txt", "y\n"), FileReplacement("Src/A.txt", "z\n")).warnings == ()
+    for path, other in (
+        *(("OK.txt", "ok.txt"), ("src/b.txt", "Src"), ("Src/a.txt", "Src/A.txt"), ("Src/INNER/x/y.txt", "Src/inner")),
+        *(("caf\u00e9.txt", "caf\u00c9.txt"), ("SRC", "Src")),
+    ):
+        (warning,) = verify(project_folder, FileReplacement(path, "y\n", 1)).warnings
+        assert warning.message.startswith(f"{path} differs from {other} in letter case alone")
+    for path in ("Src/B.txt", "new/OK.txt", "Src/inner/a.txt", "Src/A.TXT.txt"):
+        assert verify(project_folder, FileReplacement(path, "y\n", 1)).warnings == ()
+    assert verify(project_folder, FileReplacement("ok.txt", "changed\n", 1)).warnings == ()
 
 
 def test_a_blank_behind_a_path_is_no_part_of_it(project_folder):
