@@ -1,7 +1,7 @@
 import pytest
 
 from code_commit.runs.record import BuildResult
-from code_commit.runs.words import duration
+from code_commit.runs.words import duration, ending_of
 from code_commit.terminal import settle, shown
 
 SETTLED = {
@@ -51,4 +51,4 @@ def test_a_time_as_it_is_read(seconds, words):
 
 
 def test_a_build_that_timed_out_names_the_option():
-    assert BuildResult(None, None, True, 9e4, 0).ending == "timed out after 25 h (--build-timeout)"
+    assert ending_of(BuildResult(None, None, True, 9e4, 0)) == "timed out after 25 h (--build-timeout)"

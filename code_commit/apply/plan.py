@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedUnderUsError
 from code_commit.apply.journal import FolderStep
-from code_commit.diff import FileEdit
 from code_commit.errors import ApplyError
 from code_commit.files import Tree
+from code_commit.runs.diff import FileEdit
 from code_commit.terminal import shown
 
 

@@ -20,10 +20,10 @@ from code_commit.apply.snapshot import (
     read_original,
 )
 from code_commit.apply.transaction import carry_out
-from code_commit.diff import FileEdit
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, replacing
 from code_commit.project import Project
+from code_commit.runs.diff import FileEdit
 from code_commit.terminal import shown
 
 _Now = tuple[bytes, int]

@@ -51,10 +51,10 @@ from code_commit.apply.snapshot import (
     write_originals,
 )
 from code_commit.changes import VerifiedChanges
-from code_commit.diff import FileEdit, edits_of
 from code_commit.errors import ApplyError
 from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
+from code_commit.runs.diff import FileEdit, edits_of
 from code_commit.terminal import shown
 
 NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}

@@ -25,7 +25,7 @@ from code_commit.commands.output import answering, print_bytes, print_text, want
 from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
-from code_commit.runs.words import count
+from code_commit.runs.words import count, ending_of
 from code_commit.settings import add_settings
 from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
 
@@ -107,9 +107,10 @@ def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> C
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)
     stream.close()
     if result.passed:
-        return Check("build", None, result.ending)
+        return Check("build", None, ending_of(result))
     return Check(
-        "build", "\n".join([f"fails: {result.ending}", *(f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))])
+        "build",
+        "\n".join([f"fails: {ending_of(result)}", *(f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))]),
     )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
-from code_commit.diff import FileEdit, diff_files
 from code_commit.files import open_regular
+from code_commit.runs.diff import FileEdit, diff_files
 
 
 class NetDiff(NamedTuple):

@@ -31,7 +31,7 @@ from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, find_project
 from code_commit.runs.list import find_run_folders
 from code_commit.runs.record import RunRecord, load_run_record
-from code_commit.runs.words import duration
+from code_commit.runs.words import duration, ending_of
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
@@ -198,7 +198,7 @@ class _Work:
             result = machine_failed(self.task, "the run was killed")
         else:
             build = record.attempts[-1].build if record.attempts else None
-            message = record.message or (f"build: {build.ending}" if build and not build.passed else "")
+            message = record.message or (f"build: {ending_of(build)}" if build and not build.passed else "")
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result

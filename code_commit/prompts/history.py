@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from code_commit.runs.record import Attempt, BuildResult
-from code_commit.runs.words import listed
+from code_commit.runs.words import ending_of, listed
 
 _LONGEST_HISTORY = 1_950
 """Characters; with the words before it, 2,000."""
@@ -48,7 +48,7 @@ def tell_attempt(attempt: Attempt) -> Told:
     else:
         start += "changed nothing, every file held that already"
     if attempt.build:
-        ending += f"; the build failed: {attempt.build.ending}"
+        ending += f"; the build failed: {ending_of(attempt.build)}"
         ending += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
         is_repeated = attempt.same_change_as or attempt.same_failure_as
         ending += _STUCK if idle or is_repeated else ""

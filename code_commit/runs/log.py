@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
-from code_commit.diff import FileEdit, diff_files, edits_of
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.diff import FileEdit, diff_files, edits_of
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     SCHEMA_VERSION,
@@ -38,7 +38,7 @@ from code_commit.runs.record import (
     utc_after,
     utc_timestamp,
 )
-from code_commit.runs.words import ways_on
+from code_commit.runs.words import ending_of, ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -379,7 +379,7 @@ class BuildLog:
                 self._make_room()
             else:
                 self._stream.close()
-            ending = self.result.ending if self.result else f"no result, {error or 'it did not run to its end'}"
+            ending = ending_of(self.result) if self.result else f"no result, {error or 'it did not run to its end'}"
             self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
         finally:
             os.close(self._file)

@@ -7,7 +7,6 @@ away; the records of older versions still read.
 
 import dataclasses
 import functools
-import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.exchange import Usage
-from code_commit.runs.words import duration
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -72,24 +70,6 @@ class BuildResult:
     def shell_code(self) -> int | None:
         """Its exit code as a shell tells it: 128 + N where signal N ended it."""
         return self.exit_code if self.signal is None else FIRST_SHELL_SIGNAL_CODE + self.signal
-
-    @property
-    def ending(self) -> str:
-        """How it ended, in words: `exit code 139 (SIGSEGV)`, `killed by signal 9 (SIGKILL)`, `timed out`."""
-        if self.timed_out:
-            return f"timed out after {duration(self.seconds)} (--build-timeout)"
-        if self.signal is not None:
-            return f"killed by signal {self.signal}{_signal_name(self.signal)} after {duration(self.seconds)}"
-        code = self.exit_code or 0
-        name = _signal_name(code - FIRST_SHELL_SIGNAL_CODE) if code > FIRST_SHELL_SIGNAL_CODE else ""
-        return f"exit code {code}{name} after {duration(self.seconds)}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return f" ({signals.Signals(number).name})"
-    except ValueError:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

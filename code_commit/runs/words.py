@@ -1,19 +1,14 @@
 """A run and its attempts in words: what came of them, their changes, their time, their tokens, their cost."""
 
-from __future__ import annotations  # the record is made of these words
-
+import signal
 import time
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from code_commit.exchange import Usage
+from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord
 from code_commit.terminal import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from code_commit.exchange import Usage
-    from code_commit.runs.record import Attempt, FileChoice, Retry, RunRecord
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT = 0.01
@@ -106,9 +101,28 @@ def changes_of(attempt: Attempt) -> list[str]:
     return [f"{each.action:8}{each.path}  +{each.lines_added} -{each.lines_removed}" for each in changes]
 
 
+def ending_of(build: BuildResult) -> str:
+    """Return how a build ended: `exit code 139 (SIGSEGV) after 2.0 s`, `killed by signal 9 (SIGKILL) after 2.0 s`."""
+    after = f"after {duration(build.seconds)}"
+    if build.timed_out:
+        return f"timed out {after} (--build-timeout)"
+    if build.signal is not None:
+        return f"killed by signal {build.signal}{_signal_name(build.signal)} {after}"
+    code = build.exit_code or 0
+    name = _signal_name(code - FIRST_SHELL_SIGNAL_CODE) if code > FIRST_SHELL_SIGNAL_CODE else ""
+    return f"exit code {code}{name} {after}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""
+
+
 def build_of(attempt: Attempt) -> str:
     """Return `build failed: exit code 1 after 7.3 s`; "" where nothing was built."""
-    return f"build {outcome_of(attempt)}: {attempt.build.ending}" if attempt.build else ""
+    return f"build {outcome_of(attempt)}: {ending_of(attempt.build)}" if attempt.build else ""
 
 
 def repeats_of(attempt: Attempt) -> str:

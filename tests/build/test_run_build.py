@@ -16,6 +16,7 @@ from command import CODE_COMMIT
 
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
+from code_commit.runs.words import ending_of
 
 
 @pytest.mark.parametrize("mode", ["off", "guard", "strict"])
@@ -55,7 +56,7 @@ def test_a_signal_that_ended_build_sh_is_named(build, request, mode):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     result = build("#!/bin/sh\nkill -KILL $$\n", mode=mode).result
-    assert result.ending.startswith("killed by signal 9 (SIGKILL) after ")
+    assert ending_of(result).startswith("killed by signal 9 (SIGKILL) after ")
     assert result.shell_code == 137
 
 

@@ -25,9 +25,9 @@ from code_commit.commands.page.diff_markup import _changes_within, diff_view
 from code_commit.commands.page.highlight import coloured, line_html, visible
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.markdown import code
-from code_commit.diff import FileEdit, diff_files
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
+from code_commit.runs.diff import FileEdit, diff_files
 from code_commit.runs.record import RunRecord
 
 KEY = "sk-12345678-abcdefgh"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.diff import NOT_SHOWN, FileEdit, diff_files
 from code_commit.errors import ApplyError
+from code_commit.runs.diff import NOT_SHOWN, FileEdit, diff_files
 from code_commit.runs.words import count
 
 LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from code_commit.diff import FileEdit, diff_files
+from code_commit.runs.diff import FileEdit, diff_files
 
 change = FileEdit
 
