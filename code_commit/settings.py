@@ -169,14 +169,31 @@ class Settings(NamedTuple):
     sandbox_caches: tuple[str, ...] = ()
     prices: Mapping[str, Price] = {}
 
+    sources: Mapping[str, Mapping[str, Any]] = {}
+    """What each source gives, the one that goes before the others last; empty where a program made them."""
+
+    def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
+        """Return a setting's name as the source of its value spells it, and all that stands there; else ("", {})."""
+        found = next(((source, given) for source, given in [*self.sources.items()][::-1] if name in given), None)
+        if found is None:
+            return "", {}
+        spelled = {_FILE: f"config.toml's {name}", _ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
+        return spelled.get(found[0], "--" + name.replace("_", "-")), found[1]
+
     def as_record(self) -> dict[str, Any]:
         """Return them as run.json holds them: each price with the names of its parts."""
-        return self._asdict() | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
+        values = {name: value for name, value in self._asdict().items() if name in SETTINGS}
+        return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
+
+
+_FILE, _ENVIRONMENT, _OPTIONS = "config.toml", "environment", "options"
 
 
 def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
     table, kinds = {}, typing.get_type_hints(shape)
     for name, annotation in shape.__annotations__.items():
+        if name == "sources":
+            continue
         setting = table[name] = getattr(annotation, "__metadata__", [Setting()])[0]
         setting.set_type(kinds[name], shape._field_defaults.get(name))
     return table
@@ -224,13 +241,15 @@ def load_settings(
     Options that name every setting, as those of a run that goes on do, leave nothing to the other two.
     """
     faults: list[str] = []
-    values = {}
+    sources = {}
     if not options.keys() >= SETTINGS.keys():
-        values = _read_config_file(project.config_file, faults) | read_environment(environment, faults)
-    values |= _checked(options, faults)
+        sources[_FILE] = _read_config_file(project.config_file, faults)
+        sources[_ENVIRONMENT] = read_environment(environment, faults)
+    sources[_OPTIONS] = _checked(options, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
-    return Settings(**values)
+    values = {name: value for given in sources.values() for name, value in given.items()}
+    return Settings(**values, sources={source: given for source, given in sources.items() if given})
 
 
 def _read_config_file(path: "Path", faults: list[str]) -> dict[str, Any]:

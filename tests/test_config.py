@@ -10,7 +10,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.llm.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
-from code_commit.settings import Price, Settings, load_settings, validate_settings
+from code_commit.settings import SETTINGS, Price, Settings, load_settings, validate_settings
 
 KEY = "sk-test-0123456789"
 
@@ -155,7 +155,7 @@ def test_a_wrong_variable_is_named(project, variable, text, message):
 def test_the_example_config_shows_every_setting_with_its_default():
     text = (Path(__file__).parents[1] / "agent-config.example/config.toml").read_text()
     names = set(re.findall(r"^# (\w+) = ", text, re.MULTILINE))
-    fields = set(Settings._fields) - {"prices"}
+    fields = set(SETTINGS) - {"prices"}
     assert fields <= names
     assert tomllib.loads(text) == {"answer_format": "auto", "prompt_layout": "cached", "codebase_additions": True}
     only_defaults = re.sub(r"(?m)^\w.*\n", "", text)
@@ -337,6 +337,7 @@ def test_whatever_may_be_a_key_is_found_to_be_censored(project):
     [
         ("http://localhost:1234/v1", "lm-studio", False),
         ("http://127.0.0.1:11434", "lm-studio", False),
+        ("chat:http://127.0.0.1:11434", "lm-studio", False),
         ("http://[::1]/v1", "fifteen-letters", False),
         ("http://localhost:1234/v1", "sixteen--letters", True),
         ("https://localhost.example.org/v1", "lm-studio", True),

@@ -23,7 +23,7 @@ from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, 
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
-from code_commit.settings import Settings, add_settings, validate_settings
+from code_commit.settings import SETTINGS, add_settings, validate_settings
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
@@ -122,7 +122,7 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
 
     A setting that this version no longer has is left out.
     """
-    known = {name: value for name, value in record.options.items() if name in Settings._fields}
+    known = {name: value for name, value in record.options.items() if name in SETTINGS}
     try:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
     except NotSetUpError as error:

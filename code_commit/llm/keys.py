@@ -52,7 +52,7 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
 
     `base_urls` are where it may be sent, "" is the vendor's.
     """
-    this_machine = re.compile(r"(?i)https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
+    this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
     is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
     secrets = []
     for provider, variable in KEY_VARIABLES.items():

@@ -62,7 +62,8 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> tuple[ModelChoic
     if not settings.fallback_model:
         return None
     fallback = choose_model(settings.fallback_model, (), option="--fallback-model")
-    base_url = settings.fallback_base_url or (settings.base_url if fallback.provider == choice.provider else "")
+    own = bound_base_url(settings, "fallback_")
+    base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
     return fallback, settings._replace(fallback_model="", base_url=base_url, context_window=None)
 
 
@@ -100,20 +101,56 @@ def _named_choice(vendor: Vendor, name: str, option: str) -> ModelChoice:
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
     """Return where the API is, without a slash at the end and with its version segment; "" for `replay`.
 
-    Raises NotSetUpError for a URL that a key must not go to; `role` stands before the names of its
-    options (`fallback`). It is not quoted where it may hold a secret.
+    Raises NotSetUpError for a URL that a key must not go to, or not that of this provider; `role` stands before the
+    names of its options (`fallback`). It is not quoted where it may hold a secret.
     """
     vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
     if vendor.api is None:
         return ""
     if not settings.base_url:
         if not vendor.base_url:
-            raise NotSetUpError(f"{lead}model {vendor.name}: needs {lead}base-url, such as http://127.0.0.1:11434/v1")
+            raise NotSetUpError(f"{lead}model {vendor.name}: needs {lead}base-url, such as {_A_SERVER}")
         return vendor.base_url
-    url = _checked(settings.base_url, settings.allow_http, f"{lead}base-url")
+    owner, _, address = bound_base_url(settings).partition(":")
+    if owner not in ("", *VENDORS):
+        owner, address = choice.provider, settings.base_url
+    url = _checked(address, settings.allow_http, f"{lead}base-url")
+    if owner != choice.provider:
+        raise NotSetUpError(_explain_owner(choice, settings, owner, role))
     is_bare_host = url.count("/") == len("//")
     has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
     return url if has_version or not (vendor.adds_version_to_paths or is_bare_host) else url + vendor.added_version
+
+
+_A_SERVER = "http://127.0.0.1:11434/v1"
+
+
+def bound_base_url(settings: Settings, role: str = "") -> str:
+    """Return the base URL as `PROVIDER:URL`, "" where none is set; `role` stands before its setting (`fallback_`).
+
+    Its provider is written so, or is that of the model that the same source names; of nobody's it is `:URL`. One that
+    a program set stays as it is.
+    """
+    name = f"{role}base_url"
+    url, (_, given) = getattr(settings, name), settings.origin(name)
+    if not url or not given or url.partition(":")[0] in ("", *VENDORS):
+        return str(url)
+    beside = given.get(f"{role}model")
+    return f"{choose_model(beside, ()).provider if beside else ''}:{url}"
+
+
+def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:
+    """Say why a base URL is not for this model, and what to write."""
+    lead = f"{role}_" if role and settings.fallback_base_url else ""
+    where = settings.origin(f"{lead}base_url")[0]
+    option = f"--{role}-" if role else "--"
+    own = f"{option}model {choice} {option}base-url {VENDORS[choice.provider].base_url or _A_SERVER}"
+    if owner:
+        return f"{where} is for {owner}, and the model is {shown(str(choice))}: name its own address too: {shown(own)}"
+    return (
+        f"{where} names no provider, and the model {shown(str(choice))} is not from there: write {choice.provider}: "
+        f"before the address if it is that provider's, or name both in one place: {shown(own)}"
+    )
 
 
 _URL = re.compile(

@@ -1,6 +1,11 @@
 """Where a key may go: base URLs as the vendors' SDKs take them, checked before anything is sent."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from command import Run
+from fake_server import FakeServer
 
 from code_commit.errors import NotSetUpError
 from code_commit.llm.models import check_base_url
@@ -91,3 +96,75 @@ def test_bad_base_urls(provider, url, complaint):
 def test_http_elsewhere_only_when_it_is_allowed():
     settings = Settings(base_url="http://10.0.0.5:8000/v1", allow_http=True)
     assert check_base_url(ModelChoice("chat", "m"), settings) == "http://10.0.0.5:8000/v1"
+
+
+KEYS = {"GEMINI_API_KEY": "test-key-of-gemini-01", "ANTHROPIC_API_KEY": "test-key-of-anthropic-02"}
+RIGHT = "^^^ok.txt\nok\n^^^end\n"
+
+
+@pytest.fixture
+def gateway(project_folder: Path) -> Iterator[FakeServer]:
+    """Give a server, to which the project's key of openai belongs and no other."""
+    key = project_folder / "agent-config" / "openai-key.txt"
+    key.write_text("test-key-of-openai-00")
+    key.chmod(0o600)
+    with FakeServer(answers=[RIGHT]) as server:
+        yield server
+
+
+OPENAI, ANTHROPIC = "openai:gpt-6.2-sol", "anthropic:claude-opus-5-5"
+OTHERS = {
+    "an option names another": (f'model = "{OPENAI}"\nbase_url = "URL"', ["--model", ANTHROPIC], {}, ["openai", ANTHROPIC]),
+    "a variable does": (f'model = "{OPENAI}"\nbase_url = "URL"', [], {"CODE_COMMIT_MODEL": ANTHROPIC}, ["openai", ANTHROPIC]),
+    "a bare provider": ('model = "openai"\nbase_url = "URL"', ["--model", "anthropic"], {}, ["openai", ANTHROPIC]),
+    "a bare model": ('model = "gpt-6.2-sol"\nbase_url = "URL"', ["--model", "claude-opus-5-5"], {}, ["openai", ANTHROPIC]),
+    "a key that appears": ('base_url = "URL"', [], {}, ["base_url", "gemini:"]),
+    "a key that appears beside a provider": ('base_url = "openai:URL"', [], {}, ["openai", "gemini:"]),
+    "a variable of another model": ('model = "anthropic"', [], {"CODE_COMMIT_BASE_URL": "URL"}, ["CODE_COMMIT_BASE_URL", ANTHROPIC]),
+    "an option of another model": ('model = "anthropic"', ["--base-url", "URL"], {}, ["--base-url", ANTHROPIC]),
+    "a fallback": (
+        f'model = "replay:none"\nfallback_model = "{OPENAI}"\nfallback_base_url = "URL"',
+        ["--fallback-model", ANTHROPIC], {}, ["fallback_base_url is for openai", ANTHROPIC],
+    ),
+    "a fallback that is named elsewhere": (
+        'model = "replay:none"\nfallback_base_url = "URL"', ["--fallback-model", ANTHROPIC], {}, ["fallback_base_url", ANTHROPIC],
+    ),
+    "a fallback of the wrong prefix": (
+        f'model = "replay:none"\nfallback_model = "{ANTHROPIC}"\nfallback_base_url = "openai:URL"', [], {}, ["openai", ANTHROPIC],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "options", "variables", "named"), OTHERS.values(), ids=OTHERS)
+def test_no_key_goes_to_the_address_of_another_provider(
+    config, options, variables, named, gateway: FakeServer, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / "none").mkdir()
+    (project_folder / "agent-config" / "config.toml").write_text(config.replace("URL", gateway.url))
+    options = [option.replace("URL", gateway.url) for option in options]
+    variables = {name: value.replace("URL", gateway.url) for name, value in variables.items()}
+    for command in ("run", "check"):
+        done = run_code_commit(project_folder, command, *options, env=KEYS | variables)
+        said = " ".join((done.stderr + done.stdout).split())
+        assert (done.returncode, gateway.requests) == (2, []), said
+        assert [name for name in named if name not in said] == []
+    assert "base-url https://" in said, "what to write"
+
+
+OWN = {
+    "of the same source": ('model = "openai"\nbase_url = "URL"', [], {}),
+    "of the same provider": ('model = "openai:gpt-6.2-astra"\nbase_url = "URL"', ["--model", OPENAI], {}),
+    "with its provider before it": ('base_url = "openai:URL"', ["--model", "openai"], {}),
+    "of a variable, so too": ('model = "openai"', [], {"CODE_COMMIT_BASE_URL": "openai:URL"}),
+    "of both options": (f'model = "{ANTHROPIC}"\nbase_url = "https://127.0.0.1:1"', ["--model", "openai", "--base-url", "URL"], {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "options", "variables"), OWN.values(), ids=OWN)
+def test_its_own_key_does(config, options, variables, gateway: FakeServer, project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config" / "config.toml").write_text(config.replace("URL", gateway.url))
+    options = [option.replace("URL", gateway.url) for option in options]
+    variables = {name: value.replace("URL", gateway.url) for name, value in variables.items()}
+    done = run_code_commit(project_folder, *options, "--sandbox", "off", env=KEYS | variables)
+    assert done.returncode == 0, done.stderr
+    assert all(request.headers["authorization"] == "Bearer test-key-of-openai-00" for request in gateway.requests)
