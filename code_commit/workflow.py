@@ -139,13 +139,14 @@ def _is_in_tree(log: RunLog) -> bool:
 
 
 def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
-    """Run build.sh and return how it ended, unless a resumed run has done so.
+    """Run build.sh and return how it ended, unless it failed in a run that is resumed.
 
+    A recorded pass is of the tree as it was then, and nobody knows all that a build reads: it is built again.
     Raises BuildError, also where build.sh itself says by its exit code that not the code is to blame.
     """
-    unfit = job.settings.infrastructure_exit_codes
-    if attempt.record.build is not None and attempt.record.build.shell_code not in unfit:
-        return attempt.record.build
+    unfit, recorded = job.settings.infrastructure_exit_codes, attempt.record.build
+    if recorded is not None and not recorded.passed and recorded.shell_code not in unfit:
+        return recorded
     environment = build_environment(job.environment, job.keys, attempt.number, log.record.run)
     timeout = job.settings.build_timeout
     with attempt.build_log() as build_log:

@@ -1,7 +1,8 @@
 """`code-commit resume`: go on with an interrupted run at its next step; nothing is paid for twice.
 
 The log says what was done: a response that is there is not asked for again, a background job whose id is there is
-fetched, applied changes are not applied again, a finished build is not repeated.
+fetched, applied changes are not applied again, a build that failed is not repeated. One that passed is: nobody knows
+what changed since.
 """
 
 from argparse import ArgumentParser
@@ -28,9 +29,9 @@ from code_commit.terminal import shown
 
 DESCRIPTION = """\
 Goes on with the latest interrupted run, or the named one, at its next step.
-An answer that is there is not asked for again, nor one that the API still has;
-a build that ended is not repeated. The run's own options hold, but for those
-given now."""
+An answer that is there is not asked for again, nor one that the API still has.
+A build that failed is not repeated, one that passed is. The run's own options
+hold, but for those given now."""
 
 EXAMPLES = """\
 code-commit resume

@@ -98,15 +98,7 @@ def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run)
         assert created(server) == 2
 
 
-STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
-
-
-@pytest.mark.parametrize(
-    ("step", "answer"), [*((step, WRONG) for step in STEPS), *((step, EDITED) for step in STEPS[:-1])]
-)
-def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit: Run):
-    """A listener of the run's log kills the process as soon as run.json has the step."""
-    recorded(root, "no block\n" if step == "rejected" else answer, RIGHT)
+def kill_behind(step: str, root: Path) -> None:
     program = (
         "import os, sys; from code_commit.runs.progress import Progress; from code_commit.cli import main\n"
         "def step(self, record, event):\n"
@@ -116,6 +108,18 @@ def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit
     )
     killed = subprocess.run([CODE_COMMIT[0], "-c", program], cwd=root, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
+
+
+STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
+
+
+@pytest.mark.parametrize(
+    ("step", "answer"), [*((step, WRONG) for step in STEPS), *((step, EDITED) for step in STEPS[:-1])]
+)
+def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit: Run):
+    """A listener of the run's log kills the process as soon as run.json has the step."""
+    recorded(root, "no block\n" if step == "rejected" else answer, RIGHT)
+    kill_behind(step, root)
     assert "killed" in run_code_commit(root, "log").stdout
 
     done = resume(root, run_code_commit)
@@ -132,6 +136,21 @@ def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit
     assert builds(root) == {"rejected": 1}.get(step, 2)
     if step != "rejected":
         assert after["attempts"][0]["changes"][1]["action"] == "delete"
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_pass_is_of_the_tree_that_was_built(breaks, root: Path, run_code_commit: Run):
+    """Of a build that passed before the kill nobody knows what it read: it is built again."""
+    with (root / "build.sh").open("a") as script:
+        script.write("[ $? = 0 ] && [ ! -e broken ]\n")
+    recorded(root, RIGHT)
+    kill_behind("built", root)
+    assert record(root)["attempts"][0]["build"]["exit_code"] == 0
+    if breaks:
+        (root / "broken").touch()
+    done = resume(root, run_code_commit, "--max-repairs", "0")
+    assert done.returncode == (1 if breaks else 0), done.stderr
+    assert (builds(root), record(root)["attempts"][0]["build"]["exit_code"]) == (2, done.returncode)
 
 
 @pytest.mark.parametrize("answer", [WRONG, EDITED])
