@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from bench.comparing import SHOWN, Comparison, Plan, Side, counted, limit
 from bench.encoder import encode
-from bench.environments import Tool, git
+from bench.environments import SOURCE, Tool, git
 from bench.measuring import Command, CommandFailedError
 from bench.projects import clear_log, source_texts, write_file
 
@@ -94,7 +94,8 @@ def answers(plan: Plan) -> Iterator[Comparison]:
     commits = commits_of(plan.repository, 2 if plan.quick else plan.commits)
     sizes = [tuple(len(answer.encode()) for answer in commit.answers()) for commit in commits]
     whole, edits = map(sum, zip(*sizes, strict=True))
-    what = f"{len(commits)} commits of {plan.repository.resolve().name} as edits"
+    whose = "this repository" if plan.repository == SOURCE else plan.repository.resolve().name
+    what = f"{len(commits)} commits of {whose} as edits"
     yield _bytes(what, "whole files", edits, whole, time=1 / 8)
     median = sorted(sizes, key=lambda pair: pair[1] / pair[0])[len(sizes) // 2]
     yield _bytes("the median of these commits", "whole files", *reversed(median))

@@ -76,7 +76,7 @@ class Fleets:
             shutil.rmtree(self.folder / "clones", ignore_errors=True)
             (self.folder / "clones").mkdir()
 
-        path = f"{tool.command.parent}{os.pathsep}{plain_environment()['PATH']}"
+        path = f"{tool.with_fleet().command.parent}{os.pathsep}{plain_environment()['PATH']}"
         environment = {"PATH": path, "CODE_COMMIT_CHAT_API_KEY": KEY}
         return Command(["sh", "-c", script, "sh", self.repository], self.folder, environment, prepare)
 
@@ -88,7 +88,7 @@ class Fleets:
 def measure(plan: Plan) -> Iterator[Comparison]:
     """Yield what a task costs, how that grows, and what many at once gain and need."""
     few, many, cores = 4, 40, os.cpu_count() or 1
-    taken: dict[int, Cost] = {}
+    taken: dict[tuple[Tool, int], Cost] = {}
     with plan.work_folder() as folder, BusyLLM() as llm:
         repository = make_checkout(folder / "repository", files=20, build=BUILD, answer="not yet\n")
         (folder / "fleets").mkdir()
@@ -97,8 +97,9 @@ def measure(plan: Plan) -> Iterator[Comparison]:
         def extra(tool: Tool, many: int, few: int, at_once: int) -> Cost:
             """Return what so many tasks cost more than so few."""
             for tasks in (many, few):
-                taken[tasks] = fleets.fleet(tool, tasks, at_once).run()
-            return Cost(taken[many].wall - taken[few].wall, taken[many].cpu - taken[few].cpu)
+                taken[tool, tasks] = fleets.fleet(tool, tasks, at_once).run()
+            large, small = taken[tool, many], taken[tool, few]
+            return Cost(large.wall - small.wall, large.cpu - small.cpu)
 
         def beside(tool: Tool) -> Cost:
             """Return the CPU seconds of a task, beside git and the build."""
@@ -111,7 +112,7 @@ def measure(plan: Plan) -> Iterator[Comparison]:
             yield Comparison(f"a fleet of {few} tasks", "the same in a shell loop", small, loop, 2)
             return
         yield Comparison("CPU of a task beside git and build", "50 ms", beside, limit(OWN_CPU), 1, time=1.0)
-        yield growth(f"a fleet of {few} tasks", lambda _: taken[many], lambda _: taken[few], 1)
+        yield growth(f"a fleet of {few} tasks", lambda tool: taken[tool, many], lambda tool: taken[tool, few], 1)
         one, loop = (lambda tool: extra(tool, 12, 2, 1)), (lambda tool: fleets.loop(tool, 10, OURS))
         yield Comparison("10 tasks more of a fleet, 1 at a time", "a shell loop of 10", one, loop, 1, LOOP_TIME)
         yield _waiting(fleets, 2 * AT_ONCE)
