@@ -25,10 +25,7 @@ _LARGE = 1 << 18
 """Bytes of data for which it is worth while to import pydantic's regular expressions, and too many to be indented."""
 
 _SHORTEST_PIECE = 8
-"""So many characters of a key are censored where a text was cut in the middle of it."""
-
-_FIRST_CHARACTERS = 16
-"""So many characters of a key are taken for the beginning of it, in data that may go on."""
+"""So many characters of a key are censored where a text was cut in the middle of it, or may go on."""
 
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
 _LONGEST_ESCAPE = len("&#x0073;")
@@ -164,16 +161,18 @@ class _Secret:
         digits = key.hex().encode()
         self._encoded = list(dict.fromkeys([digits, digits.upper(), *_base64_forms(key)]))
         self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
-        self._escaped_runs = list(dict.fromkeys(b"".join(escape % code for code in self._run) for escape in _ESCAPES))
+        self._escaped_runs = _escaped(self._run)
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
 
     @property
     def any_needle(self) -> bytes:
         """Return a pattern for the pieces of which one stands wherever the key does.
 
-        Of each form it is the middle: how keys of a vendor begin stands in many a text.
+        Of each form it is the middle: how keys of a vendor begin stands in many a text. Escapes are whole, their digits
+        alone would stand in many a dump.
         """
-        needles = [_middle(needle) for needle in (self._run, *self._escaped_runs, *self._encoded)]
+        run = _middle(self._run)
+        needles = [run, *_escaped(run), *map(_middle, self._encoded)]
         return b"|".join([*map(re.escape, needles), _LAST_DOTS + self._ends])
 
     def spans(self, data: bytes) -> Iterator[Span]:
@@ -261,11 +260,11 @@ class _Secret:
     def _half_spelled(self) -> re.Pattern[bytes]:
         """Matches as many of the key's first characters as the data end with, however they are spelled, or all these.
 
-        What begins with so many of them is no chance, and a longer pattern would take longer to compile.
+        What begins with so many of them is seldom chance, and a longer pattern would take longer to compile.
         """
-        first, *others = self._key[: min(_FIRST_CHARACTERS, len(self._key) - 1)]
+        first, *others = self._key[: min(_SHORTEST_PIECE, len(self._key) - 1)]
         rest = b"".join(b"(?:" + _HALF_ESCAPED + b"|" + _spellings(code) + b")" for code in others)
-        end = b"" if len(self._key) > _FIRST_CHARACTERS else _HALF_ESCAPED
+        end = b"" if len(self._key) > _SHORTEST_PIECE else _HALF_ESCAPED
         return re.compile(b"(?:" + _HALF_ESCAPE + b"|" + _spellings(first) + b")" + rest + end)
 
     def without_pieces(self, text: str) -> str:
@@ -288,6 +287,10 @@ def _base64_forms(key: bytes) -> Iterator[bytes]:
         encoded = base64.b64encode(b"\0" * alignment + key).rstrip(b"=")
         core = encoded[first : len(encoded) - (1 if (alignment + len(key)) % 3 else 0)]
         yield from (core, core.translate(bytes.maketrans(b"+/", b"-_")))
+
+
+def _escaped(run: bytes) -> list[bytes]:
+    return list(dict.fromkeys(b"".join(escape % code for code in run) for escape in _ESCAPES))
 
 
 def _middle(needle: bytes) -> bytes:
