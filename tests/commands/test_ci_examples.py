@@ -46,7 +46,7 @@ def shell(root: Path, script: str, variables: dict[str, str]) -> subprocess.Comp
 
 def to(server: FakeServer, variables: dict[str, str]) -> dict[str, str]:
     """Return the variables as the runner gives them, the secret filled in, the API on this machine."""
-    secret = {"OPENAI_API_KEY": KEY, "CODE_COMMIT_BASE_URL": server.base_url("openai")}
+    secret = {"OPENAI_API_KEY": KEY, "CODE_COMMIT_BASE_URL": f"openai:{server.url}"}
     return {name: value for name, value in variables.items() if name.startswith("CODE_COMMIT_")} | secret
 
 

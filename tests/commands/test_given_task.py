@@ -70,7 +70,7 @@ def clone_of(project: Path, name: str = "clone") -> Path:
 def test_a_fresh_clone_needs_nothing_but_a_key(project_folder: Path, run_code_commit: Run):
     clone = clone_of(project_folder)
     with FakeServer(answers=[RIGHT]) as server:
-        environment = {"OPENAI_API_KEY": KEY, "CODE_COMMIT_BASE_URL": server.base_url("openai")}
+        environment = {"OPENAI_API_KEY": KEY, "CODE_COMMIT_BASE_URL": f"openai:{server.url}"}
         done = run_code_commit(clone, "-m", TASK, env=environment)
     assert done.returncode == 0, done.stderr
     assert stat.S_IMODE((clone / "agent-config").stat().st_mode) == 0o700
@@ -105,7 +105,7 @@ def test_a_tool_that_changes_many_repositories_runs_it_as_it_stands(project_fold
         environment = os.environ | {
             "COMMAND": f"{sys.executable} -m code_commit -m 'Make ok.txt say ok.'",
             "ANTHROPIC_API_KEY": KEY,
-            "CODE_COMMIT_BASE_URL": server.base_url("anthropic"),
+            "CODE_COMMIT_BASE_URL": f"anthropic:{server.url}",
         }
         command = ["bash", "-c", MULTI_GITTER, "multi-gitter", *map(str, bares)]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
