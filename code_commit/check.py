@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
@@ -34,7 +35,7 @@ from code_commit.llm.models import (
     require_price,
 )
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query, read_text
 from code_commit.prompts.layout import SystemPrompts, Task, lay_out, load_system_prompts, make_task
 from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
@@ -140,6 +141,12 @@ class Given(NamedTuple):
 NOTHING_GIVEN = Given()
 
 
+def take_task(options: dict[str, Any]) -> Given:
+    """Take the task out of a command's options. Raises NotSetUpError for a file that cannot be read."""
+    task, file = options.pop("task", None), options.pop("query", None)
+    return Given(read_text(Path(file), "write the task into it", file) if file else task, fresh=task is not None)
+
+
 def request_of(settings: Settings, query: str, *, fresh: bool) -> CodebaseRequest | None:
     """Return which codebase a run of this task makes first, None where it takes codeRollup.txt as it is."""
     if settings.rollup == "file" and not fresh:
@@ -160,7 +167,7 @@ def inspect_project(
     """
     environment = given.environment
     report = _check_ignored(project, environment)
-    query = report.ask("query.txt", lambda: _read_task(project, given.query), _size)
+    query = report.ask("query.txt" if given.query is None else "task", lambda: _read_task(project, given.query), _size)
     report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, report.warn))
     settings = _load_settings(report, project, options, environment)
     found = report.ask("keys", lambda: load_keys(project, environment), _name_keys)

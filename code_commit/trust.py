@@ -57,6 +57,12 @@ def clean_import_path() -> None:
         sys.pycache_prefix = None
 
 
+def ended_with_us(words: list[str], root: os.PathLike[str]) -> list[str]:
+    """Return the words of a program so that it gets SIGTERM when our thread that starts it ends (on Linux)."""
+    guard = find_program("setpriv", root)
+    return [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
+
+
 def find_program(name: str, root: str | os.PathLike[str]) -> str | None:
     """Return the absolute path of a program that lies outside the project, the same one all the time."""
     path = os.environ.get("PATH", os.defpath)

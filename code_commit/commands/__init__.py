@@ -90,10 +90,15 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 def add_main_job(parser: argparse.ArgumentParser) -> None:
     """Add the options of the main job."""
+    add_task(parser)
+    add_settings(parser)
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Add the options that give the task."""
     task = parser.add_mutually_exclusive_group()
     task.add_argument("-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; rolls up anew first")
     task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
-    add_settings(parser)
 
 
 class _GoTo(argparse.Action):

@@ -17,10 +17,12 @@ from code_commit.check import (
     inspect_project,
     request_of,
     stale_warnings,
+    take_task,
 )
 from code_commit.codebase.make import make_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
+from code_commit.commands import add_task
 from code_commit.commands.output import answering, print_bytes, print_text, wants_json
 from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
@@ -43,13 +45,15 @@ code-commit check --model openai --sandbox strict"""
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
+    add_task(parser)
     add_settings(parser)
 
 
 def run(options: dict[str, Any]) -> int:
     as_json, build = wants_json(options), options.pop("build", False)
     with answering(as_json=as_json) as project:
-        report, checked, codebase = inspect_project(project, options)
+        given = take_task(options)
+        report, checked, codebase = inspect_project(project, options, given)
         if checked and codebase:
             report.warnings += stale_warnings(project, codebase)
         elif checked:

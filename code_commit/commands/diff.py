@@ -23,7 +23,8 @@ DESCRIPTION = """\
 Prints what the latest run changed in all, or the named one: new files and those
 removed included, as one diff that git apply reads, whatever became of the tree
 since. On a terminal it comes in colours and in git's pager. Exits with 1 where
-the log no longer tells what a file held then."""
+the log no longer tells what a file held then ("unknown" with --json, which also
+says which files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff
@@ -35,22 +36,28 @@ _EXIT_INCOMPLETE = 1
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
+    parser.add_argument("--json", action="store_true", help="print the diff as JSON, with what is to be known of it")
 
 
 def run(options: dict[str, Any]) -> int:
-    with answering(as_json=False) as project:
+    as_json = "json" in options
+    with answering(as_json=as_json) as project:
         tell_if_half_changed(project)
         folder = find_run_folder(project, options.get("run", ""))
         found = net_diff(folder, project.root, project.prefix)  # git apply counts from there
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
+        changed = changed_since(folder / "snapshot", project)
         if found.unknown:
             progress.error(f"the log no longer has what these held, they are not here: {', '.join(found.unknown)}")
         elif not diff:
             progress.say(f"{folder.name} changed nothing")
-        elif changed := changed_since(folder / "snapshot", project):
+        elif changed:
             progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
-        if not sys.stdout.isatty():
+        if as_json:
+            told = {"run": folder.name, "unknown": list(found.unknown), "changed_since": changed}
+            print_bytes(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
+        elif not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:
             _page(coloured(diff), project)

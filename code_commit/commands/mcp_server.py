@@ -32,10 +32,15 @@ from mcp_types import (
 from pydantic import BaseModel, Field, ValidationError
 
 from code_commit.errors import Interrupted, NotSetUpError
-from code_commit.project import find_project
-from code_commit.runs.words import duration
-from code_commit.settings import load_settings
+from code_commit.llm.keys import load_keys
+from code_commit.llm.models import choose_model
+from code_commit.project import AGENT_CONFIG, Project, find_project
+from code_commit.runs.list import find_run_folders, read_run
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import awaited, duration
+from code_commit.settings import SETTINGS, Settings, load_settings
 from code_commit.terminal import shown
+from code_commit.trust import ended_with_us
 from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
@@ -55,20 +60,29 @@ class _Arguments(BaseModel, extra="forbid"):
         return b""
 
 
+class _CheckArguments(_Arguments):
+    def words(self) -> list[str]:
+        """A run with a query needs no query.txt."""
+        return [] if find_project().query_file.exists() else ["-m=(the query)"]
+
+
 class _RunArguments(_Arguments):
     query: str = Field(
         "", max_length=30_000, description="the task; the codebase is rolled up anew. Default: agent-config/query.txt"
     )
     allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
     protect: list[str] = Field([], description="paths that match may not change either (.gitignore syntax)")
-    model: str = Field("", description="PROVIDER:NAME (gemini, openai, anthropic). Default: the project's")
+    model: str = Field("", description="PROVIDER:NAME, of a provider that the project uses. Default: the project's")
     max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could pass it")
 
     def words(self) -> list[str]:
         folder = self.model.removeprefix("replay:")
         if folder != self.model and not Path(folder).resolve().is_relative_to(Path.cwd()):
             raise ValueError("model: recorded responses must lie in the project")
-        own = load_settings(find_project(), {})
+        project = find_project()
+        own = load_settings(project, {})
+        if self.model and folder == self.model:
+            _require_own_provider(self.model, own, project)
         for name in ("allow", "protect"):
             if getattr(self, name) and getattr(own, name):
                 raise ValueError(f"{name}: it stands in agent-config/config.toml, and that holds: leave it out")
@@ -78,6 +92,22 @@ class _RunArguments(_Arguments):
         words += [f"--model={self.model}"] if self.model else []
         words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
         return [*words, *(f"--allow={glob}" for glob in self.allow), *(f"--protect={glob}" for glob in self.protect)]
+
+
+def _require_own_provider(model: str, own: Settings, project: Project) -> None:
+    """Raise NotSetUpError for a model of a provider that the project has not chosen.
+
+    It has chosen those that its settings name, or the first that has a key, and those whose key is in agent-config.
+    """
+    keys, choice = load_keys(project), choose_model(model, ())
+    named = filter(None, (own.select_model, own.fallback_model))
+    chosen = {choose_model(name, ()).provider for name in named}
+    chosen |= {key.provider for key in keys.values() if key.source.startswith(AGENT_CONFIG)}
+    if choice.provider not in chosen and choice.provider != choose_model(own.model, keys, keys.unfit).provider:
+        raise NotSetUpError(
+            f"model: the project does not use {choice.provider}: its settings name no model of it, and"
+            f" {AGENT_CONFIG} has no key for it"
+        )
 
 
 class _RunName(_Arguments):
@@ -113,7 +143,7 @@ class _Tool(NamedTuple):
 
 
 _TOOLS = {
-    "check": _Tool("Tell whether a run could start here, and what is missing for it.", _Arguments, _READS),
+    "check": _Tool("Tell whether a run could start here, and what is missing for it.", _CheckArguments, _READS),
     "rollup": _Tool("Write codeRollup.txt, the codebase as the LLM sees it; tell what is in it.", _Arguments, _RENEWS),
     "run": _Tool(
         "Let the LLM make a change: apply its answer whole or not at all, run build.sh, let it repair what fails."
@@ -124,14 +154,16 @@ _TOOLS = {
     "diff": _Tool(
         "Return what the latest run, or the named one, changed, as one diff that git apply reads.", _RunName, _READS
     ),
-    "log": _Tool("Return the record of the named run, or those of the newest runs.", _RunName, _READS),
+    "log": _Tool("Return the record of the named run, or a list of the newest runs.", _RunName, _READS),
     "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
     "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
 }
 """The commands that are tools, by their names."""
 
 _NEWEST = 10
-"""So many runs `log` tells of where none is named."""
+"""So many runs `log` tells of where none is named, and of each only this."""
+_LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
+_LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
 _SAID_BYTES = 4000
 """Of the end of what a command says on stderr."""
 _CHUNK = 1 << 16
@@ -206,29 +238,44 @@ async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams)
     """Run the command, and return what it printed and how it ended."""
     if call.name not in _TOOLS:
         return _result(f"there is no tool {shown(call.name[:100])}: there are {', '.join(_TOOLS)}")
-    options = [] if call.name == "diff" else ["--json"]
     with TemporaryFile() as given, TemporaryFile() as printed:
         try:
             arguments = _TOOLS[call.name].arguments.model_validate(call.arguments or {})
             given.write(arguments.standard_input())
             given.seek(0)
-            exit_code, said = await _run_command([call.name, *options, *arguments.words()], given, printed, context)
+            exit_code, said = await _run_command([call.name, "--json", *arguments.words()], given, printed, context)
         except ValidationError as error:
             return _result("\n".join(f"{'.'.join(map(str, part['loc']))}: {part['msg']}" for part in error.errors()))
         except (NotSetUpError, OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            return _result(f"{call.name} cannot be called with these arguments: {reason}")
+            return _result(f"{call.name} cannot be called with these arguments: {_as_called(str(reason))}")
         printed.seek(0)
         output = printed.read().decode("utf-8", "replace")
     if exit_code:
         said = f"exit code {exit_code}\n{said}"
-    if call.name == "diff" or not output:
-        return _result(said, output, is_error=exit_code != 0)
-    value = json.loads(output)
+    if not output:
+        return _result(said, is_error=exit_code != 0)
+    value = json.loads(_as_called(output) if call.name == "check" else output)
     if isinstance(value, list):
-        value = {"runs": value[-_NEWEST:]}
-    text = json.dumps(value, ensure_ascii=False)
-    return _result(said if exit_code else "", text, structured=value, is_error=exit_code != 0)
+        value = {"runs": list(map(_in_short, value[-_NEWEST:]))}
+    text = value["diff"] if "diff" in value else json.dumps(value, ensure_ascii=False)
+    return _result(said if exit_code or "diff" in value else "", text, structured=value, is_error=exit_code != 0)
+
+
+def _in_short(record: dict[str, Any]) -> dict[str, Any]:
+    totals = {name: record["totals"][name] for name in _LISTED_TOTALS}
+    return {name: record[name] for name in _LISTED} | {"totals": totals}
+
+
+def _as_called(text: str) -> str:
+    """Return what a command says with the tools and their arguments for its commands and options."""
+    text = re.sub(rf"code-commit ({'|'.join(_TOOLS)})( --open)?\b", r"\1", text.replace("code-commit -m", "run(query)"))
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _setting, text)
+
+
+def _setting(option: re.Match[str]) -> str:
+    name = option[1].replace("-", "_")
+    return name if name in SETTINGS else option[0]
 
 
 def _result(*texts: str, structured: Any = None, is_error: bool = True) -> CallToolResult:
@@ -244,8 +291,7 @@ async def _run_command(
     When the request is cancelled, or the client is gone, it is interrupted, and waited for: it leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-P", "-m", "code_commit"),  # not from the folder it runs in
+        *ended_with_us([sys.executable, "-P", "-m", "code_commit"], Path.cwd()),  # not from the folder it runs in
         *words,
         stdin=given,
         stdout=printed,
@@ -253,7 +299,7 @@ async def _run_command(
         start_new_session=True,
     )
     try:
-        said = await _follow(cast(asyncio.StreamReader, process.stderr), context)
+        said = await _follow(process, context)
         return await process.wait(), said
     finally:
         if process.returncode is None:
@@ -262,14 +308,21 @@ async def _run_command(
                 await process.communicate()
 
 
-async def _follow(stream: asyncio.StreamReader, context: ServerRequestContext) -> str:
-    """Report the last line of what comes, again every few seconds; return the end of all of it."""
-    started, said, is_open = time.monotonic(), b"", True
+async def _follow(process: asyncio.subprocess.Process, context: ServerRequestContext) -> str:
+    """Report the last line of what it says and what it waits for, every few seconds; return the end of all it said."""
+    stream, started, said, is_open = cast(asyncio.StreamReader, process.stderr), time.monotonic(), b"", True
     while is_open:
         with anyio.move_on_after(_SECONDS_BETWEEN_REPORTS):
             piece = await stream.read(_CHUNK)
             is_open, said = piece != b"", (said + piece)[-_SAID_BYTES:]
         if is_open:
             elapsed, line = time.monotonic() - started, said.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
-            await context.session.report_progress(elapsed, message=f"{duration(elapsed)}: {line}")
-    return said.decode("utf-8", "replace").rstrip()
+            told = filter(None, [_as_called(line), _awaited_by(process.pid)])
+            await context.session.report_progress(elapsed, message=f"{duration(elapsed)}: {'; '.join(told)}")
+    return _as_called(said.decode("utf-8", "replace").rstrip())
+
+
+def _awaited_by(process: int) -> str:
+    """Return what the run of this process waits for, by its record; "" where there is none."""
+    latest = [read_run(folder) for folder in find_run_folders(Project(Path.cwd()))[-1:]]
+    return "".join(awaited(run) for run in latest if isinstance(run, RunRecord) and run.pid == process)

@@ -17,6 +17,7 @@ from code_commit.check import (
     request_of,
     require_fit,
     stale_warnings,
+    take_task,
 )
 from code_commit.codebase.make import make_codebase
 from code_commit.codebase.select import CodebaseRequest
@@ -29,7 +30,7 @@ from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held, read_regular_file
 from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.project import AGENT_CONFIG, Project, read_text
+from code_commit.project import AGENT_CONFIG, Project
 from code_commit.prompts.next import Refit
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log
@@ -64,11 +65,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
-    task, file = options.pop("task", None), options.pop("query", None)
+    task: dict[str, Any] = {name: options.pop(name) for name in ("task", "query") if name in options}
     with recording("run", options) as (project, progress):
-        query = read_text(Path(file), "write the task into it", file) if file else task
-        given = Given(query, fresh=task is not None)
-        return show_end(project, run_main_job(project, options, progress, given))
+        return show_end(project, run_main_job(project, options, progress, take_task(task)))
 
 
 def run_main_job(

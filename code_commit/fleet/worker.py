@@ -34,7 +34,7 @@ from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
-from code_commit.trust import find_program, outside_environment
+from code_commit.trust import ended_with_us, outside_environment
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
@@ -246,8 +246,7 @@ class _Work:
         self, words: list[str], folder: Path, environment: dict[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a program to its end. Raises what `check` raises; then it has ended, with its session."""
-        guard = find_program("setpriv", folder)
-        words = [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
+        words = ended_with_us(words, folder)
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
         with subprocess.Popen(
             words, cwd=folder, env=environment, stdin=null, stdout=pipe, stderr=pipe, start_new_session=True

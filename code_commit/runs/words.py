@@ -77,6 +77,16 @@ def done_by_build(record: RunRecord) -> str:
     return " and ".join(changed + left)
 
 
+def awaited(record: RunRecord) -> str:
+    """Return what a run waits for: `asking openai:gpt-6.2-sol`, `running build.sh`; "" between the two."""
+    attempt = record.attempts[-1] if record.attempts and record.asks else None
+    if attempt is None or record.status != "running":
+        return ""
+    if attempt.finish_reason is None:
+        return f"asking {record.asked_model}"
+    return "running build.sh" if attempt.verdict == "applied" and not attempt.build else ""
+
+
 def outcome_of(attempt: Attempt) -> str:
     """Return what came of an attempt, in one word."""
     if attempt.build:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 from command import CODE_COMMIT, Run, git, recorded, wait_for
+from fake_server import FakeServer, Fault
 
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 KEY = "test-key-0123456789"
@@ -48,6 +50,23 @@ def agent(root: Path) -> Iterator[Agent]:
     with start_blocking_portal() as portal:
         with portal.wrap_async_context_manager(Client(stdio_client(server))) as client:
             yield Agent(portal.start_task_soon, client)
+
+
+@contextmanager
+def asked(call: Mapping[str, object], root: Path, query: bytes = b"") -> Iterator[subprocess.Popen[bytes]]:
+    """Give a server that was sent the call in raw lines, with `query` in it for QUERY."""
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    messages = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*CODE_COMMIT, "mcp"], cwd=root, **pipes) as server:
+        for message in messages:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode().replace(b"QUERY", query) + b"\n")
+        server.stdin.flush()
+        yield server
 
 
 @pytest.fixture
@@ -95,10 +114,12 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         )
         assert done.structured_content == json.loads(text_of(done)) == latest(root)
         assert [number for number, _ in told] == sorted({number for number, _ in told})
-        assert [line for _, line in told].count("attempt 1 of 4: 1 file changed, +1 -1: ok.txt") > 1, (
-            "while it builds too"
-        )
-        assert text_of(host.call("diff")) == run_code_commit(root, "diff").stdout != ""
+        building = "attempt 1 of 4: 1 file changed, +1 -1: ok.txt; running build.sh"
+        assert [line for _, line in told].count(building) > 1, "what it waits for"
+        assert "Review: diff, git status, git diff, log." in [line for _, line in told]
+        diff = host.call("diff")
+        assert text_of(diff) == run_code_commit(root, "diff").stdout != ""
+        assert diff.structured_content == json.loads(run_code_commit(root, "diff", "--json").stdout)
         assert host.call("log", run="latest").structured_content == latest(root)
         assert host.call("undo", run="-1").structured_content["undoes"] == done.structured_content["run"]
         assert (root / "ok.txt").read_text() == "not yet\n"
@@ -111,7 +132,62 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         shown = [host.call("diff"), host.call("log")]
         assert "key.txt" in text_of(shown[0])
         assert KEY not in "".join(map(text_of, shown))
-        assert len(shown[1].structured_content["runs"]) == 4
+        runs = shown[1].structured_content["runs"]
+        assert [(run["command"], run["undone"]) for run in runs] == [
+            ("run", True),
+            ("undo", False),
+            ("apply", False),
+            ("apply", False),
+        ]
+        assert max(len(json.dumps(run)) for run in runs) < 500
+        record = done.structured_content
+        assert {name: record[name] for name in runs[0] if name not in ("undone", "totals")}.items() <= runs[0].items()
+        assert runs[0]["totals"].items() <= record["totals"].items()
+
+
+def test_check_is_ready_for_a_run_with_a_query(root: Path):
+    (root / "agent-config" / "query.txt").unlink()
+    (root / "agent-config" / "codeRollup.txt").unlink()
+    with agent(root) as host:
+        checked = host.call("check")
+        assert (checked.is_error, checked.structured_content["ready"]) == (False, True)
+        refused = host.call("run", model=REPLAY)
+        assert (refused.is_error, "run(query) needs none" in text_of(refused).split("{")[0]) == (True, True)
+        (root / "agent-config" / "config.toml").write_text('base_url = "ftp://x"\nrequire_clean = true\n')
+        (root / "ok.txt").write_text("edited\n")
+        checked = text_of(host.call("check"))
+    assert "base_url must be an address" in checked
+    assert "require_clean wants a clean one" in checked
+    assert "--" not in checked
+    assert "code-commit" not in checked
+
+
+def test_an_agent_chooses_no_provider_that_the_project_does_not_use(root: Path, monkeypatch):
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-of-somebody-else")
+    config = root / "agent-config" / "config.toml"
+    with FakeServer(faults=[Fault("status", status=401, times=99)]) as server, agent(root) as host:
+        for model in ("anthropic", "claude-opus-5-5", "gemini:x", "chat:x"):
+            refused = host.call("run", query="x", model=model)
+            assert (refused.is_error, "the project does not use" in text_of(refused)) == (True, True), model
+        config.write_text('model = "openai"\nbase_url = "https://127.0.0.1:1"\nfallback_model = "anthropic:x"\n')
+        elsewhere = host.call("run", query="x", model="anthropic")
+        assert "exit code 2" in text_of(elsewhere)
+        assert "base_url is for openai, and the model is anthropic:" in text_of(elsewhere)
+        assert server.requests == []
+        config.write_text(f'model = "openai"\nbase_url = "{server.url}"\n')
+        asked = host.call("run", query="x", model="openai:gpt-6.2-astra")
+    assert asked.structured_content["exit_code"] == 3
+    assert len(server.requests) == 1
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="it ends what a server that is killed had started")
+def test_a_run_ends_with_a_server_that_is_killed(root: Path):
+    lay_build(root, HOLDING)
+    with asked({"name": "run", "arguments": {"model": REPLAY}}, root) as server:
+        wait_for((root / "started").exists)
+        server.kill()
+        wait_for(lambda: latest(root)["status"] != "running")
+    assert (latest(root)["status"], latest(root)["exit_code"]) == ("interrupted", 143)
 
 
 @pytest.mark.parametrize("query", ["--", "-- say ok", "--json", "-C/nowhere"])
@@ -136,20 +212,10 @@ def test_a_query_that_looks_like_an_option_is_a_query(query, root: Path):
 )
 def test_a_query_with_half_a_character_is_answered(query, taken, root: Path):
     """In raw lines: the SDK's client does not send it."""
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
     call = {"name": "run", "arguments": {"query": "QUERY", "model": REPLAY}}
-    messages = [
-        {"id": 1, "method": "initialize", "params": hello},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": call},
-    ]
-    with subprocess.Popen([*CODE_COMMIT, "mcp"], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    with asked(call, root, query) as server:
         late = Timer(30, server.kill)
         late.start()
-        for message in messages:
-            line = json.dumps({"jsonrpc": "2.0"} | message).encode().replace(b"QUERY", query)
-            server.stdin.write(line + b"\n")
-            server.stdin.flush()
         answers = [json.loads(server.stdout.readline()) for _ in range(2)]
         late.cancel()
         server.stdin.close()
@@ -224,16 +290,7 @@ def test_what_the_project_forbids_no_agent_allows(root: Path):
 def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     lay_build(root, HOLDING)
     call = {"name": "run", "arguments": {"model": REPLAY}, "_meta": {"progressToken": 1}}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "1"}}
-    messages = [
-        {"id": 1, "method": "initialize", "params": hello},
-        {"method": "notifications/initialized"},
-        {"id": 2, "method": "tools/call", "params": call},
-    ]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([*CODE_COMMIT, "mcp"], cwd=root, **pipes) as server:
-        server.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
-        server.stdin.flush()
+    with asked(call, root) as server:
         wait_for((root / "started").exists)
         server.stdout.close()  # standard input stays open
         assert (server.wait(timeout=20), server.stderr.read()) == (0, b"")
