@@ -156,7 +156,7 @@ def build_project(job: Job, log: RunLog, attempt: AttemptLog) -> BuildResult:
             )
         finally:
             with suppress(ApplyError, OSError):  # then undo takes what the build wrote for an edit of the user's
-                note_built(log.snapshot, job.project)
+                attempt.built(note_built(log.snapshot, job.project))
     if build_log.result.shell_code in unfit:
         raise BuildError(
             f"{BUILD_SCRIPT} ended with exit code {build_log.result.shell_code}, by which it says that the machine"

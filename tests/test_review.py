@@ -223,3 +223,68 @@ def test_of_many_new_files_three_are_named(root: Path, run_code_commit: Run):
     build_does(root, "touch d c b a")
     done = run_code_commit(root, *recorded(root, OK))
     assert "left 4 new files: a, b, c and 1 more (if you did not)" in done.stderr, done.stderr
+
+
+REWRITING = {
+    # what build.sh does after an answer of five files: the actions in run.json, what is said
+    "": ([], ""),
+    "chmod go-rwx *.py": ([], ""),
+    "sed -i 's/x=1/x = 1/' a.py b.py": (
+        [("a.py", "reformat", 1, 1), ("b.py", "reformat", 1, 1)],
+        "reformatted a.py, b.py",
+    ),
+    "echo evil >> a.py; chmod +x b.py; rm new.txt; ln -s ok.txt link; mv link deep/c.py; echo back > gone.txt": (
+        [
+            ("a.py", "replace", 1, 0),
+            ("b.py", "mode", 0, 0),
+            ("deep/c.py", "delete", 0, 1),
+            ("gone.txt", "create", 1, 0),
+            ("new.txt", "delete", 0, 1),
+        ],
+        "rewrote a.py and changed the mode of b.py and removed deep/c.py, new.txt and brought back gone.txt",
+    ),
+}
+FIVE = "".join(f"^^^{path}\nx=1\n^^^end\n" for path in ("a.py", "b.py", "deep/c.py", "new.txt"))
+
+
+@pytest.mark.parametrize("command", ["run", "apply"])
+@pytest.mark.parametrize("script", REWRITING)
+def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
+    script: str, command: str, root: Path, run_code_commit: Run
+):
+    """What was looked at before the build, with --approve too, is not what lands then."""
+    actions, said = REWRITING[script]
+    (root / "gone.txt").write_text("to go\n")
+    build_does(root, script or "true")
+    answer = f"{OK}{FIVE}^^^gone.txt\n^^^delete\n"
+    arguments = recorded(root, answer) if command == "run" else ["apply", "--build", "-"]
+    done = run_code_commit(root, *arguments, "--sandbox", "off", stdin=answer)
+    assert done.returncode == 0, done.stderr
+    record, log = the_record(root), the_log(root)
+    assert [tuple(file.values()) for file in record["rewritten"]] == actions
+    where = f"{record['log_dir']}/built.diff"
+    assert (f"\nAfter the answer the build {said} (if you did not): {where}.\n" in done.stderr) == bool(said)
+    assert (f"build     {said} after the answer: {where}\n" in run_code_commit(root, "log", log.name).stdout) == bool(
+        said
+    )
+    assert (f"after the answer the build {said}: {where}" in run_code_commit(root, "diff").stderr) == bool(said)
+    assert (f"the build `{said}`" in run_code_commit(root, "log", "--markdown").stdout) == bool(said)
+    assert run_code_commit(root, "log", "--html", "page.html").returncode == 0
+    page = (root / "page.html").read_text()
+    assert (f"What the build {said} after the answer" in page) == bool(said)
+    diff = (log / "built.diff").read_text() if actions else ""
+    assert (diff.count("diff --git"), (log / "built.diff").exists()) == (len(actions), bool(actions))
+    assert ("evil" in diff) == ("evil" in page) == ("evil" in script)
+
+
+def test_of_what_was_rolled_back_or_answered_anew_no_build_is_told(root: Path, run_code_commit: Run):
+    build_does(root, "echo more >> ok.txt")
+    done = run_code_commit(root, *recorded(root, OK, WRONG), "--rollback")
+    assert (done.returncode, "After the answer" in done.stderr) == (0, True), done.stderr
+    build_does(root, "[ $CODE_COMMIT_ATTEMPT = 2 ] || echo more >> a.py; [ $CODE_COMMIT_ATTEMPT = 2 ]")
+    a = "^^^a.py\nx\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, a + WRONG, "^^^a.py\ny\n^^^end\n" + OK))
+    assert (done.returncode, "After the answer" in done.stderr) == (0, False), done.stderr
+    build_does(root, "echo more >> a.py; false")
+    done = run_code_commit(root, *recorded(root, a + WRONG), "--rollback", "--max-repairs", "0")
+    assert (done.returncode, "After the answer" in done.stderr) == (1, False), done.stderr

@@ -1,7 +1,7 @@
 """Undo: the state before a run, byte for byte and mode for mode, from its snapshot; and what its builds left."""
 
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,9 @@ from code_commit.apply.snapshot import (
     first_folders,
     first_states,
     keep_contents,
+    last_states,
     left_states,
+    load_contents,
     load_layers,
     read_original,
 )
@@ -98,28 +100,44 @@ def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], on
 def changed_since(snapshot: Path, project: Project) -> list[str]:
     """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
     layers = load_layers(snapshot)
-    states, folders = left_states(snapshot, layers), first_folders(layers)
+    states, now = left_states(snapshot, layers), _look_at_all(snapshot, layers, project)
+    return [path for path, state in sorted(states.items()) if path not in now or not _is(now[path], state)]
+
+
+def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) -> dict[str, _Now | None]:
+    """Return what is there now of the files of a run, without what is no regular file or cannot be read."""
+    now, folders = {}, first_folders(layers)
     with Tree(project.root) as tree:
-        return [path for path, state in sorted(states.items()) if not _is(_look(tree, path, folders), state)]
-
-
-def note_built(snapshot: Path, project: Project) -> None:
-    """Write down what a build left of the files that the run had changed: for `restore` it is the run's own doing.
-
-    What is no regular file then, or cannot be read, is left out. Raises ApplyError and OSError.
-    """
-    layers, now = load_layers(snapshot), {}
-    left, folders = left_states(snapshot, layers), first_folders(layers)
-    with Tree(project.root) as tree:
-        for path in left:
+        for path in left_states(snapshot, layers):
             with suppress(ApplyError, OSError):
                 now[path] = _look(tree, path, folders)
-    changed = {path: found for path, found in now.items() if not _is(found, left[path])}
+    return now
+
+
+def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
+    """Write down what a build left of the files that the run had changed: for `restore` it is the run's own doing.
+
+    Returns those that are not as the answers left them, as git sees it: that, and what they are now. What is no regular
+    file then, or cannot be read, is not written down, and counts as gone. Raises ApplyError and OSError.
+    """
+    layers = load_layers(snapshot)
+    left, answers = left_states(snapshot, layers), last_states(layers)
+    now = _look_at_all(snapshot, layers, project)
+    changed = {path: found for path, found in now.items() if not (_is(found, left[path]) and _is(found, answers[path]))}
     if changed:
         steps = tuple(FileStep(path, left[path], _state(found)) for path, found in changed.items())
         with replacing(snapshot / built_name(len(layers))) as file:
             file.write(encode(Journal(steps)))
         keep_contents(snapshot, built_name(len(layers)), (found and found[0] for found in changed.values()))
+    answered = load_contents(snapshot, built=False)
+    edits = []
+    for path, state in sorted(answers.items()):
+        new, mode = now.get(path) or (None, 0)
+        mode = mode if state is None or (mode ^ state.mode) & 0o100 else state.mode
+        if not _is((new, mode) if new is not None else None, state):
+            old = answered.get(path, new or b"") if state else None  # a full disk may have kept none: then no diff
+            edits.append(FileEdit(path, old, new, state.mode if state else 0, mode))
+    return edits
 
 
 def _state(now: _Now | None) -> FileState | None:

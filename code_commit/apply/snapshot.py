@@ -121,12 +121,15 @@ def keep_contents(snapshot: Path, layer: str, contents: Iterable[bytes | None]) 
             file.write(content or b"")
 
 
-def load_contents(snapshot: Path) -> dict[str, bytes]:
-    """Return what the run with this snapshot left of its files, where that was kept whole. Raises ApplyError."""
+def load_contents(snapshot: Path, *, built: bool = True) -> dict[str, bytes]:
+    """Return what the run with this snapshot left of its files, where that was kept whole. Raises ApplyError.
+
+    Without `built` it is what the run itself left, before its builds.
+    """
     contents: dict[str, bytes] = {}
     for number, layer in enumerate(load_layers(snapshot), start=1):
-        built = snapshot / built_name(number)
-        steps = {layer_name(number): layer.files, built.name: _load(built).files if built.exists() else ()}
+        noted = snapshot / built_name(number)
+        steps = {layer_name(number): layer.files, noted.name: _load(noted).files if built and noted.exists() else ()}
         for name, files in steps.items():
             contents |= _read_contents(_contents_of(snapshot, name), files)
     return contents

@@ -14,8 +14,10 @@ from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
-from code_commit.runs.list import add_run_argument, find_run_folder
+from code_commit.runs.list import add_run_argument, find_run_folder, read_run
 from code_commit.runs.progress import Progress
+from code_commit.runs.record import BUILT_DIFF, RunRecord
+from code_commit.runs.words import rewritten_by_build
 from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
@@ -54,6 +56,7 @@ def run(options: dict[str, Any]) -> int:
             progress.say(f"{folder.name} changed nothing")
         elif changed:
             progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
+        _tell_rewritten(folder, progress)
         if as_json:
             told = {"run": folder.name, "unknown": list(found.unknown), "changed_since": changed}
             print_bytes(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
@@ -62,6 +65,13 @@ def run(options: dict[str, Any]) -> int:
         elif diff:
             _page(coloured(diff), project)
         return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
+
+
+def _tell_rewritten(folder: Path, progress: Progress) -> None:
+    """Say what of the diff is the last build's and no answer's."""
+    record = read_run(folder)
+    if isinstance(record, RunRecord) and (rewritten := rewritten_by_build(record)):
+        progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} has that alone")
 
 
 def _page(text: bytes, project: Project) -> None:

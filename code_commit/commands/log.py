@@ -20,7 +20,7 @@ from code_commit.runs.list import (
     short_name,
     status_of,
 )
-from code_commit.runs.record import Attempt, RunRecord, run_record_schema
+from code_commit.runs.record import BUILT_DIFF, Attempt, RunRecord, run_record_schema
 from code_commit.runs.words import (
     changes_of,
     choice_in_words,
@@ -33,6 +33,7 @@ from code_commit.runs.words import (
     listed,
     outcome_of,
     retries_in_words,
+    rewritten_by_build,
     spent,
     summary_of,
     ways_on,
@@ -166,14 +167,20 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     yield f"log       {record.log_dir}"
     yield f"total     {done_in_all(record)}"
     yield from (f"warning   {warning}" for warning in record.warnings)
-    if done := done_by_build(record):
-        yield f"build     also {done}"
+    yield from (f"build     {line}" for line in _done_by_builds(record))
     for attempt in record.attempts:
         yield ""
         yield from _attempt_lines(folder, attempt, record)
     if record.message and status != "declined":
         yield ""
         yield from record.message.split("\n")
+
+
+def _done_by_builds(record: RunRecord) -> Iterator[str]:
+    if rewritten := rewritten_by_build(record):
+        yield f"{rewritten} after the answer: {record.log_dir}/{BUILT_DIFF}"
+    if done := done_by_build(record):
+        yield f"also {done}"
 
 
 def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:

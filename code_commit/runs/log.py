@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
@@ -23,12 +23,14 @@ from code_commit.redaction import Redactor
 from code_commit.runs.diff import FileEdit, diff_files, edits_of
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
+    BUILT_DIFF,
     SCHEMA_VERSION,
     Attempt,
     BuildResult,
     Command,
     Event,
     Retry,
+    RewrittenFile,
     RunListener,
     RunRecord,
     Status,
@@ -302,6 +304,8 @@ class AttemptLog:
     def applied(self) -> None:
         """Note that what was about to be applied is in the tree."""
         self._give_verdict("applied")
+        now = {change.path for change in self.record.changes}
+        self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
         self._log.save("applied")
 
     def not_applied(self) -> None:
@@ -313,6 +317,17 @@ class AttemptLog:
         """Write N-changes.diff and the files' part of the record."""
         self.record.changes, diff = diff_files(edits)
         self._log.write_bytes(self._name("changes.diff"), diff)
+
+    def built(self, edits: Sequence[FileEdit]) -> None:
+        """Take what the build made of files of the answers."""
+        changes, diff = diff_files(edits)
+        self._log.record.rewritten = [
+            RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
+            for change, edit in zip(changes, edits, strict=True)
+        ]
+        (self._log.folder / BUILT_DIFF).unlink(missing_ok=True)
+        if diff:
+            self._log.write_bytes(BUILT_DIFF, diff)
 
     def compared(self, change: int, failure: int) -> None:
         """Note the first attempts that changed the same and whose build failed alike, this one's own where none did."""
@@ -347,6 +362,14 @@ class AttemptLog:
 
     def _name(self, name: str) -> str:
         return f"{self.record.number}-{name}"
+
+
+def _action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "delete", "create"]:
+    if edit.old is None or edit.new is None:
+        return "delete" if edit.new is None else "create"
+    if edit.old == edit.new:
+        return "mode"
+    return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"
 
 
 class BuildLog:

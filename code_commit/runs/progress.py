@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
-from code_commit.runs.record import Attempt, Event, Retry, RunRecord, utc_after
+from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord, utc_after
 from code_commit.runs.words import (
     REJECTED,
     UNCHANGED,
@@ -30,6 +30,7 @@ from code_commit.runs.words import (
     listed,
     repeats_of,
     retries_in_words,
+    rewritten_by_build,
     spent,
     time_of_day,
 )
@@ -310,6 +311,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = done_by_build(record)
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
+    if rewritten := rewritten_by_build(record):
+        besides = [f"After the answer the build {rewritten} (if you did not): {record.log_dir}/{BUILT_DIFF}.", *besides]
     review = ["Review: code-commit diff, git status, git diff, code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
+BUILT_DIFF = "built.diff"
+"""The file of a run's log that says what its last build made of files of the answers."""
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 """The options of a choice of files in schema 1 that were no settings."""
 _A_LIFE = 3e9
@@ -172,6 +174,20 @@ def error_facts(error: BaseException) -> RunError:
     return RunError(getattr(error, "kind", status), **facts)
 
 
+@dataclass(frozen=True, slots=True)
+class RewrittenFile:
+    """A file of the answers that was not as they left it after the last build; the lines are as `git diff` counts.
+
+    `action` is `reformat` where white space alone differs, `mode` where only the permissions do, `create` where an
+    answer had deleted it.
+    """
+
+    path: str
+    action: Literal["reformat", "replace", "mode", "delete", "create"]
+    lines_added: int
+    lines_removed: int
+
+
 @dataclass(slots=True)
 class Totals:
     """Sums over the attempts, and the choice of files before them. `attempts` are the run's own.
@@ -200,7 +216,8 @@ class RunRecord:
     `process_start` tells that process from a later one with the same id; "" where the system does not say.
     `undoes` is the run that an undo puts back; `query` the first line of the task.
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
-    the untracked ones that git lists since, `new_file_names` are the first three of them.
+    the untracked ones that git lists since, `new_file_names` are the first three of them. `rewritten` are files of the
+    answers that the last build left in another state than they did.
     `chosen` are the files that an LLM chose for the codebase; `choice` is, in the run after that, the call that did.
     `request` says, in a choice of files, which codebase was asked for, and if a run is to follow.
     """
@@ -230,6 +247,7 @@ class RunRecord:
     undone: bool = False
     undoes: str = ""
     build_changes: list[str] = field(default_factory=list)
+    rewritten: list[RewrittenFile] = field(default_factory=list)
     new_files: int = 0
     new_file_names: list[str] = field(default_factory=list)
     chosen: list[str] = field(default_factory=list)

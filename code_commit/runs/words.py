@@ -14,6 +14,14 @@ _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT = 0.01
 
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
+_FEW = 3
+_REWRITTEN = {
+    "reformat": "reformatted",
+    "replace": "rewrote",
+    "mode": "changed the mode of",
+    "delete": "removed",
+    "create": "brought back",
+}
 _OUTCOMES = {
     "rejected": REJECTED,
     "declined": "declined, nothing written",
@@ -85,6 +93,14 @@ def awaited(record: RunRecord) -> str:
     if attempt.finish_reason is None:
         return f"asking {record.asked_model}"
     return "running build.sh" if attempt.verdict == "applied" and not attempt.build else ""
+
+
+def rewritten_by_build(record: RunRecord) -> str:
+    """Return `reformatted a.py, b.py and removed c.txt`; "" where the last build left all as the answers did."""
+    paths: dict[str, list[str]] = {}
+    for file in () if record.rolled_back else record.rewritten:
+        paths.setdefault(_REWRITTEN[file.action], []).append(file.path)
+    return " and ".join(f"{done} {listed(named, _FEW)}" for done, named in paths.items())
 
 
 def outcome_of(attempt: Attempt) -> str:

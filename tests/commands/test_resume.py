@@ -397,6 +397,19 @@ def test_what_an_interrupted_build_formats_is_of_the_run_too(root: Path, run_cod
     assert not (root / "a.txt").exists()
 
 
+def test_what_two_builds_of_one_answer_changed_is_of_the_run(root: Path, run_code_commit: Run):
+    """The first failed for the machine's sake and was made again."""
+    (root / "build.sh").write_text("#!/bin/sh\n[ -e well ] && echo x >>b.txt || { echo x >>a.txt; exit 75; }\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "builds")
+    assert run_code_commit(root, *recorded(root, "^^^a.txt\n^^^end\n^^^b.txt\n^^^end\n")).returncode == 5
+    (root / "well").touch()
+    done = resume(root, run_code_commit)
+    assert (done.returncode, "After the answer the build rewrote a.txt, b.txt" in done.stderr) == (0, True), done.stderr
+    assert run_code_commit(root, "undo").returncode == 0
+    assert git(root, "status", "--porcelain") == "?? well\n"
+
+
 def test_what_the_user_edits_after_the_build_is_not_of_the_run(root: Path, run_code_commit: Run):
     formatted(root, run_code_commit, "wrong")
     (root / "a.txt").write_text("mine\n")

@@ -9,6 +9,7 @@ from code_commit.commands.net_diff import net_diff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import ApplyError
 from code_commit.runs.diff import NOT_SHOWN, FileEdit, diff_files
+from code_commit.runs.record import BUILT_DIFF
 from code_commit.runs.words import count
 
 LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it
@@ -164,4 +165,13 @@ def run_changes(run: LoggedRun) -> RunChanges:
 
 def attempt_changes(run: LoggedRun, number: int) -> list[FileDiff]:
     """Return what one attempt changed."""
-    return with_renames(parse_diff(run.read(f"{number}-changes.diff").encode("utf-8", "replace")))
+    return with_renames(_read_diff(run, f"{number}-changes.diff"))
+
+
+def built_changes(run: LoggedRun) -> list[FileDiff]:
+    """Return what the last build made of files of the answers."""
+    return _read_diff(run, BUILT_DIFF) if run.record.rewritten else []
+
+
+def _read_diff(run: LoggedRun, name: str) -> list[FileDiff]:
+    return parse_diff(run.read(name).encode("utf-8", "replace"))

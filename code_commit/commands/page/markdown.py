@@ -9,7 +9,15 @@ from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun, read_ends
-from code_commit.runs.words import choice_in_words, done_by_build, joined, outcome_of, spent, summary_of
+from code_commit.runs.words import (
+    choice_in_words,
+    done_by_build,
+    joined,
+    outcome_of,
+    rewritten_by_build,
+    spent,
+    summary_of,
+)
 from code_commit.terminal import settle, shown
 
 TAIL_LINES = 60
@@ -38,6 +46,8 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
     if done := done_by_build(record):
         yield from ("", f"The build also {code(done)}")
+    if rewritten := rewritten_by_build(record):
+        yield from ("", f"After the answer the build {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
     ends = [joined(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]

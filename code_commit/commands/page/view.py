@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from code_commit.commands.page.build_output import build_view
-from code_commit.commands.page.changes import RunChanges, attempt_changes, run_changes
+from code_commit.commands.page.changes import RunChanges, attempt_changes, built_changes, run_changes
 from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.runs.list import short_name
-from code_commit.runs.record import Attempt
+from code_commit.runs.record import BUILT_DIFF, Attempt
 from code_commit.runs.words import outcome_of, retries_in_words, summary_of
 
 RESULT_ROOM = 2_500_000
@@ -25,7 +25,7 @@ MOST_CHARACTERS = 2_000  # of each
 
 def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Read a run's log for the template; the page's links begin at the folder `start`."""
-    record, changes = run.record, run_changes(run)
+    record, changes, of_build = run.record, run_changes(run), built_changes(run)
     is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
@@ -34,12 +34,15 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "run": run,
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
+        "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
+        "built_changes": of_build,
         "undo": short_name(record.run) if is_standing else "",
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds, starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
         "files_of_log": [
             *_links(run.folder, start, "run.json"),
+            *_links(run.folder, start, BUILT_DIFF),
             *_links(run.folder, start, "traceback.txt"),
             *(_links(run.root, start, "changes.patch") if run.patch else ()),
         ],
@@ -50,7 +53,8 @@ def _attempt_values(
     run: LoggedRun, attempt: Attempt, started: float, changes: RunChanges, start: Path
 ) -> dict[str, Any]:
     number, share = attempt.number, min(len(run.record.attempts), MOST_ATTEMPTS)
-    is_result = bool(changes.files) and not changes.unknown and run.applied in ([number], [])
+    is_whole = bool(changes.files) and not changes.unknown and not run.record.rewritten
+    is_result = is_whole and run.applied in ([number], [])
     files = [] if is_result else attempt_changes(run, number)
     return {
         "attempt": attempt,
