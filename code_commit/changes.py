@@ -190,6 +190,7 @@ WarningKind = Literal[
     "shrunk",
     "case",
     "unseen",
+    "overwritten",
     "build",
     "review",
     "rollback",

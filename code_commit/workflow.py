@@ -5,9 +5,9 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from code_commit.apply import apply_changes, count_transactions, note_built
+from code_commit.apply import apply_changes, count_transactions, find_overwritten, note_built
 from code_commit.build import Builder, build_environment
-from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, VerifiedChanges
+from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, RunWarning, VerifiedChanges
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response, Shown
 from code_commit.llm.keys import ApiKey
@@ -15,10 +15,12 @@ from code_commit.parse import blocks_of, notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task
 from code_commit.prompts.next import Conversation, Refit, next_prompt
+from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
+from code_commit.terminal import shown
 from code_commit.verify import Rules, verify_changes
 
 
@@ -107,7 +109,7 @@ def change_files(job: Job, response: Response, shows: Shown | None, log: RunLog,
     if attempt.record.verdict == "rejected":
         raise RejectedResponseError(attempt.record.rejections, attempt.record.more_rejections)
     if attempt.record.verdict is None and attempt.record.changes and _is_in_tree(log):
-        attempt.applied()
+        _note_applied(log, attempt)
     if attempt.record.verdict == "applied":
         return {change.path for change in parse_response(response.text)}
     changes = verify_response(job, response, shows, attempt)
@@ -119,8 +121,24 @@ def change_files(job: Job, response: Response, shows: Shown | None, log: RunLog,
     except ApplyError:
         attempt.not_applied()
         raise
-    attempt.applied()
+    _note_applied(log, attempt)
     return {change.path for change in changes.changes}
+
+
+def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
+    """Note that a response is in the tree, and what else than earlier responses it overwrote."""
+    with suppress(ApplyError):
+        way = f"code-commit undo {short_name(log.record.run)} --attempt {attempt.number}"
+        log.add_warnings(
+            RunWarning(
+                "overwritten",
+                f"attempt {attempt.number} overwrote {shown(path)}, which the build or somebody else had changed since"
+                f" an earlier attempt: {way} brings that back",
+                path,
+            )
+            for path in find_overwritten(log.snapshot)
+        )
+    attempt.applied()
 
 
 def _wait_for_approval(approve: Callable[[bytes], None], attempt: AttemptLog) -> None:

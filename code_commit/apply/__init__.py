@@ -6,7 +6,15 @@ The guarantees and their order of steps are those of `transaction`; the file for
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
-from code_commit.apply.restore import changed_since, check_restorable, find_changed, note_built, restore
+from code_commit.apply.restore import (
+    Part,
+    changed_since,
+    check_restorable,
+    find_changed,
+    find_overwritten,
+    note_built,
+    restore,
+)
 from code_commit.apply.snapshot import count_transactions
 from code_commit.apply.transaction import apply_changes
 
@@ -15,11 +23,13 @@ __all__ = [
     "ChangedSinceError",
     "ChangedUnderUsError",
     "EditedSinceError",
+    "Part",
     "apply_changes",
     "changed_since",
     "check_restorable",
     "count_transactions",
     "find_changed",
+    "find_overwritten",
     "is_half_changed",
     "is_locked",
     "lock_tree",

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedSinceError
 from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
@@ -14,6 +15,7 @@ from code_commit.apply.snapshot import (
     built_name,
     first_folders,
     first_states,
+    foreign_steps,
     keep_contents,
     last_states,
     left_states,
@@ -32,15 +34,47 @@ _Now = tuple[bytes, int]
 """The content and the permission bits of a file as it is now."""
 
 
-def find_changed(snapshot: Path) -> list[str]:
-    """Return the files that the run with this snapshot changed. Raises ApplyError."""
-    return sorted(first_states(load_layers(snapshot)))
+def find_changed(snapshot: Path, since: int = 0) -> list[str]:
+    """Return the files that the run with this snapshot changed, after so many transactions. Raises ApplyError."""
+    return sorted(first_states(load_layers(snapshot)[since:]))
+
+
+def find_overwritten(snapshot: Path) -> list[str]:
+    """Return the files of which the latest transaction overwrote more than white space that was no answer's.
+
+    Raises ApplyError.
+    """
+    layers = load_layers(snapshot)
+    latest, earlier = len(layers), last_states(layers[:-1])
+    answered = load_contents(snapshot, until=latest - 1, built=False)
+    return sorted(
+        step.path
+        for number, step in foreign_steps(layers)
+        if number == latest and step.path in earlier and _is_edited(snapshot, step, answered.get(step.path, b""))
+    )
+
+
+def _is_edited(snapshot: Path, step: FileStep, answered: bytes) -> bool:
+    found = read_original(snapshot, step.path, step.before) if step.before else b""
+    return b"".join(found.split()) != b"".join(answered.split())
+
+
+class Part(NamedTuple):
+    """What of a run is to be put back: these files alone (None: all), after so many of its transactions alone."""
+
+    paths: Collection[str] | None = None
+    since: int = 0
+
+
+WHOLE = Part()
 
 
 def restore(
-    snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, only: Collection[str] | None = None
+    snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, part: Part = WHOLE
 ) -> list[FileEdit]:
-    """Put back every file, or `only` some, as it was before the run whose snapshot folder this is.
+    """Put back every file, or a `part`, as it was before the run whose snapshot folder this is.
+
+    What was done to a file between the transactions that are put back and those before stays in it.
 
     All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
     the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
@@ -53,28 +87,30 @@ def restore(
     """
     with locked(project):
         recover(project)
-        writes, folders, changed = _plan(snapshot, project, only)
+        writes, folders, changed = _plan(snapshot, project, part)
         if changed and not force:
             raise ChangedSinceError(changed)
         carry_out(writes, project, own_snapshot, folders=folders)
         return writes
 
 
-def check_restorable(snapshot: Path, project: Project, only: Collection[str] | None = None) -> None:
+def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE) -> None:
     """Raise the ChangedSinceError or ApplyError with which `restore` would refuse without `force`."""
-    if changed := _plan(snapshot, project, only)[2]:
+    if changed := _plan(snapshot, project, part)[2]:
         raise ChangedSinceError(changed)
 
 
 def _plan(
-    snapshot: Path, project: Project, only: Collection[str] | None
+    snapshot: Path, project: Project, part: Part
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None], list[str]]:
     """Return what is to be written, the folders as they were, and the files that are not as the run left them."""
     layers = load_layers(snapshot)
     if not layers:
         raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
-    before, after = first_states(layers), left_states(snapshot, layers)
-    folders = first_folders(layers)
+    only, since = part
+    before, after = first_states(layers[since:]), left_states(snapshot, layers)
+    folders = first_folders(layers[since:])
+    answered = load_contents(snapshot, until=since, built=False)
     if only is not None:
         folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
         before = {path: before[path] for path in only}
@@ -87,7 +123,7 @@ def _plan(
                 continue
             if not _is(now, after[path]):
                 changed.append(path)
-            writes.append(_write_back(snapshot, path, state, now))
+            writes.append(_write_back(snapshot, path, state, now, answered.get(path)))
     return writes, folders, changed
 
 
@@ -145,11 +181,15 @@ def _state(now: _Now | None) -> FileState | None:
     return now and FileState(sha256(now[0]).hexdigest(), len(now[0]), now[1], uid=-1, gid=-1)
 
 
-def _write_back(snapshot: Path, path: str, before: FileState | None, now: _Now | None) -> FileEdit:
+def _write_back(
+    snapshot: Path, path: str, before: FileState | None, now: _Now | None, answered: bytes | None
+) -> FileEdit:
+    """Return what writes a file back; `answered` is what the transaction before left of it, which is no original."""
     old, old_mode = now or (None, 0)
     if before is None:
         return FileEdit(path, old, None, old_mode)
-    new = read_original(snapshot, path, before)
+    is_answered = answered is not None and sha256(answered).hexdigest() == before.sha256
+    new = answered if is_answered else read_original(snapshot, path, before)
     return FileEdit(path, old, new, old_mode, before.mode, owner=(before.uid, before.gid))
 
 

@@ -2,7 +2,8 @@
 
     snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
     snapshot/built-1.json           the files that the builds after it left in another state than it had
-    snapshot/originals/SHA256       the content of each file before the run touched it for the first time
+    snapshot/originals/SHA256       the content of each file before the run touched it for the first time, and what a
+                                    build or somebody else made of it before a later transaction
     snapshot/changes-1.contents     what the transaction made of its files, one after the other; so has built-1.contents
 
 The contents are for `diff` and the page alone: they are written when the transaction is committed, and not synced.
@@ -75,6 +76,25 @@ def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
     return {step.path: step.after for layer in layers for step in layer.files}
 
 
+def foreign_steps(layers: Iterable[Journal]) -> list[tuple[int, FileStep]]:
+    """Return each step that found a file in a state that no transaction had left, and its transaction's number from 1.
+
+    What was there then is kept in the folder of originals.
+    """
+    left: dict[str, str | None] = {}
+    found = []
+    for number, layer in enumerate(layers, start=1):
+        for step in layer.files:
+            if step.path not in left or left[step.path] != _name(step.before):
+                found.append((number, step))
+            left[step.path] = _name(step.after)
+    return found
+
+
+def _name(state: FileState | None) -> str | None:
+    return state and state.sha256
+
+
 def left_states(snapshot: Path, layers: Iterable[Journal]) -> dict[str, FileState | None]:
     """Return each file's state as the run, or a build of it since, left it. Raises ApplyError."""
     states: dict[str, FileState | None] = {}
@@ -102,7 +122,7 @@ def first_folders(layers: Iterable[Journal]) -> dict[str, FolderStep | None]:
 
 
 def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
-    """Return a file's content before the run. Raises ApplyError when it is missing or damaged."""
+    """Return a content that the snapshot keeps of a file. Raises ApplyError when it is missing or damaged."""
     try:
         with open_regular(snapshot / ORIGINALS / state.sha256) as file:
             content = file.readall()
@@ -121,13 +141,13 @@ def keep_contents(snapshot: Path, layer: str, contents: Iterable[bytes | None]) 
             file.write(content or b"")
 
 
-def load_contents(snapshot: Path, *, built: bool = True) -> dict[str, bytes]:
+def load_contents(snapshot: Path, *, until: int | None = None, built: bool = True) -> dict[str, bytes]:
     """Return what the run with this snapshot left of its files, where that was kept whole. Raises ApplyError.
 
-    Without `built` it is what the run itself left, before its builds.
+    `until` is the number of transactions that count; without `built` it is what they left, before their builds.
     """
     contents: dict[str, bytes] = {}
-    for number, layer in enumerate(load_layers(snapshot), start=1):
+    for number, layer in enumerate(load_layers(snapshot)[:until], start=1):
         noted = snapshot / built_name(number)
         steps = {layer_name(number): layer.files, noted.name: _load(noted).files if built and noted.exists() else ()}
         for name, files in steps.items():

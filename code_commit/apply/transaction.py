@@ -41,7 +41,7 @@ from code_commit.apply.recover import (
 )
 from code_commit.apply.snapshot import (
     first_folders,
-    first_states,
+    foreign_steps,
     keep_contents,
     layer_name,
     load_layers,
@@ -230,12 +230,14 @@ class Transaction:
         return now
 
     def _keep_in_snapshot(self) -> None:
-        earlier = first_states(self._layers)
-        known = {state.sha256 for state in earlier.values() if state is not None}
+        """Keep what no transaction of the run had left, an edit of somebody's between two of them too."""
+        known = {step.before.sha256 for _, step in foreign_steps(self._layers) if step.before}
+        foreign = {
+            step.path for number, step in foreign_steps([*self._layers, self._journal]) if number > len(self._layers)
+        }
         for step, write in zip(self._journal.files, self._plan.writes, strict=True):
-            if write.old is None or step.before is None or step.path in earlier or step.before.sha256 in known:
-                continue
-            self._originals[step.before.sha256] = write.old
+            if write.old is not None and step.before and step.path in foreign and step.before.sha256 not in known:
+                self._originals[step.before.sha256] = write.old
         write_originals(self._snapshot, self._originals, self._new_files)
 
     def _change(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import ChangedSinceError, check_restorable, find_changed, lock_tree, recover, restore
+from code_commit.apply import ChangedSinceError, Part, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import match_patterns
@@ -30,6 +30,7 @@ EXAMPLES = """\
 code-commit undo
 code-commit undo 2026-11-21-19-51
 code-commit undo --path 'docs/' --path '*.lock'
+code-commit undo --attempt 2
 code-commit undo --force"""
 
 
@@ -38,12 +39,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--path", action="append", metavar="GLOB", help="put back these alone (.gitignore syntax, repeatable)"
     )
+    parser.add_argument(
+        "--attempt", type=int, metavar="N", help="put back what attempt N and those after it changed, no more"
+    )
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
     add_settings(parser, ["json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
     name, force, patterns = options.pop("run", ""), options.pop("force", False), options.pop("path", [])
+    attempt = options.pop("attempt", 1)
     with recording("undo", options) as (project, progress):
         if message := recover(project):
             progress.say(message)
@@ -53,25 +58,39 @@ def run(options: dict[str, Any]) -> int:
             target = find_run_folders(project, name)[-1] if name else _find_latest(project)
             if not changed_files(target):
                 raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
-            only = _matching(patterns, target) if patterns else None
+            since = _transactions_before(attempt, target)
+            only = _matching(patterns, target, since) if patterns else None
             if not force:
-                check_restorable(target / "snapshot", project, only)  # an undo that is refused is no run
+                check_restorable(target / "snapshot", project, Part(only, since))  # an undo that is refused is no run
             log = open_run_log(project, "undo", settings, progress.redactor, progress)
             log.record.undoes = target.name
             with log:
-                restored = restore(target / "snapshot", project, log.snapshot, force=force, only=only)
+                restored = restore(target / "snapshot", project, log.snapshot, force=force, part=Part(only, since))
                 if restored:
                     log.attempt(1).restored(restored)
-                chain = _chain(target) if only is None else []
-                done = f"put back of {target.name} only what --path names" if only else ""
+                chain = _chain(target) if only is None and not since else []
+                what = " and ".join(["what --path names"] * bool(only) + [f"attempt {attempt} and later"] * bool(since))
+                done = f"put back of {target.name} only {what}" if what else ""
                 log.finish("success", EXIT_SUCCESS, done or _say_what_was_done(target.name, chain, len(restored)))
                 _mark(chain, log)
     return EXIT_SUCCESS
 
 
-def _matching(patterns: Sequence[str], target: Path) -> set[str]:
+def _transactions_before(attempt: int, target: Path) -> int:
+    """Return how many of the attempts before this one changed files. Raises NotSetUpError for one that changed none."""
+    if attempt == 1:
+        return 0
+    record = read_run(target)
+    applied = record.applied_attempts if isinstance(record, RunRecord) else []
+    if attempt not in applied:
+        named = ", ".join(map(str, applied)) or "none that is known"
+        raise NotSetUpError(f"attempt {attempt} of {shown(target.name)} changed no file: those that did are {named}")
+    return applied.index(attempt)
+
+
+def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
     """Return the files of the run that the patterns match. Raises NotSetUpError where they match none."""
-    changed = find_changed(target / "snapshot")
+    changed = find_changed(target / "snapshot", since)
     if only := match_patterns(patterns, changed):
         return only
     raise NotSetUpError(f"--path matches none of the files that {shown(target.name)} changed: {listed(changed)}")

@@ -261,6 +261,11 @@ class RunRecord:
         return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
 
     @property
+    def applied_attempts(self) -> list[int]:
+        """The numbers of the attempts that changed files."""
+        return [attempt.number for attempt in self.attempts if attempt.verdict == "applied" and attempt.changes]
+
+    @property
     def spent_usd(self) -> float:
         """What all its calls have cost, and can have cost at most where that is not known."""
         totals = sum_up(self, 0.0)

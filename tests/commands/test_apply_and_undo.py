@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, tree
+from command import CODE_COMMIT, Run, git, recorded, tree, wait_for
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
@@ -442,3 +442,59 @@ def test_a_project_whose_path_is_not_utf_8_has_a_log(root: Path, run_code_commit
     odd = root.rename(os.fsdecode(os.fsencode(root) + b"\xff"))
     assert run_code_commit(odd, "apply", "-", stdin=RESPONSE).returncode == 0
     assert "success" in run_code_commit(odd, "log").stdout
+
+
+A, AGAIN = "^^^a.txt\none\n^^^end\n^^^b.txt\none\n^^^end\n", "^^^a.txt\ntwo\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+
+
+def edited_during_the_build(root: Path, edit: str) -> list[str]:
+    """Let the first build of the project wait for the user's edit, or make it itself."""
+    (root / "build.sh").write_text(f"#!/bin/sh\ngrep -qx ok ok.txt && exit\n{edit}\nexit 1\n")
+    git(root, "commit", "-qam", "a build")
+    return [*recorded(root, A, AGAIN), "--sandbox", "off"]
+
+
+@pytest.mark.parametrize("who", ["build", "user"])
+def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_back(
+    who: str, root: Path, run_code_commit: Run
+):
+    before = tree(root)
+    wait = "while ! [ -e edited ]; do sleep 0.05; done; rm edited"
+    options = edited_during_the_build(root, "echo mine > a.txt" if who == "build" else f"touch building; {wait}")
+    if who == "user":
+        process = subprocess.Popen([*CODE_COMMIT, *options], cwd=root, stderr=subprocess.PIPE, text=True)
+        wait_for((root / "building").exists)
+        (root / "a.txt").write_text("mine\n")
+        (root / "building").unlink()
+        (root / "edited").touch()
+        said = process.communicate(timeout=30)[1]
+    else:
+        said = run_code_commit(root, *options).stderr
+    run = latest(root)["run"].replace("-committing-code", "")
+    assert "warning: attempt 2 overwrote a.txt, which the build or somebody else had changed since an earlier" in said
+    assert f"code-commit undo {run} --attempt 2 brings that back" in said
+    (warning,) = (warning for warning in latest(root)["warnings"] if warning["kind"] == "overwritten")
+    assert warning["path"] == "a.txt"
+    after = tree(root)
+
+    done = run_code_commit(root, "undo", run, "--attempt", "2")
+    assert (done.returncode, "only attempt 2 and later" in done.stderr) == (0, True), done.stderr
+    assert [(root / name).read_text() for name in ("a.txt", "b.txt", "ok.txt")] == ["mine\n", "one\n", "not yet\n"]
+    assert run_code_commit(root, "undo", latest(root)["run"]).returncode == 0
+    assert tree(root) == after
+    done = run_code_commit(root, "undo", run, "--attempt", "2", "--path", "a.txt")
+    assert (done.returncode, (root / "a.txt").read_text(), (root / "ok.txt").read_text()) == (0, "mine\n", "ok\n")
+    assert run_code_commit(root, "undo", latest(root)["run"]).returncode == 0
+    assert run_code_commit(root, "undo", run).returncode == 0
+    assert tree(root) == before | {"build.sh": tree(root)["build.sh"]}
+
+
+def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_commit: Run):
+    """No edit came between: what the first answer wrote is no original of the project."""
+    assert run_code_commit(root, *edited_during_the_build(root, "sed -i 's/$/ /' a.txt")).returncode == 0
+    kinds = {warning["kind"] for warning in latest(root)["warnings"]}
+    assert "overwritten" not in kinds, "a formatter's white space is nobody's work"
+    assert run_code_commit(root, "undo", "--attempt", "2").returncode == 0
+    assert [(root / name).read_text() for name in ("a.txt", "b.txt", "ok.txt")] == ["one \n", "one\n", "not yet\n"]
+    done = run_code_commit(root, "undo", "-2", "--attempt", "3")
+    assert (done.returncode, "changed no file: those that did are 1, 2" in done.stderr) == (2, True), done.stderr
