@@ -295,6 +295,8 @@ class Saved:
         if status and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             os.unlink(name, dir_fd=folder)
         elif status:
+            if stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_IWUSR:  # only root can move it so
+                os.chmod(name, stat.S_IRWXU, dir_fd=folder)
             try:
                 self._move(folder, name, path, self._choice[0])
             except OSError:
