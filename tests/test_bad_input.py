@@ -142,7 +142,7 @@ def path_without(program: str, folder: Path) -> str:
     tools = folder / "tools"
     tools.mkdir()
     for place in reversed(os.environ["PATH"].split(os.pathsep)):
-        for entry in Path(place).iterdir() if Path(place).is_dir() else ():
+        for entry in Path(place).iterdir() if os.access(place, os.R_OK) else ():
             if entry.name != program and not (tools / entry.name).exists():
                 (tools / entry.name).symlink_to(entry)
     return str(tools)
