@@ -14,7 +14,7 @@ import pytest
 from build_watch import alive, alive_after
 
 DRIVER = Path(__file__).with_name("build_driver.py")
-PAST_THE_END = 2.0  # seconds
+PAST_THE_END = 4.0  # seconds, on a busy machine too; a build that is not killed has five more
 
 HOSTILE = {
     # name: (script, seconds until build.sh itself ends, exit code, timeout)
