@@ -10,14 +10,17 @@ once more without the blanks and the `\r` at their ends. Nothing else is tried.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
 
 _MOST_PLACES = 10
 """So many places of an ambiguous find are told."""
+
+_FEW = 10
+"""So many finds are looked for one by one."""
 
 _MOST_COMPARED = 100
 """Lines of a find that look for the nearest passage, and places of a word that count: it costs no more in any file."""
@@ -158,11 +161,28 @@ class _Trie:
         return self._steps.get((node, line), 0)
 
 
-def _places(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
+def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
     """Return for each find the indexes of the lines where it begins: all of them, or one more than are told.
 
-    The time is in proportion to the lines of the file and of the finds, whatever they repeat.
+    The time is in proportion to the lines of the file and of the finds, whatever they repeat. Up to ten finds are
+    looked for one by one, in less time than all in one.
     """
+    if len(finds) > _FEW:
+        return _places_of_many(lines, finds)
+    text, *wanted = ("\n".join(["", *part, ""]) for part in (lines, *finds))
+    return [list(islice(_matches(text, find), _MOST_PLACES + 1)) for find in wanted]
+
+
+def _matches(text: str, find: str) -> Iterator[int]:
+    """Yield how many line ends stand before each place where a find begins, which is with a line end."""
+    number, counted, place = 0, 0, text.find(find)
+    while place >= 0:
+        number += text.count("\n", counted, place)
+        yield number
+        counted, place = place, text.find(find, place + 1)
+
+
+def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
     trie = _Trie(finds)
     ends: list[list[int]] = [[] for _ in trie.shorter]
     node = 0

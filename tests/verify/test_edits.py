@@ -283,7 +283,7 @@ def test_a_damaged_find_is_found_nowhere_but_where_its_lines_stand(texts, data):
 repeated = st.lists(st.sampled_from(["a\n", "b\n", "a \n"]), min_size=1, max_size=30).map("".join)
 
 
-@given(repeated, st.lists(repeated.map(lambda text: text[:7].rpartition("\n")[0] + "\n"), min_size=1, max_size=8))
+@given(repeated, st.lists(repeated.map(lambda text: text[:7].rpartition("\n")[0] + "\n"), min_size=1, max_size=20))
 def test_each_of_many_finds_that_repeat_and_hold_one_another_is_found_where_its_lines_stand(text, finds):
     expected = {number: places(text, find) for number, find in enumerate(finds)}
     _, faults = edit_text(text, [Edit(find, "", number) for number, find in enumerate(finds)])
@@ -349,6 +349,7 @@ REPEATING = {
     "hardly different": (("a\n" * 99 + "b\n") * 3_000, ["a\n" * 98 + "b\nb\n"] * 3_000),
     "either of two lines": (either(300_000), [either(40 + number % 2) for number in range(2_500)]),
     "either of two lines, long": (either(300_000), [either(2000 + number) for number in range(40)]),
+    "either of two lines, few": (either(300_000), [either(20_000 + number) for number in range(5)]),
 }  # fmt: skip
 
 
