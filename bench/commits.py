@@ -32,6 +32,7 @@ WAYS = {
     "select": "files that a call before chose",
     "both": f"files that a call before chose, in {FIT:,} tokens",
 }
+DELETED, LINES_OF_ANSWER = 100, 10
 LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
 REJECTED, DIFFERENT, SAME_TREE = "rejected", "another tree", "the same tree"
 ROOT_FILES = ("Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "target", "agent-config")
@@ -103,6 +104,9 @@ def answers(plan: Plan) -> Iterator[Comparison]:
     old, new = ("".join([*lines[: LINES // 2], line, *lines[LINES // 2 + 1 :]]) for line in ONE_LINE)
     one_line = (len(encode("src/module.py", before, new).encode()) for before in (old, None))
     yield _bytes(f"a line of {LINES:,} as an edit", "the whole file", *one_line)
+    deletion = encode("src/module.py", "".join(lines), "".join([*lines[:100], *lines[100 + DELETED :]])).count("\n")
+    most = LINES_OF_ANSWER / DELETED
+    yield _counted(f"an answer that deletes {DELETED} lines", "these lines", deletion, DELETED, "lines", time=most)
     with plan.work_folder() as folder:
         root = clone_of(plan.repository, folder)
         ends = cache(lambda tool: Counter(end for commit in commits for end in replay(tool, root, commit)))
@@ -113,8 +117,12 @@ def answers(plan: Plan) -> Iterator[Comparison]:
 
 
 def _bytes(what: str, against: str, ours: float, theirs: float, **most: float) -> Comparison:
+    return _counted(what, against, ours, theirs, "bytes", **most)
+
+
+def _counted(what: str, against: str, ours: float, theirs: float, unit: str, **most: float) -> Comparison:
     """Return the comparison of what was counted without a tool."""
-    return Comparison(what, against, limit(figure=ours), limit(figure=theirs), 1, unit="bytes", **most)
+    return Comparison(what, against, limit(figure=ours), limit(figure=theirs), 1, unit=unit, **most)
 
 
 def replay(tool: Tool, root: Path, commit: Commit) -> list[str]:

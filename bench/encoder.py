@@ -10,13 +10,15 @@ MOST_CONTEXT = 40
 
 Span = tuple[int, int, int, int]
 """Lines of the old file from and to, which those of the new one from and to replace."""
+Part = tuple[str, str]
+"""What a fence of an edit says, and the lines after it."""
 
 
 def encode(path: str, old: str | None, new: str | None) -> str:
     """Return the block that makes the new content of the old one, by edits where these are shorter; None is no file."""
     if new is None:
         return f"^^^{path}\n^^^delete\n"
-    whole = _block(path, [new if new.endswith("\n") or not new else new + "\n"])
+    whole = _block(path, [("", new if new.endswith("\n") or not new else new + "\n")])
     edits = "" if old is None else encode_edits(path, old, new)
     return min(edits or whole, whole, key=len)
 
@@ -27,18 +29,20 @@ def encode_edits(path: str, old: str, new: str) -> str:
     return _block(path, parts) if parts else ""
 
 
-def _block(path: str, parts: Sequence[str]) -> str:
-    longest = max((len(match) for part in parts for match in re.findall(r"^\^{3,}", part, re.MULTILINE)), default=2)
+def _block(path: str, parts: Sequence[Part]) -> str:
+    longest = max(
+        (len(match) for _, lines in parts for match in re.findall(r"^\^{3,}", lines, re.MULTILINE)), default=2
+    )
     fence = "^" * (longest + 1)
-    if len(parts) == 1:
-        return f"{fence}{path}\n{parts[0]}{fence}end\n"
-    names = ("find", "replace") * (len(parts) // 2)
-    body = "".join(f"{fence}{name}\n{part}" for name, part in zip(names, parts, strict=True))
+    body = "".join((f"{fence}{name}\n" if name else "") + lines for name, lines in parts)
     return f"{fence}{path}\n{body}{fence}end\n"
 
 
-def edits_between(old: str, new: str) -> list[str]:
-    """Return what to find and what to put there, in turns; [] where edits cannot say it or nothing differs."""
+def edits_between(old: str, new: str) -> list[Part]:
+    """Return what to find, of a range also the last lines, and what to put there, in turns.
+
+    [] where edits cannot say it or nothing differs.
+    """
     is_cut = old != "" and not old.endswith("\n")
     if old.startswith("\ufeff") != new.startswith("\ufeff") or is_cut != (new != "" and not new.endswith("\n")):
         return []
@@ -51,8 +55,28 @@ def edits_between(old: str, new: str) -> list[str]:
     spans = _widened(before, _spans(before, after))
     if is_cut and spans and spans[-1][1] == len(before) and spans[-1][2] == spans[-1][3]:
         return []  # the line before it would keep its line end
-    parts = [(before[span[0] : span[1]], after[span[2] : span[3]]) for span in spans]
-    return ["".join(f"{line}\n" for line in lines) for part in parts for lines in part]
+    text = _text_of(before)
+    return [
+        part
+        for first, last, start, end in spans
+        for part in (*_find(text, before[first:last]), ("replace", _text_of(after[start:end])))
+    ]
+
+
+def _text_of(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _find(text: str, lines: Sequence[str]) -> list[Part]:
+    """Return the lines to find, or where that is shorter the least of the first and of the last that are there once."""
+    text = f"\n{text}"
+    sizes = range(1, min(len(lines), MOST_CONTEXT))
+    first = next((size for size in sizes if _is_once(text, lines[:size])), len(lines))
+    last = next((size for size in sizes if _is_once(text, lines[-size:])), len(lines))
+    whole, ends = _text_of(lines), [_text_of(lines[:first]), _text_of(lines[len(lines) - last :])]
+    if first + last > len(lines) or len(ends[0]) + len("^^^to\n") + len(ends[1]) >= len(whole):
+        return [("find", whole)]
+    return [("find", ends[0]), ("to", ends[1])]
 
 
 def _lines(text: str, old: str) -> list[str]:
@@ -78,7 +102,7 @@ def _spans(old: Sequence[str], new: Sequence[str]) -> list[Span]:
 
 def _widened(old: Sequence[str], spans: list[Span]) -> list[Span]:
     """Take so many of the lines around each change in that it is found once; [] where nothing is enough."""
-    text = "\n" + "".join(f"{line}\n" for line in old)
+    text = "\n" + _text_of(old)
     at = 0
     wide: list[Span] = []
     while at < len(spans):
@@ -121,6 +145,6 @@ def _least_context(text: str, old: Sequence[str], span: Span, above: int, below:
 
 
 def _is_once(text: str, find: Sequence[str]) -> bool:
-    wanted = "\n" + "".join(f"{line}\n" for line in find)
+    wanted = "\n" + _text_of(find)
     place = text.find(wanted)
     return place >= 0 and text.find(wanted, place + 1) < 0

@@ -40,11 +40,15 @@ FileChange = FileReplacement | FileRemoval
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Whole lines of a file, and the lines that stand there instead. `line` is that of the find fence, from 1."""
+    """Whole lines of a file, and the lines that stand there instead. `line` is that of the find fence, from 1.
+
+    Of a range `find` has the first lines and `last` the last ones; all from these to those is replaced.
+    """
 
     find: str
     replacement: str
     line: int = field(default=0, compare=False, repr=False)
+    last: str = ""
 
 
 @dataclass(frozen=True, slots=True)

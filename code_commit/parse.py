@@ -11,7 +11,9 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
 
     ^^^PATH            followed at once by
     ^^^find            opens an edit of the file
-    ...                whole lines of the file as it is
+    ...                whole lines of the file as it is; of a longer passage the first ones, then
+    ^^^to
+    ...                the last ones
     ^^^replace
     ...                the lines that stand there instead, none to remove them; then the next ^^^find, or
     ^^^end
@@ -48,7 +50,7 @@ _THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 
-_INNER = ("end", "delete", "find", "replace")
+_INNER = ("end", "delete", "find", "to", "replace")
 """What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
 
 _DECLINE = "cannot"
@@ -252,19 +254,24 @@ def _read_edits(found: _Findings, path: str, opened: int, position: int) -> int:
     text, edits = found.text, []
     carets, word, body = _split_fence(text, position)
     while word == "find":
-        line = found.line_at(position)
+        line, last = found.line_at(position), None
         position = _closing_fence(text, body, carets)
         find = text[body:position]
         _, word, body = _split_fence(text, position)
+        if word == "to":
+            position = _closing_fence(text, body, carets)
+            last = text[body:position]
+            _, word, body = _split_fence(text, position)
         if word != "replace":
             return _reject_inner_fence(found, path, opened, carets, position)
         position = _closing_fence(text, body, carets)
         if short := _SHORT_FIND.search(text, body, position):
             found.reject(found.line_at(short.start()), "unclear-edit", _unequal(short, carets), path)
-        if find:
-            edits.append(Edit(find, text[body:position], line))
+        if find and last != "":
+            edits.append(Edit(find, text[body:position], line, last or ""))
         else:
-            message = "the find is empty: write lines of the file there, and in the replace those that stay"
+            part = "last part of the find (after ^^^to)" if find else "find"
+            message = f"the {part} is empty: write lines of the file there, and in the replace those that stay"
             found.reject(line, "empty-find", message, path)
         _, word, body = _split_fence(text, position)
     if word != "end":
@@ -295,11 +302,11 @@ def _reject_inner_fence(found: _Findings, path: str, opened: int, carets: int, p
         return position
     end = _outer_end(text, position, carets)
     message = f"the block of {quoted(path)} (line {opened}) holds the line '{fence}{quoted(word)}': "
-    if word in ("end", "find", "replace"):
+    if word in ("end", "find", "to", "replace"):
         rule = "unclear-edit"
         message += (
-            f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find, and after "
-            f"the new lines the next {fence}find or {fence}end"
+            f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find (of a range "
+            f"after its last lines, which follow {fence}to), and after the new lines the next {fence}find or {fence}end"
         )
     else:
         rule = "fence-in-block"
@@ -324,7 +331,7 @@ def _reject_stray_fence(found: _Findings, position: int, name: str, named: re.Ma
     if block and block is found.overran:
         return
     found.overran, message = block, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
-    is_edit = name in ("find", "replace")
+    is_edit = name in ("find", "to", "replace")
     if is_edit:
         message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
     if block and not (is_edit and isinstance(block, EditBlock)):
@@ -359,7 +366,7 @@ def _outer_end(text: str, position: int, carets: int) -> int:
     depth, after = 1, 0
     while 0 < depth < _DEEPEST and position < len(text):
         _, word, after = _split_fence(text, position)
-        depth += {"end": -1, "delete": -1, "find": 0, "replace": 0}.get(word, 1)
+        depth += {"end": -1, "delete": -1, "find": 0, "to": 0, "replace": 0}.get(word, 1)
         position = _closing_fence(text, after, carets)
     return 0 if depth else after
 

@@ -58,9 +58,9 @@ ACCEPTED = {
     "two carets in prose": ("^^ and\n^^up there\n ^^end\n^^^a\n^^b\n^^end\n^^^end\n", {"a": "^^b\n^^end\n"}),
     "two spellings of one path": ("^^^./a//b/./c\nx\n^^^end\n^^^a/b/c\nx\n^^^end\n", {"a/b/c": "x\n"}),
     "a file named end": ("^^^./end\nx\n^^^end\n", {"end": "x\n"}),
-    "files named find and replace": (
-        "^^^./find\nx\n^^^end\n^^^src/replace\n^^^end\n",
-        {"find": "x\n", "src/replace": ""},
+    "files named find, to and replace": (
+        "^^^./find\nx\n^^^end\n^^^./to\ny\n^^^end\n^^^src/replace\n^^^end\n^^^src/to\n^^^end\n",
+        {"find": "x\n", "to": "y\n", "src/replace": "", "src/to": ""},
     ),
     "edits shown in a file": (
         "^^^^a.md\n^^^b\n^^^find\nx\n^^^replace\n^^^end\n^^^^end\n",
@@ -100,6 +100,15 @@ EDITS = {
         [("^^^end\n", "^^^find\n", 2)],
     ),
     "twice the same": ("^^^a\n^^^find\nx\n^^^replace\n^^^end\n" * 2, [("x\n", "", 2)]),
+    "a range": ("^^^a\n^^^find\nx\n^^^to\ny\nz\n^^^replace\n1\n^^^end\n", [("x\n", "1\n", 2, "y\nz\n")]),
+    "a range among others": (
+        "^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\n1\n^^^to \r\n\n^^^replace\n^^^find\nz\n^^^replace\n^^^end\n",
+        [("x\n", "y\n", 2), ("1\n", "", 6, "\n"), ("z\n", "", 11)],
+    ),
+    "a range between longer fences": (
+        "^^^^a\n^^^^find\n^^^to\n^^^^to\n^^^end\n^^^^replace\n^^^to\n^^^^end\n",
+        [("^^^to\n", "^^^to\n", 2, "^^^end\n")],
+    ),
 }
 
 
@@ -107,7 +116,8 @@ EDITS = {
 def test_accepts_edits(text, expected):
     (block,) = parse_response(text)
     assert isinstance(block, EditBlock)
-    assert (block.path, [(edit.find, edit.replacement, edit.line) for edit in block.edits]) == ("a", expected)
+    edits = [(edit.find, edit.replacement, edit.line, *([edit.last] if edit.last else [])) for edit in block.edits]
+    assert (block.path, edits) == ("a", expected)
     assert not set(notes_of(text)) & set("^xyz1")
 
 
@@ -119,6 +129,7 @@ NOTES = {
     "an unclosed block": ("Here:\n^^^a\nx\n", "Here:"),
     "stray fences": ("A\n^^^end\nB\n^^^\nC\n^^^delete\nD", "A\nB\nC\nD"),
     "edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\nx\n^^^replace\n^^^end\nB", "A\nB"),
+    "a range": ("A\n^^^a\n^^^find\nx\n^^^to\ny\n^^^replace\n^^^end\nB", "A\nB"),
     "unclosed edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n", "A"),
     "a reason": ("A\n^^^cannot\nx\n^^^end\nB", "A\nB"),
     "a block in a block": ("A\n^^^a\nx\n^^^b\ny\n^^^end\nB", "A\nB"),
@@ -176,6 +187,14 @@ REJECTED = {
     "an empty find": ("^^^a\n^^^find\n^^^replace\nx\n^^^end\n", ["empty-find"]),
     "unclosed edits": ("^^^a\n^^^find\nx\n^^^replace\n", ["unclosed"]),
     "cut off in a find": ("^^^a\n^^^find\nx", ["unclosed"]),
+    "a range without a replacement": ("^^^a\n^^^find\nx\n^^^to\ny\n^^^end\n", ["unclear-edit"]),
+    "a range of three": ("^^^a\n^^^find\nx\n^^^to\ny\n^^^to\nz\n^^^replace\n^^^end\n", ["unclear-edit"]),
+    "a range after the replacement": ("^^^a\n^^^find\nx\n^^^replace\n^^^to\ny\n^^^end\n", ["unclear-edit"]),
+    "a range that begins nowhere": ("^^^a\n^^^find\n^^^to\ny\n^^^replace\n^^^end\n", ["empty-find"]),
+    "a range that ends nowhere": ("^^^a\n^^^find\nx\n^^^to\n^^^replace\n^^^end\n", ["empty-find"]),
+    "a range without a find": ("^^^a\n^^^to\ny\n^^^replace\n^^^end\n", ["unclear-edit"]),
+    "a range outside": ("^^^to\ny\n", ["stray-fence"]),
+    "cut off in a range": ("^^^a\n^^^find\nx\n^^^to\ny", ["unclosed"]),
     "a removal in edits": ("^^^a\n^^^find\nx\n^^^replace\n^^^delete\n^^^end\n", ["fence-in-block", "stray-fence"]),
     "forgotten end of edits": (
         "^^^a\n^^^find\nx\n^^^replace\n^^^b\n^^^find\nx\n^^^replace\n^^^end\n",
@@ -277,6 +296,11 @@ TOLD = {
         "^^^b\n^^^end\n ^^a\n^^shop/cli.py\nx\n^^end \r\n^^^c\n^^^end\n",
         "line 4: '^^shop/cli.py' has 2 carets: a fence has 3 or more",
     ),
+    "an end of a range that is empty": (
+        "^^^a\n^^^find\nx\n^^^to\n^^^replace\n^^^end\n",
+        ("line 2: a: the last part of the find (after ^^^to) is empty: write lines of the file there, and in the replace "
+        "those that stay"),
+    ),
     "two carets alone": ("^^a\nx\n^^end", "line 1: '^^a' has 2 carets: a fence has 3 or more"),
     "a short end": (
         "^^^a\nx\n^^end\n^^^b\nx\n^^^end\n",
@@ -364,7 +388,7 @@ def test_what_is_said_of_a_huge_path_is_short(path):
 
 @pytest.mark.parametrize(
     "piece",
-    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "/", "./"],
+    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "/", "./"],
     ids=ascii,
 )  # fmt: skip
 def test_the_time_is_linear_in_the_size(piece):
@@ -378,13 +402,15 @@ def test_the_time_is_linear_in_the_size(piece):
 
 names = st.from_regex(r"[a-z]{1,3}(/[a-z]{1,3}){0,2}", fullmatch=True)
 lines = st.one_of(
-    st.sampled_from(["^^^end", "^^^a", "^^^^b", "^^^delete", "^^^^^^", " ^^^end", "^^", "", "\r", "<think>"]),
+    st.sampled_from(["^^^end", "^^^a", "^^^^b", "^^^delete", "^^^to", "^^^^^^", " ^^^end", "^^", "", "\r", "<think>"]),
     st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=8),
 )
 file_contents = st.lists(lines, max_size=6).map(lambda parts: "".join(part + "\n" for part in parts))
 
 
-edit_lists = st.lists(st.builds(Edit, file_contents.filter(bool), file_contents), min_size=1, max_size=3).map(tuple)
+passages = file_contents.filter(bool)
+edits = st.builds(Edit, passages, file_contents, last=st.one_of(st.just(""), passages))
+edit_lists = st.lists(edits, min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
@@ -393,7 +419,7 @@ def responses(draw: st.DrawFn) -> list[RequestedChange]:
     paths = [path for path in paths if not any(other.startswith(path + "/") for other in paths)]
     wholes, edits = (st.builds(kind, st.just(""), values) for kind, values in _KINDS)
     changes = st.one_of(wholes, wholes, edits, st.builds(FileRemoval, st.just("")))
-    return [replace(draw(changes), path=path) for path in paths if path not in ("end", "delete")]
+    return [replace(draw(changes), path=path) for path in paths if path not in ("end", "delete", "to")]
 
 
 # a file that says nothing but `^^^delete` is taken for a removal between unequal fences
@@ -418,14 +444,13 @@ def render_change(change: RequestedChange) -> str:
     longest = max((len(match) for part in parts for match in re.findall(r"^\^{3,}", part, re.MULTILINE)), default=2)
     fence = "^" * (longest + 1)
     if isinstance(change, EditBlock):
-        parts = [
-            f"{fence}{name}\n{part}" for name, part in zip(["find", "replace"] * len(change.edits), parts, strict=True)
-        ]
+        names = [name for edit in change.edits for name in ("find", *["to"] * bool(edit.last), "replace")]
+        parts = [f"{fence}{name}\n{part}" for name, part in zip(names, parts, strict=True)]
     return f"{fence}{change.path}\n{''.join(parts)}{fence}end\n"
 
 
 def _parts(edits: tuple[Edit, ...]) -> list[str]:
-    return [part for edit in edits for part in (edit.find, edit.replacement)]
+    return [part for edit in edits for part in (edit.find, *[edit.last] * bool(edit.last), edit.replacement)]
 
 
 @given(responses())
@@ -448,6 +473,8 @@ def test_a_damaged_response_is_rejected_or_holds_whole_files(changes, data):
         text = text[: data.draw(st.integers(0, len(text)))]
     elif at in content_rows:
         return  # a line of a file is the LLM's own business: no grammar can tell that one is missing
+    elif damage in ("drop", "indent") and rows[at].strip("^") == "to\n":
+        return  # the ends of a range are one find then, which stands in no file or takes no more than its own lines
     elif damage == "drop":
         text = "".join(rows[:at] + rows[at + 1 :])
     elif damage == "double":
@@ -470,6 +497,6 @@ def _rows_of_content(text: str) -> set[int]:
             fence = carets
         elif fence and row in (f"{fence}end\n", f"{fence}delete\n"):
             fence = ""
-        elif fence and row not in (f"{fence}find\n", f"{fence}replace\n"):
+        elif fence and row not in (f"{fence}find\n", f"{fence}to\n", f"{fence}replace\n"):
             inside.add(number)
     return inside

@@ -94,9 +94,12 @@ def test_the_examples_of_edits_can_be_taken_as_they_are():
     greeting, app = parse_response(text)
     old = 'def greet(name: str) -> str:\n    return f"Hello, {name}!"\n'
     assert edit_text(f"x = 1\n{old}", greeting.edits)[1] == []
-    old = 'import sys\n\ndef main() -> None:\n    args = parse()\n    print("debug", args)\n    print("debug", sys.path)\n'
+    old = (
+        'import sys\n\ndef main() -> None:\n    args = parse()\n    print("debug", args)\n\n'
+        'def old_report(rows):\n    for row in rows:\n        print(row)\n    return "old", len(rows)\n'
+    )
     assert edit_text(old, app.edits) == (
-        "import sys\nimport time\n\nVERBOSE = False\n\ndef main() -> None:\n    args = parse()\n",
+        "import sys\nimport time\n\nVERBOSE = False\n\ndef main() -> None:\n    args = parse()\n\n",
         [],
     )
 

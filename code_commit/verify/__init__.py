@@ -7,7 +7,7 @@ Rules by name, each in the module that owns it:
     ignored hidden                                                                     ignored
     not-allowed protected-by-option secret                                             below
     not-text placeholder missing holds-key wrong-format stale                          content
-    no-match ambiguous overlap                                                         edits
+    no-match ambiguous overlap order                                                   edits
     whole-file                                                                         below
 """
 
@@ -40,6 +40,7 @@ from code_commit.verify.content import (
     read_umask,
     verified_change,
 )
+from code_commit.verify.edits import lines_in_ranges
 from code_commit.verify.ignored import (
     IgnoreFiles,
     find_hidden,
@@ -177,7 +178,8 @@ def verify_changes(
         RunWarning("case", f"{shown(path)} {message}", path)
         for path, message in find_other_cases(created, project.root)
     )
-    return VerifiedChanges(project.root, tuple(verified), (*find_cautions(verified), *other_cases, *stale))
+    ranges = _large_ranges(findings.changes, verified)
+    return VerifiedChanges(project.root, tuple(verified), (*find_cautions(verified), *ranges, *other_cases, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -263,6 +265,19 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
         else:
             verified.append(verified_change(checked, original, umask))
     return verified
+
+
+def _large_ranges(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
+    """Yield a warning for each file of which ranges replace more than half: the answer does not show those lines."""
+    edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
+    for change in verified:
+        if change.path in edits and change.original is not None and change.content is not None:
+            old, new = (content.count(b"\n") for content in (change.original.content, change.content))
+            if 2 * (lines := lines_in_ranges(edits[change.path], old - new)) > old:
+                message = (
+                    f"{shown(change.path)}: ranges replace {lines:,} of its {old:,} lines: check what they take away"
+                )
+                yield RunWarning("shrunk", message, change.path)
 
 
 def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:

@@ -3,6 +3,7 @@ r"""What a file holds after the edits of a response, and what is wrong with them
 no-match   the lines to find do not stand in the file: the nearest are named, and where they differ
 ambiguous  they stand in more than one place
 overlap    two edits share lines
+order      the last lines of a range do not stand after its first ones
 
 Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing
 once more without the blanks and the `\r` at their ends. Nothing else is tried.
@@ -33,8 +34,13 @@ _MOST_CHARACTERS = 200
 """So many passages are compared by their characters, and so many of each."""
 
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
+_OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
+
+
+Span = tuple[int, int]
+"""Lines of the file, from the first to before the last, from 0."""
 
 
 class ContentFault(NamedTuple):
@@ -56,14 +62,14 @@ def edit_text(text: str, edits: Sequence[Edit]) -> tuple[str, list[ContentFault]
     end = "\r\n" if long_ends and long_ends == all_ends else "\n"
     is_cut = body != "" and not body.endswith("\n")
     lines = (body + end if is_cut else body).split("\n")[:-1]
-    places, faults = _locate(lines, edits)
+    spans, faults = _locate(lines, edits)
     if faults:
         return text, faults
     parts: list[str] = []
     at = 0
-    for start, edit in sorted(zip(places, edits, strict=True), key=lambda place: place[0]):
+    for (start, stop), edit in sorted(zip(spans, edits, strict=True), key=lambda place: place[0]):
         parts += lines[at:start]
-        at = start + edit.find.count("\n")
+        at = stop
         new = _put_in(lines[start:at], edit, None if 0 < long_ends < all_ends else end)
         is_cut = is_cut and bool(new or at < len(lines))
         parts += new
@@ -74,7 +80,8 @@ def edit_text(text: str, edits: Sequence[Edit]) -> tuple[str, list[ContentFault]
 
 def _put_in(old: Sequence[str], edit: Edit, end: str | None) -> list[str]:
     """Return the lines that stand in the place of the old ones; those that the edit only repeats stay as they are."""
-    find, new = _lines(edit.find), _lines(edit.replacement)
+    first, last, new = _lines(edit.find), _lines(edit.last), _lines(edit.replacement)
+    find = [*first, *old[len(first) : len(old) - len(last)], *last]
     shorter = min(len(find), len(new))
     head = next((index for index in range(shorter) if find[index] != new[index]), shorter)
     tail = next((index for index in range(shorter - head) if find[~index] != new[~index]), shorter - head)
@@ -88,9 +95,16 @@ def _lines(text: str) -> list[str]:
     return text.split("\n")[:-1]
 
 
-def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], list[ContentFault]]:
-    """Return for each edit the index of the line where it begins; and the faults, where there are any."""
-    finds = [_lines(edit.find) for edit in edits]
+def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
+    """Return how many lines the ranges among these edits replace, after all of which a file has so many fewer."""
+    sent = sum(edit.replacement.count("\n") - (0 if edit.last else edit.find.count("\n")) for edit in edits)
+    return fewer + sent if any(edit.last for edit in edits) else 0
+
+
+def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[Span], list[ContentFault]]:
+    """Return for each edit the lines that it replaces; and the faults, where there are any."""
+    parts = [(edit, is_end) for edit in edits for is_end in ((False, True) if edit.last else (False,))]
+    finds = [_lines(edit.last if is_end else edit.find) for edit, is_end in parts]
     places = _places(lines, finds)
     unfound = [number for number, found in enumerate(places) if not found]
     if unfound:
@@ -99,28 +113,43 @@ def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[int], lis
     faults: list[ContentFault] = []
     missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
     index = _index_words(lines, missed) if missed else {}
-    for edit, find, found in zip(edits, finds, places, strict=True):
+    for (edit, is_end), find, found in zip(parts, finds, places, strict=True):
+        which = _OF_THE_END if is_end else ""
         if not found:
             nearest = _nearest(lines, find, index) if len(faults) < _MOST_PASSAGES else ""
-            faults.append(ContentFault(edit.line, "no-match", nearest))
+            faults.append(ContentFault(edit.line, "no-match", which + nearest))
         elif len(found) > 1:
             told = ", ".join(str(place + 1) for place in found[:_MOST_PLACES])
             more = " and more" if len(found) > _MOST_PLACES else ""
             message = (
                 f"the lines to find are there more than once, from lines {told}{more} of the file on: {_MORE_LINES}"
             )
-            faults.append(ContentFault(edit.line, "ambiguous", message))
-    starts = [found[0] if found else 0 for found in places]
-    return starts, faults or _overlaps(starts, finds, edits)
+            faults.append(ContentFault(edit.line, "ambiguous", which + message))
+    if faults:
+        return [], faults
+    starts = iter([place for (place,) in places])
+    spans = [_span(edit, next(starts), next(starts) if edit.last else None) for edit in edits]
+    return spans, _overlaps(spans, edits)
 
 
-def _overlaps(starts: Sequence[int], finds: Sequence[Sequence[str]], edits: Sequence[Edit]) -> list[ContentFault]:
-    order = sorted(range(len(edits)), key=starts.__getitem__)
+def _span(edit: Edit, start: int, last: int | None) -> Span:
+    """Return the lines that an edit replaces; those of a range whose ends stand in the wrong order end too early."""
+    return start, start + edit.find.count("\n") if last is None else last + edit.last.count("\n")
+
+
+def _overlaps(spans: Sequence[Span], edits: Sequence[Edit]) -> list[ContentFault]:
     faults = []
+    for (start, end), edit in zip(spans, edits, strict=True):
+        if end - start < edit.find.count("\n") + edit.last.count("\n"):
+            last = end - edit.last.count("\n") + 1
+            message = f"the lines after ^^^to stand from line {last} of the file on, those of the find from line"
+            faults.append(ContentFault(edit.line, "order", f"{message} {start + 1} on: the first lines come first"))
+    if faults:
+        return faults
+    order = sorted(range(len(edits)), key=spans.__getitem__)
     for first, second in pairwise(order):
-        end = starts[first] + len(finds[first])
-        if starts[second] < end:
-            shared = f"line {starts[second] + 1} of the file is in this find and in that of line {edits[first].line}"
+        if spans[second][0] < spans[first][1]:
+            shared = f"line {spans[second][0] + 1} of the file is in this find and in that of line {edits[first].line}"
             faults.append(ContentFault(edits[second].line, "overlap", f"{shared}: make one edit of the two"))
     return faults
 

@@ -47,12 +47,24 @@ FITTING = {
     "the line without newline away": ("a\nb", [("b\n", "")], "a\n"),
     "before the line without newline": ("a\nb", [("a\n", "")], "b"),
     "one line without newline": ("a", [("a\n", "b\n")], "b"),
+    "a range": (POEM, [("two\nthree\n", "", "four\n")], "one\ntwo\n"),
+    "a range with new lines": ("a\nb\nc\nd\n", [("a\n", "1\n2\n", "c\n")], "1\n2\nd\n"),
+    "a range of all": ("a\nb\nc\n", [("a\n", "", "c\n")], ""),
+    "a range with nothing between": ("a\nb\nc\n", [("a\n", "x\n", "b\n")], "x\nc\n"),
+    "a range whose ends stay": ("a  \nb\nc \n", [("a\n", "a\nB\nc\n", "c\n")], "a  \nB\nc \n"),
+    "a range between others": (
+        "a\nb\nc\nd\ne\n",
+        [("e\n", "E\n"), ("b\n", "", "d\n"), ("a\n", "A\n")],
+        "A\nE\n",
+    ),
+    "a range of CRLF without newline at the end": ("a\r\nb\r\nc", [("b\n", "x\n", "c\n")], "a\r\nx"),
+    "a range that holds its ends' lines": ("a\nb\nx\nb\nc\n", [("a\nb\n", "", "b\nc\n")], ""),
     "other line separators": ("a\u2028b\x0c\nc\n", [("a\u2028b\x0c\n", "x\x85\n")], "x\x85\nc\n"),
 }
 
 
 def pairs(rows) -> list[Edit]:
-    return [Edit(find, replacement, 10 * number) for number, (find, replacement) in enumerate(rows, start=1)]
+    return [Edit(find, new, 10 * number, *last) for number, (find, new, *last) in enumerate(rows, start=1)]
 
 
 @pytest.mark.parametrize(("text", "rows", "expected"), FITTING.values(), ids=FITTING)
@@ -92,6 +104,32 @@ UNFIT = {
         "line 3 of the file is in this find and in that of line 20",
     ),
     "the same twice": (POEM, [("one\n", "x\n"), ("one\n", "x\n")], [(20, "overlap")], "line 1 of the file"),
+    "a range without a beginning": (POEM, [("five\n", "", "four\n")], [(10, "no-match")], "the lines to find are not in the file, nor any like them"),
+    "a range without an end": (POEM, [("one\n", "", "five\n")], [(10, "no-match")], "of the last lines (^^^to): the lines to find are not in the file, nor any like them"),
+    "a range nearly": (
+        "if x:\n    call(first)\n",
+        [("if x:\n", "", "call(first)\n")],
+        [(10, "no-match")],
+        "of the last lines (^^^to): the lines to find are not in the file; nearest is line 2 of the file: it says '    call(first)'",
+    ),
+    "a range with two ends": (POEM, [("one\n", "", "two\n")], [(10, "ambiguous")], "of the last lines (^^^to): the lines to find are there more than once, from lines 2, 6 of"),
+    "a range with two beginnings": (POEM, [("two\n", "", "four\n")], [(10, "ambiguous")], "the lines to find are there more than once"),
+    "a range upside down": (
+        POEM,
+        [("three\n", "", "one\n")],
+        [(10, "order")],
+        "the lines after ^^^to stand from line 1 of the file on, those of the find from line 3 on: the first lines come first",
+    ),
+    "a range in one line": (POEM, [("one\ntwo\n", "", "two\nthree\n")], [(10, "order")], "from line 2 of the file on, those of the find from line 1 on"),
+    "an edit inside a range": (
+        POEM,
+        [("three\n", "3\n"), ("one\n", "", "four\n")],
+        [(10, "overlap")],
+        "line 3 of the file is in this find and in that of line 20",
+    ),
+    "ranges that cross": (
+        "a\nb\nc\nd\n", [("a\n", "", "c\n"), ("b\n", "", "d\n")], [(20, "overlap")], "line 2 of the file is in this find",
+    ),
     "all at once": (POEM, [("five\n", ""), ("one\n", ""), ("two\n", "")], [(10, "no-match"), (30, "ambiguous")], ""),
 }  # fmt: skip
 
@@ -206,6 +244,23 @@ def test_what_shrinks_is_warned_of(project_folder):
     assert verify(project_folder, edit_of("long.txt", lines, "")).warnings[0].kind == "shrunk"
 
 
+def range_of(path: str, first: str, last: str, replacement: str) -> str:
+    return f"^^^{path}\n^^^find\n{first}^^^to\n{last}^^^replace\n{replacement}^^^end\n"
+
+
+def test_a_range_that_takes_more_than_half_of_a_file_is_counted_in_a_warning(project_folder):
+    (project_folder / "long.txt").write_text("".join(f"line {number}\n" for number in range(100)))
+    new = "".join(f"new {number}\n" for number in range(60))
+    half, more = (range_of("long.txt", "line 10\n", f"line {last}\n", new) for last in (59, 60))
+    assert [warning.kind for warning in verify(project_folder, half).warnings] == []
+    (warning,) = verify(project_folder, more).warnings
+    told = "long.txt: ranges replace 51 of its 100 lines: check what they take away"
+    assert (warning.kind, warning.path, str(warning)) == ("shrunk", "long.txt", told)
+    edit = "^^^find\nline 99\n^^^replace\n^^^find\nline 0\n^^^replace\na\nb\n^^^end\n"
+    (warning,) = verify(project_folder, more.removesuffix("^^^end\n") + edit).warnings
+    assert str(warning) == told
+
+
 def test_a_mixed_answer(project_folder):
     (project_folder / "old.txt").write_text("old\n")
     answer = edit_of("ok.txt", "not yet\n", "ok\n") + "^^^new.txt\nnew\n^^^end\n^^^old.txt\n^^^delete\n"
@@ -278,6 +333,22 @@ def test_a_damaged_find_is_found_nowhere_but_where_its_lines_stand(texts, data):
     rules = {fault.rule for fault in faults if fault.line == 99} - {"overlap"}
     assert rules == {0: {"no-match"}, 1: set()}.get(len(places(old, damaged)), {"ambiguous"})
     assert not faults or text == old
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12),
+    st.data(),
+    st.lists(st.sampled_from("xya"), max_size=3),
+)
+def test_a_range_takes_all_from_its_first_line_to_its_last_or_nothing(rows, data, new):
+    first, last = (data.draw(st.sampled_from("abcdefgh")) for _ in range(2))
+    old, put = ("".join(f"{row}\n" for row in part) for part in (rows, new))
+    text, faults = edit_text(old, [Edit(f"{first}\n", put, 1, f"{last}\n")])
+    start, end = (rows.index(row) if row in rows else -1 for row in (first, last))
+    if rows.count(first) == rows.count(last) == 1 and start < end:
+        assert (text, faults) == ("".join(f"{row}\n" for row in [*rows[:start], *new, *rows[end + 1 :]]), [])
+    else:
+        assert (text, bool(faults)) == (old, True)
 
 
 repeated = st.lists(st.sampled_from(["a\n", "b\n", "a \n"]), min_size=1, max_size=30).map("".join)
