@@ -3,7 +3,7 @@
 import os
 import sys
 
-from code_commit.trust import clean_import_path
+from code_commit.trust import clean_import_path, own_command
 
 
 def command() -> None:
@@ -11,6 +11,8 @@ def command() -> None:
     clean_import_path()
     _go_where_told(sys.argv)
     clean_import_path()
+    if "fleet" in sys.argv[1:] and not sys.flags.isolated:
+        os.execv(sys.executable, [*own_command(), *sys.argv[1:]])  # noqa: S606 - Dask starts its workers with our flags
     from code_commit.cli import command
 
     command()

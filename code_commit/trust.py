@@ -63,6 +63,24 @@ def ended_with_us(words: list[str], root: os.PathLike[str]) -> list[str]:
     return [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
 
 
+def own_command(root: str | os.PathLike[str] = "") -> list[str]:
+    """Return the words that start the command anew, whatever the environment and the current folder hold for Python."""
+    return isolated("code_commit.__main__", "command", root)
+
+
+def isolated(module: str, function: str, root: str | os.PathLike[str] = "") -> list[str]:
+    """Return the words that start Python for a function of ours, with no way in but the absolute folders of today.
+
+    These are what this process imports from, without what lies inside the project (by default that of the current
+    folder) but for the tool's own.
+    """
+    top, own = find_top(os.fspath(root) or _current_folder()), own_folders(os.fspath(root) or _current_folder())
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    paths = [path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)]
+    start = f"import sys; sys.path[:] = {list(dict.fromkeys([*paths, home]))}"
+    return [sys.executable, "-I", "-c", f"{start}; from {module} import {function} as start; start()"]
+
+
 def find_program(name: str, root: str | os.PathLike[str]) -> str | None:
     """Return the absolute path of a program that lies outside the project, the same one all the time."""
     path = os.environ.get("PATH", os.defpath)
@@ -86,9 +104,12 @@ def outside_environment(root: str | os.PathLike[str]) -> dict[str, str]:
 def search_outside(environment: "Mapping[str, str]", root: str | os.PathLike[str]) -> dict[str, str]:
     """Return the environment with no folder of the project where programs or libraries are searched."""
     return {
-        name: _outside(value, root) if name == "PATH" or name.startswith(("LD_", "DYLD_")) else value
+        name: _outside(value, root) if name in _SEARCHED or name.startswith(("LD_", "DYLD_")) else value
         for name, value in environment.items()
     }
+
+
+_SEARCHED = {"PATH", "PYTHONPATH"}
 
 
 def _outside(paths: str, root: str | os.PathLike[str]) -> str:

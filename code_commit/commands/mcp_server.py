@@ -40,7 +40,7 @@ from code_commit.runs.record import RunRecord
 from code_commit.runs.words import awaited, duration
 from code_commit.settings import SETTINGS, Settings, load_settings
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us
+from code_commit.trust import ended_with_us, own_command
 from code_commit.version import __version__
 
 _INSTRUCTIONS = """\
@@ -291,7 +291,7 @@ async def _run_command(
     When the request is cancelled, or the client is gone, it is interrupted, and waited for: it leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
-        *ended_with_us([sys.executable, "-P", "-m", "code_commit"], Path.cwd()),  # not from the folder it runs in
+        *ended_with_us(own_command(), Path.cwd()),
         *words,
         stdin=given,
         stdout=printed,

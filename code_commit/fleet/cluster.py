@@ -90,7 +90,6 @@ def _local_cluster(at_once: int) -> LocalCluster:
     """Start a cluster for so many tasks at a time; nobody else on this machine has the certificate to talk to it."""
     processes = min(os.cpu_count() or 1, at_once)
     sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # it warns after a second interrupt
-    os.environ.setdefault(_SAFE_PATH, _OURS)  # workers start with `python -c`, which imports from the current folder
     dask.config.set(
         {
             "temporary-directory": str(_own_folder()),
@@ -125,17 +124,13 @@ def _own_folder() -> Path:
     return folder
 
 
-_SAFE_PATH, _OURS = "PYTHONSAFEPATH", "code-commit-fleet"
-
-
-def dask_setup(_worker: object) -> None:
+def dask_setup(worker: Any) -> None:
     """Take a worker on this machine out of the terminal's process group: an interrupt is its client's.
 
-    What its Python was started with is none of the builds' business.
+    Nor does it import from the folder that its builds may write to.
     """
     os.setpgid(0, 0)
-    if os.environ.get(_SAFE_PATH) == _OURS:
-        del os.environ[_SAFE_PATH]
+    sys.path[:] = [path for path in sys.path if path != worker.local_directory]
 
 
 def worker_version() -> str:

@@ -11,7 +11,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -34,12 +33,11 @@ from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us, outside_environment
+from code_commit.trust import ended_with_us, outside_environment, own_command
 
 TICK = 0.2  # seconds between two looks at what no process tells
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
 
-_CODE_COMMIT = (sys.executable, "-P", "-m", "code_commit")
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
 
@@ -240,7 +238,7 @@ class _Work:
         """Run a command of ours in the clone."""
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
-        return self._process([*_CODE_COMMIT, *arguments], self._root, environment)
+        return self._process([*own_command(self._root.parents[1]), *arguments], self._root, environment)
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]

@@ -117,12 +117,19 @@ def test_git_gets_no_key_and_no_way_into_the_project(project_folder: Path, run_c
     (outside / "git").write_text(f'#!/bin/sh\nenv >>{seen}\nexec {find_program("git", "/dev/null")} "$@"\n')
     (outside / "git").chmod(0o755)
     keys = {name: f"sk-secret-of-{name.lower()}" for name in KEY_VARIABLES.values()}
-    paths = dict.fromkeys(("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"), f"lib:{project_folder}/lib:/no/such/lib")
+    paths = dict.fromkeys(
+        ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH"), f"lib:{project_folder}/lib:/no/such/lib"
+    )
     env = keys | paths | {"PATH": f"{outside}:{project_folder}/bin:{REAL_PATH}", "CODE_COMMIT_MAX_COST": "7.25"}
     done = run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", "off", env=env)
     assert done.returncode == 0, done.stderr
     lines = set(seen.read_text().splitlines())
-    assert {f"PATH={outside}:{REAL_PATH}", "LD_LIBRARY_PATH=/no/such/lib", f"HOME={os.environ['HOME']}"} <= lines
+    assert {
+        f"PATH={outside}:{REAL_PATH}",
+        "LD_LIBRARY_PATH=/no/such/lib",
+        "PYTHONPATH=/no/such/lib",
+        f"HOME={os.environ['HOME']}",
+    } <= lines
     assert not [line for line in lines if "sk-secret" in line or "7.25" in line or f"{project_folder}/" in line]
 
 

@@ -39,13 +39,13 @@ class Agent:
 
 
 @contextmanager
-def agent(root: Path) -> Iterator[Agent]:
+def agent(root: Path, *options: str, cwd: Path | None = None, **environment: str) -> Iterator[Agent]:
     from anyio.from_thread import start_blocking_portal
     from mcp.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     server = StdioServerParameters(
-        command=CODE_COMMIT[0], args=[*CODE_COMMIT[1:], "mcp"], cwd=root, env=dict(os.environ)
+        command=CODE_COMMIT[0], args=[*CODE_COMMIT[1:], *options, "mcp"], cwd=cwd or root, env=os.environ | environment
     )
     with start_blocking_portal() as portal:
         with portal.wrap_async_context_manager(Client(stdio_client(server))) as client:
@@ -302,3 +302,14 @@ def test_without_its_extra_it_says_what_to_install(root: Path):
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'code-commit[mcp]'" in done.stderr
+
+
+def test_no_module_of_the_project_is_imported(root: Path, tmp_path: Path):
+    """A relative PYTHONPATH would lead there from the folder in which each command runs."""
+    (root / "code_commit").mkdir()
+    for name in ("__init__", "__main__"):
+        (root / "code_commit" / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    (tmp_path / "elsewhere").mkdir()
+    with agent(root, "-C", str(root), cwd=tmp_path / "elsewhere", PYTHONPATH=".:") as it:
+        assert "query.txt" in text_of(it.call("check"))
+    assert not (tmp_path / "ran").exists()

@@ -40,7 +40,7 @@ def command_elsewhere(current: Path) -> str:
 
 
 def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
-    build = "env | grep -E 'NUM_THREADS|SAFEPATH' && exit 1; grep -q '^ok$' ok.txt"
+    build = "env | grep -E 'NUM_THREADS|SAFEPATH' && exit 1; test $PYTHONPATH = . && grep -q '^ok$' ok.txt"
     repositories = [make_repository(tmp_path / name, build) for name in ("one", "two", "three")]
     before = [tree(root) for root in repositories]
     answers = make_answers(tmp_path / "answers", WRONG, RIGHT)
@@ -53,6 +53,7 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     done = subprocess.run(
         [sys.executable, command_elsewhere(tmp_path), "fleet", str(tasks), "--out", "out", "--json", "--at-once", "2"],
         cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": "."},
         capture_output=True,
         text=True,
         check=False,

@@ -49,6 +49,21 @@ def test_a_task_has_its_own_settings_and_leaves_nothing_but_the_copy(tmp_path, m
     assert left_in(tmp_path) == set()
 
 
+@pytest.mark.parametrize("setting", [".", "x:", "code_commit/.."])
+def test_no_module_of_the_repository_is_imported(setting, tmp_path, monkeypatch):
+    """It brings a package by the tool's own name, and what Python looks for as it starts."""
+    repository, ran = make_repository(tmp_path / "repository"), tmp_path / "ran"
+    (repository / "code_commit").mkdir()
+    for module in ("code_commit/__init__", "code_commit/__main__", "sitecustomize", "json"):
+        (repository / f"{module}.py").write_text(f"open({str(ran)!r}, 'a').write(__name__)\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "more")
+    monkeypatch.setenv("PYTHONPATH", setting)
+    outcome = do(task("a", repository, make_answers(tmp_path / "answers", RIGHT)), tmp_path)
+    assert outcome.result.is_green, outcome.result
+    assert not ran.exists(), ran.read_text()
+
+
 def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
     calls, real = tmp_path / "calls", shutil.which("git")
     (tmp_path / "bin").mkdir()

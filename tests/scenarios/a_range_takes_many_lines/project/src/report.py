@@ -1,7 +1,5 @@
 """Reports."""
 
-import csv
-
 
 def report(rows):
     return "\n".join(map(str, rows))
