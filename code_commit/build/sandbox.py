@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
-from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
@@ -218,8 +217,7 @@ def _strict(sandbox: Sandbox, project: Project, home: Path | None) -> Iterator[s
 
 def _hide_keys(project: Project) -> Iterator[str]:
     """Hide where key files lead that are links: the rest of agent-config is hidden with its folder."""
-    for provider in KEY_VARIABLES:
-        path = project.agent_config / f"{provider}-key.txt"
+    for path in sorted(project.agent_config.glob("*-key.txt")):
         if path.is_symlink() and path.is_file():
             yield from ("--ro-bind", os.devnull, os.path.realpath(path))
 

@@ -43,7 +43,7 @@ EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
 code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
-code-commit fleet tasks.jsonl --out results --scheduler tcp://10.0.0.5:8786"""
+code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
+    parser.add_argument("--insecure", action="store_true", help="take a cluster that builds can command too")
     parser.add_argument("--max-cost", type=dollars, metavar="USD", help="for all tasks together: begin none beyond it")
     parser.add_argument(
         "--max-failures", type=whole, metavar="N", help="begin no more after N (default: when the first 20 all fail)"
@@ -83,6 +84,7 @@ class Order(NamedTuple):
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
+    insecure: bool = False
     max_cost: float | None = None
     max_failures: int | None = None
     only: Sequence[str] = ()
@@ -130,11 +132,26 @@ def _carry_out(order: Order) -> int:
     if order.check:
         print_text(f"{count(len(tasks), 'task')}: no mistake")
         return EXIT_SUCCESS
+    _require_safe_cluster(order, tasks)
     if order.out is None:
         raise NotSetUpError("name the folder for what comes of the tasks: --out OUT")
     out = Path(os.path.realpath(order.out))  # it may be a link
     with results_folder(out):
         return _do(order, tasks, out)
+
+
+def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
+    """Raise NotSetUpError for a cluster that a task's build could command: with it the workers, and their keys."""
+    if order.scheduler is None or order.insecure:
+        return
+    sandboxes = [(task.settings.get("sandbox"), task.settings.get("sandbox_network", False)) for task in tasks]
+    if all(sandbox == ("strict", False) for sandbox in sandboxes):
+        return
+    why = "" if order.scheduler.startswith(("tls://", "wss://")) else f"{order.scheduler} is not encrypted"
+    if why or any(mode == "off" for mode, _ in sandboxes):
+        why = why or 'a task with sandbox = "off" can read the key of the encryption'
+        message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
+        raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
 
 
 def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:

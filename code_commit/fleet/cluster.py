@@ -154,7 +154,8 @@ def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: st
 
     tell("begun")
     try:
-        return run_task(task, source, _place(worker, fleet), max_cost, Supervision(is_wanted, lambda: tell("limited")))
+        supervision = Supervision(is_wanted, lambda: tell("limited"), _tls_keys(worker))
+        return run_task(task, source, _place(worker, fleet), max_cost, supervision)
     except UnwantedError:
         return None
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
@@ -165,6 +166,12 @@ def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: st
 
 
 _WORKING = {Status.running, Status.paused, Status.closing_gracefully}
+
+
+def _tls_keys(worker: Any) -> list[str]:
+    """Return the files with the keys by which a worker shows that it is of the cluster."""
+    keys = (getattr(worker.security, f"tls_{role}_key", None) for role in ("client", "scheduler", "worker"))
+    return sorted({key for key in keys if key and os.path.isfile(key)})  # noqa: PTH113 - a key itself is no file's name
 
 
 def _event(fleet: str, number: int) -> str:

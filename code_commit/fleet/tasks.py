@@ -41,6 +41,8 @@ class FleetTask(BaseModel):
     def _has_no_password(cls, repository: str) -> str:
         if re.match(r"(?i)[a-z+]+://([^/@]*:[^/@]*|[^/@]{32,})@", repository):  # so long a name is a token
             raise ValueError("holds a password: leave it to git's credential helper on the workers")
+        if re.match(r"(?i)(ext|fd)::", repository):
+            raise ValueError("names a program or an open file of a worker: name a URL or a path")
         return repository
 
     @field_validator("settings")

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -58,10 +58,14 @@ class Outcome(NamedTuple):
 
 
 class Supervision(NamedTuple):
-    """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests."""
+    """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
+
+    `keys` are files of his that a sandbox hides from builds.
+    """
 
     is_wanted: Callable[[], bool] = lambda: True
     limited: Callable[[], object] = lambda: None
+    keys: Sequence[str] = ()
 
 
 class UnwantedError(Exception):
@@ -166,6 +170,8 @@ class _Work:
         if keys := os.environ.get(KEYS_VARIABLE):
             for provider in KEY_VARIABLES:
                 (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
+        for number, key in enumerate(self._supervision.keys):
+            (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
 
     def roll_up_and_run(self, max_cost: float | None) -> bytes:
         """Write codeRollup.txt, run the main job, and return the record that it prints. Raises NotSetUpError."""

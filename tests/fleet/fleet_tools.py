@@ -234,7 +234,7 @@ class Cluster:
 
     def start_fleet(self, tasks: Path, *arguments: str) -> ForkedProcess:
         """Start a fleet on the cluster; its results go to the folder `out` beside its list."""
-        words = ["code-commit", *fleet_words(tasks, "--scheduler", self.address, *arguments)]
+        words = ["code-commit", *fleet_words(tasks, "--scheduler", self.address, "--insecure", *arguments)]
         return self._forked.start(words, tasks.parent, os.environ)
 
     def run_fleet(self, tasks: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

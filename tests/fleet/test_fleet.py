@@ -190,3 +190,28 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
     hint = "did you mean 'CODE_COMMIT_KEYS'?"
     assert told(tasks, "--check") == f"environment variable CODE_COMMIT_KEY names no option; {hint}"
+
+
+STRICT, OFF = {"sandbox": "strict"}, {"sandbox": "off"}
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "told"),
+    [
+        ("tcp://10.0.0.5:8786", [STRICT, {}], "tcp://10.0.0.5:8786 is not encrypted: whoever reaches"),
+        ("10.0.0.5:8786", [{}], "10.0.0.5:8786 is not encrypted"),
+        ("tcp://10.0.0.5:8786", [STRICT | {"sandbox_network": True}], "is not encrypted"),
+        ("tls://10.0.0.5:8786", [{}, OFF], 'sandbox = "off" can read the key'),
+        ("tcp://10.0.0.5:8786", [STRICT, STRICT], "name the folder"),
+        ("tls://10.0.0.5:8786", [{}, STRICT], "name the folder"),
+    ],
+)
+def test_a_cluster_that_builds_could_command_is_refused_unless_that_is_asked_for(address, settings, told, tmp_path):
+    repository = make_repository(tmp_path / "repository")
+    lines = [task(f"t{number}", repository, settings=one) for number, one in enumerate(settings)]
+    order = Order(tasks=str(make_list(tmp_path / "tasks.jsonl", *lines)), scheduler=address)
+    with pytest.raises(NotSetUpError) as refused:
+        run(order._asdict())
+    assert told in str(refused.value)
+    with pytest.raises(NotSetUpError, match="name the folder"):
+        run(order._replace(insecure=True)._asdict())

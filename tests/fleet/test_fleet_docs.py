@@ -22,7 +22,11 @@ def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.Complete
     """Run a script, where a fleet with results goes to this scheduler if there is one."""
     bin_folder = folder / "bin"
     bin_folder.mkdir()
-    there = f'case "$*" in "fleet "*" --out "*) set -- "$@" --scheduler {scheduler};; esac\n' if scheduler else ""
+    there = (
+        f'case "$*" in "fleet "*" --out "*) set -- "$@" --scheduler {scheduler} --insecure;; esac\n'
+        if scheduler
+        else ""
+    )
     for name, module in (("code-commit", "code_commit"), ("dask", "dask")):
         (bin_folder / name).write_text(f'#!/bin/sh\n{there}exec {sys.executable} -P -m {module} "$@"\n')
         (bin_folder / name).chmod(0o755)

@@ -15,6 +15,8 @@ MISTAKES = [
     ({"id": "Results.jsonl"}, "id: Results.jsonl is the name of a file of the results"),
     ({"repository": "nowhere"}, "repository: nowhere is no git repository"),
     ({"repository": "--upload-pack=x"}, "repository: must not be empty, begin with '-'"),
+    ({"repository": "fd::17"}, "repository: names a program or an open file of a worker"),
+    ({"repository": "ext::sh -c id"}, "repository: names a program or an open file of a worker"),
     ({"repository": "https://me:secret@example.org/x"}, "repository: holds a password"),
     ({"repository": f"HTTPS://ghp_secret{'a' * 30}@example.org/x"}, "repository: holds a password"),
     ({"commit": "nosuch"}, "has no nosuch"),

@@ -134,6 +134,16 @@ def test_git_works_in_the_build_in_the_strictest_sandbox_too(tmp_path):
     assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
 
 
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+def test_a_build_cannot_read_the_key_by_which_a_worker_is_of_the_cluster(tmp_path):
+    key = tmp_path / "tls.pem"
+    key.write_text("-----BEGIN PRIVATE KEY-----\n")
+    repository = make_repository(tmp_path / "repository", f"test -e {key} && ! grep . {key} && grep -q '^ok$' ok.txt")
+    line = task("a", repository, make_answers(tmp_path / "answers", RIGHT), settings={"sandbox": "guard"})
+    outcome = do(line, tmp_path, Supervision(keys=[str(key)]))
+    assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
+
+
 def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tmp_path):
     repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
     answers = make_answers(tmp_path / "answers", RIGHT)
