@@ -198,10 +198,10 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     yield f"  {summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
     if outcome_of(attempt) == "failed":
-        yield from (f"    | {line}" for line in _build_tail(folder, attempt))
+        yield from (f"    | {line}" for line in build_tail(folder, attempt))
 
 
-def _build_tail(folder: Path, attempt: Attempt) -> list[str]:
+def build_tail(folder: Path, attempt: Attempt) -> list[str]:
     """Return the last lines of the build's output, as a terminal would have shown them."""
     try:
         with (folder / f"{attempt.number}-build.txt").open("rb") as file:

@@ -8,6 +8,7 @@ from code_commit.commands.page import render_page, render_template
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
+from code_commit.fleet.patches import diff_of
 from code_commit.fleet.results import PAGE, Totals, load_results
 from code_commit.redaction import Redactor
 from code_commit.runs.record import load_run_record
@@ -46,7 +47,7 @@ def write_own_page(folder: Path) -> bool:
     except (FileNotFoundError, ValueError):
         return False
     status = "killed" if record.status == "running" else record.status
-    changes = read_regular_file(patch) if patch.is_file() and not patch.is_symlink() else b""
+    changes = diff_of(read_regular_file(patch)) if patch.is_file() and not patch.is_symlink() else b""
     run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
     _write(page, render_page(run, folder))
     return True

@@ -4,7 +4,8 @@
     OUT/spending.jsonl      what tasks may cost, or cost, for --max-cost
     OUT/index.html          the page of all tasks
     OUT/ID/run.json         the record of the run, where one began
-    OUT/ID/changes.patch    what it changed, for `git apply` on the task's commit
+    OUT/ID/changes.patch    what its answers changed, a mail for `git am -3` and `git apply --index`
+    OUT/ID/build.patch      what the build changed of tracked files beside, the same
     OUT/ID/log/             the log folder of the run, and in choice/ that of the choice of files before it
 
 A task's folder is made complete beside its place and renamed, then its line is written: what has a line is whole.
@@ -45,7 +46,8 @@ class Result:
     """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
 
     `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
-    that `--max-cost` did not allow.
+    that `--max-cost` did not allow. `commit` is the SHA of its commit. Equal patches have an equal `patch`, the others
+    another; its lines are those of changes.patch. `build_changes` names the files of build.patch.
     """
 
     id: str
@@ -61,6 +63,13 @@ class Result:
     model: str = ""
     repository: str = ""
     query: str = ""
+    commit: str = ""
+    patch: str = ""
+    lines_added: int = 0
+    lines_removed: int = 0
+    build_changes: tuple[str, ...] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     @property
     def is_green(self) -> bool:
@@ -180,7 +189,9 @@ def load_results(out: Path) -> dict[str, Result]:
     return results
 
 
-def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> None:
+def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
+    out: Path, result: Result, record: bytes, patch: bytes, log: bytes, build_patch: bytes = b""
+) -> None:
     """Keep what came of a task: its folder, then its line. What its run did not get to is empty.
 
     `log` is a log folder as `packed` returns it. Raises LogError, as on a full disk: then nothing of it counts.
@@ -188,7 +199,7 @@ def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> 
     new = out / f".{result.id}{_NEW}"
     try:
         shutil.rmtree(new, ignore_errors=True)
-        _fill(new, record, patch, log)
+        _fill(new, {"run.json": record, "changes.patch": patch, "build.patch": build_patch}, log)
         _put_in_place(new, out / result.id)
         _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
     except OSError as error:
@@ -196,10 +207,10 @@ def land(out: Path, result: Result, record: bytes, patch: bytes, log: bytes) -> 
         raise LogError(out / result.id, error) from error
 
 
-def _fill(new: Path, record: bytes, patch: bytes, log: bytes) -> None:
+def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
     new.mkdir(mode=0o700)
     _unpack(log, new / "log")
-    for name, content in (("run.json", record), ("changes.patch", patch)):
+    for name, content in contents.items():
         if content:
             with replacing(new / name, sync=True) as file:
                 file.write(content)

@@ -21,10 +21,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from code_commit.commands.log import build_tail
+from code_commit.commands.output import redactor_of
 from code_commit.errors import NotSetUpError
+from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.git import require_git
+from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, Project, find_project
@@ -36,6 +39,7 @@ from code_commit.terminal import shown
 from code_commit.trust import ended_with_us, outside_environment, own_command
 
 TICK = 0.2  # seconds between two looks at what no process tells
+_LONGEST_REASON = 200
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
 
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
@@ -55,6 +59,7 @@ class Outcome(NamedTuple):
     record: bytes = b""
     patch: bytes = b""
     log: bytes = b""
+    build_patch: bytes = b""
 
 
 class Supervision(NamedTuple):
@@ -147,6 +152,7 @@ class _Work:
         self._supervision = supervision
         self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = False
+        self._commit = ""
         self._record_seen = 0
         self._limits_met = 0
 
@@ -158,6 +164,7 @@ class _Work:
         git = find_project(self._root).git
         if git is None or (git.work_tree, git.git_dir) != (self._root, self._root / ".git"):
             raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
+        self._commit = commit
         self.git(self._root, "checkout", "-q", "--detach", commit)
         config = self._root / AGENT_CONFIG
         try:
@@ -189,10 +196,19 @@ class _Work:
             return Outcome(self._result_of(load_run_record(printed) if printed else None))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
-        result = self._result_of(record)
-        patch = self._code_commit("diff").stdout if result.files_changed else b""
         choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-        return Outcome(result, content, patch, packed({"": folder} | choice))
+        log = packed({"": folder} | choice)
+        try:
+            patches = make_patches(self._root, self._commit, record, self.task.query) if record.attempts else Patches()
+        except (NotSetUpError, UnansweredError) as error:
+            why = f"no patch could be made: {error}"
+            result = replace(self._result_of(record), status="machine_failed", exit_code=5, message=why)
+            return Outcome(result, content, log=log)
+        built = tuple(record.build_changes) if patches.build else ()
+        result = replace(self._result_of(record), patch=digest_of(patches.changes), build_changes=built)
+        result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
+        redact = redactor_of(Project(self._root)).redact
+        return Outcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _result_of(self, record: RunRecord | None) -> Result:
         if self._is_late:
@@ -202,14 +218,23 @@ class _Work:
             result = machine_failed(self.task, "the run was killed")
         else:
             build = record.attempts[-1].build if record.attempts else None
-            message = record.message or (f"build: {ending_of(build)}" if build and not build.passed else "")
+            failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
+            message = record.message or failed.removesuffix(": ")
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result
-        result = replace(result, model=record.model, cost_usd=cost_of(record))
+        usage = record.totals.usage
+        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self._commit)
+        result = replace(result, input_tokens=usage.input, output_tokens=usage.output)
         if record.error and record.error.needed_usd:
             result = replace(result, needed_usd=record.error.needed_usd)
         return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
+
+    def _last_words(self, record: RunRecord) -> str:
+        """Return the last line of the last build's output, "" where it said nothing."""
+        folder = self._log_folder()
+        lines = build_tail(folder, record.attempts[-1])[:-1] if folder else []  # the very last one is its exit code
+        return lines[-1].strip()[:_LONGEST_REASON] if lines else ""
 
     def check(self) -> None:
         """Raise UnwantedError or TimedOutError when it is time to end; pass on that the provider answered 429."""

@@ -151,7 +151,7 @@ def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tm
 
     assert outcome.result.status == "timed_out"
     assert outcome.result.message == "timed out after 5.0 s"
-    assert outcome.patch.startswith(b"diff --git a/ok.txt")
+    assert b"\ndiff --git a/ok.txt" in outcome.patch
     assert json.loads(outcome.record)["status"] == "interrupted"
     assert not processes_with(str(tmp_path))
     assert left_in(tmp_path) == set()

@@ -1,0 +1,116 @@
+"""What a task changed, as mails that `git am -3` and `git apply --index` take: of the answers, and of the build."""
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from email.header import Header
+from email.utils import format_datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from code_commit.git import UnansweredError
+from code_commit.project import find_project
+from code_commit.runs.record import RunRecord
+from code_commit.runs.words import count, listed, summary_of
+from code_commit.terminal import shown
+
+_HEAD = """\
+From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
+From: code-commit <code-commit@localhost>
+Date: {date}
+Subject: {subject}
+MIME-Version: 1.0
+Content-Type: text/plain; charset=UTF-8
+Content-Transfer-Encoding: 8bit
+
+{body}
+---
+"""
+_DIFF, _TRAILER = b"\ndiff --git ", b"\nbase-commit: "
+
+
+class Patches(NamedTuple):
+    """The mails, b"" where nothing changed, and the git tree that holds what both changed.
+
+    The lines are those of `changes`.
+    """
+
+    changes: bytes = b""
+    build: bytes = b""
+    tree: str = ""
+    lines_added: int = 0
+    lines_removed: int = 0
+
+
+def make_patches(root: Path, base: str, record: RunRecord, query: str, apart: Collection[str] = ()) -> Patches:
+    """Return what a run changed in its clone since the commit `base`, but for the files `apart`.
+
+    The clone's index is made anew for it. Raises NotSetUpError and UnansweredError.
+    """
+    git = find_project(root).git
+    if git is None:
+        raise UnansweredError(f"{root} is no repository any more")
+    (git.git_dir / "index.lock").unlink(missing_ok=True)  # of a git that was ended with its build
+
+    def ask(*words: str) -> bytes:
+        answer = git.ask_unfiltered(["-c", "core.hooksPath=/dev/null", *words])
+        if answer.returncode != 0:
+            raise UnansweredError(f"git {words[0]}", answer)
+        return answer.stdout
+
+    def add(paths: Sequence[str]) -> str:
+        files = [path for path in paths if path not in apart and not (root / path).is_dir()]
+        ask("update-index", "--add", "--remove", "--replace", "--", *files)
+        return ask("write-tree").decode().strip()
+
+    def mail(before: str, after: str, subject: str, body: str) -> bytes:
+        options = ("--full-index", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv")
+        diff = ask("diff-tree", "-r", "-p", *options, before, after)
+        return _mail(subject, body, diff + _TRAILER + base.encode() + b"\n") if diff else b""
+
+    def count_lines(tree: str) -> Iterator[int]:
+        counts = [row.split(b"\t")[:2] for row in ask("diff-tree", "-r", "--numstat", base, tree).splitlines()]
+        yield from (sum(int(row[each]) for row in counts if row[each].isdigit()) for each in (0, 1))
+
+    ask("read-tree", base)
+    tracked = ask("ls-files", "-z").decode("utf-8", "surrogateescape").split("\0")
+    built = [path for path in tracked if shown(path) in record.build_changes]
+    answered = add(list(dict.fromkeys(change.path for attempt in record.attempts for change in attempt.changes)))
+    both = add(built)
+    title = query.strip().split("\n")[0]
+    return Patches(
+        mail(base, answered, title, _told(record)),
+        mail(answered, both, f"build.sh changed {listed(built)}", f"By the build of: {shown(title)}"),
+        both,
+        *count_lines(answered),
+    )
+
+
+def diff_of(mail: bytes) -> bytes:
+    """Return the diff of a mail; of what is none as it is."""
+    begin, end = mail.find(_DIFF) + 1, mail.rfind(_TRAILER)
+    return mail[begin:end] if begin and end > begin else mail
+
+
+def digest_of(mail: bytes) -> str:
+    """Return what patches share that change the same lines between the same ones, wherever in a file; "" for none."""
+    apart = (b"index ", b"@@ ")
+    lines = [line for line in diff_of(mail).split(b"\n") if not line.startswith(apart)]
+    return sha256(b"\n".join(lines)).hexdigest() if mail else ""
+
+
+def _told(record: RunRecord) -> str:
+    """Return what came of a run, and the LLM's words: set in, so that nothing in them is taken for a patch."""
+    attempts = count(len(record.attempts), "attempt")
+    verdict = f"{shown(record.asked_model)}, {attempts}: {summary_of(record.attempts[-1])}"
+    words = "\n".join(attempt.notes for attempt in record.attempts if attempt.changes)[:_MOST_WORDS]
+    return "\n".join([verdict, *(["", *(f"    {shown(line)}" for line in words.split("\n"))] if words else [])])
+
+
+_MOST_WORDS = 20_000
+
+
+def _mail(subject: str, body: str, diff: bytes) -> bytes:
+    header = Header(f"[PATCH] {shown(subject)}", header_name="Subject").encode()
+    head = _HEAD.format(date=format_datetime(datetime.now(UTC)), subject=header, body=body)
+    return head.encode("utf-8", "replace") + diff
