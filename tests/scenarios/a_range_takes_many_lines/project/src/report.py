@@ -1,5 +1,7 @@
 """Reports."""
 
+import csv
+
 
 def report(rows):
     return "\n".join(map(str, rows))
