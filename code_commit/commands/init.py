@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(_options: dict[str, Any]) -> int:
     project = find_project()
     try:
-        written = [*_write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
+        written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
     except OSError as error:
         raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
     if not written:
@@ -88,7 +88,7 @@ def _write_build_script(project: Project) -> list[str]:
     return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
 
 
-def _write_ignore_line(project: Project) -> list[str]:
+def write_ignore_line(project: Project) -> list[str]:
     path = project.root / ".gitignore"
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise NotSetUpError(".gitignore is no regular file, git does not read it: put a file in its place")

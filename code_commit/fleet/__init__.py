@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from code_commit.errors import (
     LLMError,
     NotSetUpError,
 )
+from code_commit.project import read_text, text_of
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Does many tasks over many trees: TASKS has a JSON object per line (id,
-repository, commit, query, and if need be rollup, settings, timeout; --schema
-prints the schema). Each gets a fresh clone, code-commit rollup, run and diff.
+repository, query, and if need be commit, rollup, settings ...; --schema prints
+the schema). Each gets a fresh clone, code-commit rollup, run and diff.
 What comes of it goes to OUT/ID/, a line to OUT/results.jsonl. Asked again, it
 goes on: a task that has a result runs again only when its line has changed.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
@@ -43,12 +45,18 @@ EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
 code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
+code-commit fleet -m 'Raise httpx to 0.28.' --repositories list --out results
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     whole, dollars = _number(int, "a whole number"), _number(float, "a number")
     parser.add_argument("tasks", nargs="?", metavar="TASKS", help="the list of tasks, JSON Lines")
+    parser.add_argument(
+        "-m", dest="task", metavar="TEXT", help="this task for each of --repositories, in place of TASKS"
+    )
+    parser.add_argument("--repositories", metavar="FILE", help="a path or URL a line; - reads standard input")
+    parser.add_argument("--build", metavar="FILE", help="with -m: the build.sh of all of them")
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
@@ -81,6 +89,9 @@ class Order(NamedTuple):
     """What is asked for: the options, by their names."""
 
     tasks: str = ""
+    task: str = ""
+    repositories: str = ""
+    build: str = ""
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
@@ -118,17 +129,14 @@ def run(options: dict[str, Any]) -> int:
 
 def _carry_out(order: Order) -> int:
     from code_commit.fleet.results import results_folder
-    from code_commit.fleet.tasks import read_tasks
 
-    if not order.tasks:
-        raise NotSetUpError("name the list of tasks: code-commit fleet TASKS --out OUT")
     faults: list[str] = []
     read_environment(os.environ, faults)  # or each task of this machine would end by it
     if faults:
         raise NotSetUpError("\n".join(faults))
-    tasks = read_tasks(Path(order.tasks))
+    tasks = _listed(order)
     if unknown := set(order.only) - {task.id for task in tasks}:
-        raise NotSetUpError(f"{order.tasks} has no task {', '.join(map(shown, sorted(unknown)))}")
+        raise NotSetUpError(f"{order.tasks or order.repositories} has no task {', '.join(map(shown, sorted(unknown)))}")
     if order.check:
         print_text(f"{count(len(tasks), 'task')}: no mistake")
         return EXIT_SUCCESS
@@ -152,6 +160,26 @@ def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
         why = why or 'a task with sandbox = "off" can read the key of the encryption'
         message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
         raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
+
+
+def _listed(order: Order) -> "list[FleetTask]":
+    """Return the tasks that the options name. Raises NotSetUpError."""
+    from code_commit.fleet.tasks import list_repositories, parse_tasks, read_tasks
+
+    if bool(order.task) != bool(order.repositories) or bool(order.task) == bool(order.tasks):
+        lists = "code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE"
+        raise NotSetUpError(f"name the list of tasks: {lists}")
+    if order.build and not order.task:
+        raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
+    if order.tasks:
+        return read_tasks(Path(order.tasks))
+    file, purpose = order.repositories, "write a path or URL into each line"
+    is_stdin = file == "-"
+    text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
+    build = read_text(Path(order.build), "write the build into it", order.build) if order.build else ""
+    folder = Path() if is_stdin else Path(file).parent
+    values = {"query": order.task, "build": build, "setup": True}
+    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, folder)
 
 
 def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:

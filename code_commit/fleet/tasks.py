@@ -1,26 +1,34 @@
-"""The list of a fleet's tasks: JSON Lines, every mistake in them named with its line before anything starts."""
+"""The list of a fleet's tasks: JSON Lines, every mistake in them named with its line before anything starts.
+
+A first line may have what holds for all tasks. A line may also be an instance of SWE-bench.
+"""
 
 import hashlib
+import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
+from pydantic_core import from_json
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED
 from code_commit.git import ask_git
 from code_commit.llm.models import choose_model
-from code_commit.project import read_text
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import validate_settings
 from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
+
+
+Files = dict[str, str | None]
 
 
 class FleetTask(BaseModel):
@@ -30,11 +38,15 @@ class FleetTask(BaseModel):
 
     id: Annotated[str, Field(pattern=NAME, description="the name of the folder for what comes of it")]
     repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone takes")]
-    commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")]
+    commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")] = "HEAD"
     query: Annotated[str, Field(pattern=r"\S", description="the task, as query.txt holds it")]
     rollup: Annotated[list[str], Field(description="the pathspecs of code-commit rollup")] = []
     settings: Annotated[dict[str, Any], Field(description="keys of config.toml")] = {}
     timeout: Annotated[float | None, Field(gt=0, description="seconds for all of it")] = None
+    build: Annotated[str, Field(description="the text of build.sh, in place of the commit's; in no patch")] = ""
+    setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; in no patch")] = False
+    overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; in no patch")] = {}
+    _folder: Path = PrivateAttr(Path())
 
     @field_validator("repository")
     @classmethod
@@ -60,6 +72,20 @@ class FleetTask(BaseModel):
             raise ValueError("rollup takes all files anew, not the task's pathspecs alone: use rollup_exclude instead")
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
+    @field_validator("overlay")
+    @classmethod
+    def _are_inside(cls, files: Files) -> Files:
+        for name in files:
+            path = PurePosixPath(name)
+            if str(path) != name or not path.name or {"..", ".git", AGENT_CONFIG, "/"} & {*path.parts} or "\0" in name:
+                raise ValueError(f"{shown(name)} is no path of a file in the project, as a/b.txt")
+        return files
+
+    @property
+    def supplied(self) -> Files:
+        """The files that are put into the clone before the run."""
+        return {**self.overlay, **({BUILD_SCRIPT: self.build} if self.build else {})}
+
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
@@ -73,7 +99,7 @@ class FleetTask(BaseModel):
     def path(self) -> Path | None:
         """The repository where it is a folder of this machine, None where git finds it by a URL."""
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
-        return None if is_url else Path(os.path.realpath(Path(self.repository).expanduser()))
+        return None if is_url else Path(os.path.realpath(self._folder / Path(self.repository).expanduser()))
 
     @property
     def provider(self) -> str:
@@ -83,28 +109,102 @@ class FleetTask(BaseModel):
 
 def read_tasks(path: Path) -> list[FleetTask]:
     """Return the tasks of the list, in its order. Raises NotSetUpError with every mistake and its line."""
-    lines = (
-        read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
-        .removeprefix("\ufeff")
-        .split("\n")
-    )
+    text = read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
+    return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path), path.parent)
+
+
+def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a list with a task for each repository, blank where that is; the tasks differ in no other."""
+    names: Counter[str] = Counter()
+    lines = []
+    for repository in map(str.strip, repositories):
+        if not repository:
+            lines.append("")
+            continue
+        name = _name_of(repository, folder)
+        names[name.lower()] += 1
+        again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""
+        lines.append(json.dumps({"id": name + again, "repository": repository, **values}))
+    return lines
+
+
+def _name_of(repository: str, folder: Path) -> str:
+    """Return `owner-name` for `https://example.org/owner/name.git`, the folder's name for a path."""
+    remote = re.match(r"[a-z+]+://[^/]*/(.+)|[^/]+:(.+)", repository, re.IGNORECASE)
+    name = remote[1] or remote[2] if remote else Path(os.path.realpath(folder / Path(repository).expanduser())).name
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").removesuffix(".git")).lstrip("._-")[:_LONGEST_NAME] or "x"
+
+
+_LONGEST_NAME = 90
+
+
+def parse_tasks(lines: Sequence[str], name: str, folder: Path) -> list[FleetTask]:
+    """Return the tasks of the lines; paths count from the folder. Raises NotSetUpError, with `name` for the list."""
+    values: dict[int, Any] = {}
     tasks: dict[int, FleetTask] = {}
-    names: dict[int, str] = {}
     mistakes: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
-        if name := _ID.search(line):
-            names[number] = name[1]
         try:
             if line.strip():
-                tasks[number] = FleetTask.model_validate_json(line)
+                values[number] = _task_of_instance(from_json(line), folder)
+        except ValueError as error:
+            mistakes.append((number, f"Invalid JSON: {error}"))
+    if not any(isinstance(each, dict) for each in values.values()):
+        raise NotSetUpError(f'{name} is no JSON Lines: a task is one line, {{"id": "a", "repository": "../api", ...}}')
+    for number, each in _with_defaults(values):
+        try:
+            tasks[number] = FleetTask.model_validate(each)
+            tasks[number]._folder = folder  # noqa: SLF001 - no field of the line
         except ValidationError as error:
             mistakes += [(number, _explained(details)) for details in error.errors()]
+    names = {number: str(each.get("id", number)) for number, each in values.items() if isinstance(each, dict)}
     mistakes += [*_taken(names), *_missing(tasks)]
     if mistakes:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
-        told = [f"{path}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
+        told = [f"{name}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
         raise NotSetUpError("\n".join([f"{count(len(mistakes), 'mistake')} in the list of tasks:", *told, *more]))
     return list(tasks.values())
+
+
+def _with_defaults(values: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
+    """Yield the lines of tasks with what a first line says for all; that line alone where it has mistakes."""
+    first = next(iter(values))
+    defaults = values[first].get("defaults") if isinstance(values[first], dict) else None
+    if not isinstance(defaults, dict):
+        yield from values.items()
+        return
+    sample = {"id": "x", "repository": "x", "query": "x", **defaults}
+    try:
+        FleetTask.model_validate(sample)
+    except ValidationError:
+        yield first, sample
+        return
+    yield from ((number, _merged(defaults, each)) for number, each in values.items() if number != first)
+
+
+def _merged(defaults: Mapping[str, Any], values: Any) -> Any:
+    """Return the values of a line with the defaults; of settings and files each counts by itself."""
+    if not isinstance(values, dict):
+        return values
+    both = [key for key in defaults.keys() & values.keys() if isinstance(defaults[key], dict)]
+    inner = {key: defaults[key] | values[key] for key in both if isinstance(values[key], dict)}
+    return {**defaults, **values, **inner}
+
+
+def _task_of_instance(values: Any, folder: Path) -> Any:
+    """Return the values of the task that an instance of SWE-bench is, those of anything else as they are.
+
+    A folder of the repository's name, below that of the list, stands for the repository.
+    """
+    if not isinstance(values, dict) or "instance_id" not in values:
+        return values
+    repository = str(values.get("repo"))
+    return {
+        "id": values["instance_id"],
+        "repository": repository if (folder / repository).is_dir() else f"https://github.com/{repository}.git",
+        "commit": values.get("base_commit"),
+        "query": values.get("problem_statement"),
+    }
 
 
 def _explained(details: Mapping[str, Any]) -> str:
@@ -120,10 +220,6 @@ _PATTERNS = {
     "commit": "must not be empty, begin with '-' or hold control characters",
     "query": "says nothing",
 }
-
-
-_ID = re.compile(r'"id"\s*:\s*"([^"]*)"')
-"""The id of a line, also of one that has other mistakes."""
 
 
 def _taken(names: Mapping[int, str]) -> Iterator[tuple[int, str]]:

@@ -14,13 +14,14 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from code_commit.commands.init import write_ignore_line
 from code_commit.commands.log import build_tail
 from code_commit.commands.output import redactor_of
 from code_commit.errors import NotSetUpError
@@ -166,6 +167,7 @@ class _Work:
             raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
         self._commit = commit
         self.git(self._root, "checkout", "-q", "--detach", commit)
+        self._supply(self._root)
         config = self._root / AGENT_CONFIG
         try:
             config.mkdir(mode=0o700)
@@ -179,6 +181,24 @@ class _Work:
                 (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
         for number, key in enumerate(self._supervision.keys):
             (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
+
+    def _supply(self, root: Path) -> None:
+        """Put into a clone, and commit there, what the task supplies. Raises NotSetUpError."""
+        put_files(root, self.task.supplied)
+        paths = list(self.task.supplied)
+        if self.task.setup:
+            write_ignore_line(Project(root))
+            paths.append(".gitignore")
+        if paths:
+            self.git(root, "update-index", "--add", "--remove", "--replace", "--", *paths)
+            plain = (
+                "core.hooksPath=/dev/null",
+                "commit.gpgSign=false",
+                "user.name=fleet",
+                "user.email=fleet@localhost",
+            )
+            options = [word for setting in plain for word in ("-c", setting)]
+            self.git(root, *options, "commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")
 
     def roll_up_and_run(self, max_cost: float | None) -> bytes:
         """Write codeRollup.txt, run the main job, and return the record that it prints. Raises NotSetUpError."""
@@ -199,7 +219,7 @@ class _Work:
         choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
         log = packed({"": folder} | choice)
         try:
-            patches = make_patches(self._root, self._commit, record, self.task.query) if record.attempts else Patches()
+            patches = self._patches_of(record) if record.attempts else Patches()
         except (NotSetUpError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             result = replace(self._result_of(record), status="machine_failed", exit_code=5, message=why)
@@ -209,6 +229,9 @@ class _Work:
         result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
         redact = redactor_of(Project(self._root)).redact
         return Outcome(result, content, redact(patches.changes), log, redact(patches.build))
+
+    def _patches_of(self, record: RunRecord) -> Patches:
+        return make_patches(self._root, self._commit, record, self.task.query, self.task.supplied)
 
     def _result_of(self, record: RunRecord | None) -> Result:
         if self._is_late:
@@ -316,6 +339,23 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)
             process.communicate(timeout=GRACE)
+
+
+def put_files(root: Path, files: Mapping[str, str | None]) -> None:
+    """Write files into a tree where nothing else is at work, None for one to remove. Raises NotSetUpError."""
+    for name, text in files.items():
+        path = root / name
+        if not Path(os.path.realpath(path.parent)).is_relative_to(root):
+            raise NotSetUpError(f"{shown(name)} would be written through a link")
+        try:
+            if path.is_symlink() or text is None:
+                path.unlink(missing_ok=True)
+            if text is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text.encode())
+                path.chmod(path.stat().st_mode | (0o111 if text.startswith("#!") else 0))
+        except OSError as error:
+            raise NotSetUpError(f"{shown(name)} cannot be supplied: {error.strerror}") from error
 
 
 def _toml(value: Any) -> str:

@@ -94,6 +94,35 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
     assert load_run_record((log / "choice/run.json").read_bytes()).chosen == ["ok.txt"]
 
 
+def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_fleet, tmp_path):
+    for name in ("one", "two"):
+        root = make_repository(tmp_path / name)
+        git(root, "rm", "-q", "build.sh", ".gitignore")
+        git(root, "commit", "-qm", "bare")
+    (tmp_path / "build").write_text("grep -q '^ok$' ok.txt")
+    (tmp_path / "list").write_text("one\n\ntwo\n")
+    answers = make_answers(tmp_path / "answers", RIGHT)
+    words = ["fleet", "-m", "Make ok.txt say ok.", "--repositories", "list", "--build", "build", "--out", "out"]
+    done = forked_fleet.run(words, tmp_path, os.environ | {"CODE_COMMIT_MODEL": answers})
+    assert done.returncode == 0, done.stderr
+    for name in ("one", "two"):
+        git(tmp_path / name, "am", "-q", "-3", str(tmp_path / "out" / name / "changes.patch"))
+        assert git(tmp_path / name, "show", "--format=%s", "--name-only").split("\n\n") == [
+            "Make ok.txt say ok.",
+            "ok.txt\n",
+        ]
+    piped = subprocess.run(
+        [*CODE_COMMIT, "fleet", "-m", "Do it.", "--repositories", "-", "--check"],
+        cwd=tmp_path,
+        input="one\nthree\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert piped.returncode == 2
+    assert "-:2: repository: three is no git repository" in piped.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "done"),
     [
@@ -180,8 +209,10 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
         return capsys.readouterr().out
 
     assert told(tasks, "--check") == "1 task: no mistake\n"
-    assert json.loads(told("--schema"))["required"] == ["id", "repository", "commit", "query"]
+    assert json.loads(told("--schema"))["required"] == ["id", "repository", "query"]
     assert told("--out", "out").startswith("name the list of tasks")
+    assert told("-m", "Do it.", "--check").startswith("name the list of tasks")
+    assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check").startswith("name the list of tasks")
     assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
     assert told(tasks).startswith("name the folder")
     assert "pip install 'code-commit[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))

@@ -12,10 +12,10 @@ from command import git
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.cluster import connect
-from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
-_, TRY, BRANCHES, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+_, LIST, TRY, BRANCHES, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 
 
 def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.CompletedProcess[str]:
@@ -41,6 +41,18 @@ def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.Complete
 def test_the_example_is_a_list_of_tasks():
     lines = re.findall(r"^```json\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)[0].splitlines()
     assert [FleetTask.model_validate_json(line).id for line in lines] == ["api-httpx", "web-httpx", "bug-1234"]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
+def test_the_example_of_a_first_line(tmp_path):
+    assert shell(tmp_path, LIST).returncode == 0
+    (tmp_path / "web").mkdir()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "start"]):
+        git(tmp_path / "web", *words)
+    with (tmp_path / "many.jsonl").open("a") as file:
+        file.write('{"id": "web", "repository": "web", "query": "Raise httpx to 0.28."}')
+    (task,) = read_tasks(tmp_path / "many.jsonl")
+    assert (task.build, task.setup) == ("make test\n", True)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")

@@ -41,9 +41,9 @@ three
 """
 
 
-def do(folder: Path, answer: str, build: str, **more) -> tuple[Path, Outcome]:
+def do(folder: Path, answer: str, script: str, **more) -> tuple[Path, Outcome]:
     """Do a task in a repository with an old file, one of Windows and a lock, and return it and what came of the task."""
-    root = make_repository(folder / "repository", build)
+    root = make_repository(folder / "repository", script)
     (root / "crlf.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
     (root / "old.txt").write_text("old\n")
     (root / "größe.lock").write_text("ok: 1\n")
@@ -86,6 +86,30 @@ def test_git_takes_the_mail_and_nothing_in_words_becomes_a_file(tmp_path, monkey
     assert author == "code-commit"
     assert body[0].startswith(f"replay:{tmp_path}/answers, 1 attempt: build passed: exit code 0 after ")
     assert "    diff --git a/evil b/evil" in body
+
+
+def test_what_a_task_supplies_is_there_for_the_run_and_in_no_patch(tmp_path):
+    build = 'set -e; ./check.sh; test ! -e old.txt; test -z "$(git status --porcelain -- check.sh build.sh .gitignore)"; echo x >>new.txt'
+    overlay = {"check.sh": "#!/bin/sh\ngrep -q '^ok$' ok.txt\n", "crlf.txt": "two\n", "old.txt": None}
+    answer = RIGHT + "^^^crlf.txt\nthree\n^^^end\n"
+    root, outcome = do(tmp_path, answer, "exit 1", build=build, setup=True, overlay=overlay)
+    assert outcome.result.is_green, outcome.result
+    assert outcome.result.commit == git(root, "rev-parse", "HEAD").strip()
+    assert outcome.build_patch == b""
+    take(root, "am", "-q", "-3", mail=outcome.patch)
+    assert git(root, "show", "--format=", "--name-only") == "ok.txt\n"
+
+
+def test_nothing_is_supplied_through_a_link_of_the_commit(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    root = make_repository(tmp_path / "one")
+    (root / "link").symlink_to(tmp_path / "elsewhere")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "link")
+    line = FleetTask(**task("a", root, "replay:x", overlay={"link/x": "x"}))
+    result = run_task(line, Source(str(root)), tmp_path / "place", None, Supervision()).result
+    assert (result.exit_code, result.message) == (2, "link/x would be written through a link")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_the_mail_merges_where_the_base_has_moved(tmp_path):

@@ -1,12 +1,14 @@
 """The list of tasks: every mistake is told with its line, before anything starts."""
 
 import json
+from pathlib import Path
 
 import pytest
+from command import git
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.tasks import FleetTask, read_tasks
+from code_commit.fleet.tasks import FleetTask, list_repositories, read_tasks
 
 MISTAKES = [
     ({"id": "../a"}, "id: must be a name of letters"),
@@ -31,6 +33,9 @@ MISTAKES = [
     ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
     ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
+    ({"overlay": {"../x": ""}}, "overlay: ../x is no path of a file in the project"),
+    ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is no path of a file in the project"),
+    ({"overlay": {"/x": ""}}, "overlay: /x is no path of a file in the project"),
     ({"id": None}, "id: Input should be a valid string"),
 ]
 
@@ -77,3 +82,66 @@ def test_a_task_is_another_when_its_line_changed():
     assert len(digests) == 1
     changes = ({"query": "Do that."}, {"commit": "main"}, {"settings": {"max_repairs": 1}}, {"rollup": ["src"]})
     assert len({FleetTask(**{**line, **change}).digest for change in changes} | digests) == 5
+
+
+def test_a_first_line_holds_for_all_and_paths_count_from_the_list(tmp_path, monkeypatch):
+    make_repository(tmp_path / "one")
+    (tmp_path / "lists").mkdir()
+    defaults = {"query": "Do it.", "settings": {"max_repairs": 1, "strict": True}, "build": "true\n"}
+    own = {"settings": {"max_repairs": 0}, "build": ""}
+    lines = [{"defaults": defaults}, {"id": "a", "repository": "../one"}, {"id": "b", "repository": "../one", **own}]
+    path = make_list(tmp_path / "lists" / "tasks.jsonl", *lines)
+    a, b = read_tasks(path)
+    monkeypatch.chdir(tmp_path / "lists")
+    assert [task.digest for task in read_tasks(Path("tasks.jsonl"))] == [a.digest, b.digest], "from anywhere"
+    assert (a.query, a.commit, a.path) == ("Do it.", "HEAD", tmp_path / "one")
+    assert (a.settings, b.settings) == (defaults["settings"], {"max_repairs": 0, "strict": True})
+    assert (a.supplied, b.supplied) == ({"build.sh": "true\n"}, {})
+
+
+def test_a_mistake_in_the_defaults_is_told_once(tmp_path):
+    lines = [{"defaults": {"qery": "Do it."}}, *({"id": f"t{n}", "repository": "."} for n in range(9))]
+    with pytest.raises(NotSetUpError) as caught:
+        read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
+    assert str(caught.value).split("\n")[1:] == [f"{tmp_path}/tasks.jsonl:1: qery: Extra inputs are not permitted"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["id,repository\na,../api\n", '[[tasks]]\nid = "a"\n', '[\n  {\n    "id": "a",\n    "rollup": []\n  }\n]\n'],
+    ids=["CSV", "TOML", "pretty JSON"],
+)
+def test_a_list_of_another_kind_is_told_in_one_line(tmp_path, content):
+    (tmp_path / "tasks").write_text(content)
+    with pytest.raises(NotSetUpError, match=r"^\S+/tasks is no JSON Lines: a task is one line, {.*}$"):
+        read_tasks(tmp_path / "tasks")
+
+
+def test_an_instance_of_swe_bench_is_a_task(tmp_path):
+    """Its patch, its tests and its hints are no part of that."""
+    base = git(make_repository(tmp_path / "one"), "rev-parse", "HEAD").strip()
+    instance = {"base_commit": base, "problem_statement": "It fails.", "patch": "diff", "hints_text": "it is x"}
+    names = {"one__one-1": "one", "two__two-2": "two/two"}
+    lines = [{"instance_id": name, "repo": repository, **instance} for name, repository in names.items()]
+    one, two = read_tasks(make_list(tmp_path / "tasks.jsonl", {"defaults": {"build": "make"}}, *lines))
+    assert (one.id, one.path, one.commit, one.query, one.build) == (
+        "one__one-1",
+        tmp_path / "one",
+        base,
+        "It fails.",
+        "make",
+    )
+    assert two.repository == "https://github.com/two/two.git"
+    with pytest.raises(NotSetUpError, match="id: one__one-1 is the name of more than one task"):
+        read_tasks(make_list(tmp_path / "twice.jsonl", lines[0], lines[0]))
+
+
+def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
+    (tmp_path / "api").mkdir()
+    lines = ["https://example.org/team/sub/web.git", "git@example.org:team/web", "", "../api", "team/api.git/", " . "]
+    found = [
+        json.loads(line) if line else {} for line in list_repositories(lines, tmp_path / "api", {"query": "Do it."})
+    ]
+    names = ["team-sub-web", "team-web", None, "api", "api-2", "api-3"]
+    assert [line.get("id") for line in found] == names
+    assert found[3] == {"id": "api", "repository": "../api", "query": "Do it."}
