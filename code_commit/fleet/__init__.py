@@ -191,7 +191,7 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
             f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
         ) from error
     from code_commit.fleet.limits import Budget, Failures
-    from code_commit.fleet.page import write_own_page, write_pages
+    from code_commit.fleet.page import Pages, write_own_page
     from code_commit.fleet.results import land, load_results
     from code_commit.fleet.table import FleetTable
 
@@ -199,23 +199,26 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
     done = {task.id for task in tasks} - {task.id for task in left}
     budget, failures = Budget(out, order.max_cost), Failures(order.max_failures)
+    pages = Pages(out, {task.id for task in listed})
     with FleetTable(len(tasks), (earlier[name] for name in done), quiet=order.quiet) as table:
 
         def take(outcome: "Outcome") -> bool:
             land(out, *outcome)
             write_own_page(out / outcome.result.id)
             table.landed(outcome.result)
+            pages.write()
             return failures.allow_more_after(outcome.result)
 
         try:
+            pages.write()
             if left:
                 with connect(order.scheduler, order.at_once, table.say) as cluster:
                     Dispatcher(cluster, budget, table, take).run(left)
         except (ClusterError, Interrupted):
-            write_pages(out, {task.id for task in listed})
+            pages.write(at_once=True)
             table.close(out)
             raise
-        write_pages(out, {task.id for task in listed})
+        pages.write(at_once=True)
         table.close(out)
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)

@@ -1,7 +1,8 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
+import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from code_commit.commands.page import render_page, render_template
@@ -9,7 +10,7 @@ from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.patches import diff_of
-from code_commit.fleet.results import PAGE, Totals, load_results
+from code_commit.fleet.results import PAGE, Result, Totals, load_results
 from code_commit.redaction import Redactor
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
@@ -19,17 +20,37 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
     """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
     results = load_results(out)
     totals = Totals(len({*tasks, *results}))
+    alike: dict[str, list[Result]] = {"": []}
     for result in results.values():
         totals.add(result)
+        alike.setdefault(result.patch, []).append(result)
+    alike[""] = []  # those without a patch have none in common
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),
-        "results": sorted(results.values(), key=lambda result: (result.is_green, result.id)),
+        "alike": alike,
+        "repositories": {patch: len({result.repository for result in same}) for patch, same in alike.items()},
+        "results": sorted(
+            results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
+        ),
         "pages": {task for task in results if write_own_page(out / task)},
         "page": PAGE,
         "version": __version__,
     }
     _write(out / PAGE, render_template(__package__, values))
+
+
+class Pages:
+    """Keeps the page of a fleet up to date while it runs, for a twentieth of the time at most."""
+
+    def __init__(self, out: Path, tasks: Collection[str]) -> None:
+        self._out, self._tasks, self._next = out, tasks, 0.0
+
+    def write(self, *, at_once: bool = False) -> None:
+        begun = time.monotonic()
+        if at_once or begun >= self._next:
+            write_pages(self._out, self._tasks)
+            self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 
 
 def write_own_page(folder: Path) -> bool:

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import open_regular, replacing, sync_names, write_all
-from code_commit.runs.words import count
+from code_commit.runs.words import count, dollars
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
@@ -95,7 +95,10 @@ def _words(status: str) -> str:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over the results of so many tasks. `cost_usd` leaves out what `unknown_costs` tasks cost."""
+    """Sums over the results of so many tasks. `cost_usd` leaves out what `unknown_costs` tasks cost.
+
+    `built` counts those with a build.patch.
+    """
 
     tasks: int
     done: int = 0
@@ -104,12 +107,14 @@ class Totals:
     attempts: int = 0
     cost_usd: float = 0.0
     unknown_costs: int = 0
+    built: int = 0
 
     def add(self, result: Result) -> None:
         self.done += 1
         self.green += result.is_green
         self.statuses[result.status] += 1
         self.attempts += result.attempts
+        self.built += bool(result.build_changes)
         self.cost_usd += result.cost_usd or 0.0
         self.unknown_costs += result.cost_usd is None and result.attempts > 0
 
@@ -124,7 +129,7 @@ class Totals:
     def cost(self) -> str:
         """Return `$0.31`, or `$0.31 and 2 tasks of unknown cost`."""
         unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
-        return f"${self.cost_usd:.2f}{unknown}"
+        return f"{dollars(self.cost_usd, short=True)}{unknown}"
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit.fleet.results import PAGE, Result, Totals
 from code_commit.runs.progress import print_lines, start_live
-from code_commit.runs.words import count, duration
+from code_commit.runs.words import count, dollars, duration
 from code_commit.terminal import is_live_terminal, shown
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FleetTable:
         """Count a result, and print its line."""
         self.totals.add(result)
         attempts = f" after {count(result.attempts, 'attempt')}" if result.attempts else ""
-        price = "" if result.cost_usd is None else f", ${result.cost_usd:.2f}"
+        price = "" if result.cost_usd is None else f", {dollars(result.cost_usd, short=True)}"
         ending = f"{result.word}{attempts} in {duration(result.seconds)}{price}"
         why = "" if result.is_green else f": {result.reason}"
         self.say(
@@ -66,6 +66,8 @@ class FleetTable:
         """Print what came of the fleet, and where its page is."""
         self.__exit__()
         took = duration(time.monotonic() - self._started)
+        if built := self.totals.built:
+            self.say(f"{count(built, 'build')} changed tracked files beside the answers: build.patch")
         self.say(f"{self.totals.in_words}: {self.totals.cost}, {took}. Page: {out / PAGE}")
 
     def say(self, text: str, colour: str = "") -> None:
@@ -82,7 +84,7 @@ class FleetTable:
         table = Table(box=None, style="dim")
         for head in (*cells, "cost", "time left"):
             table.add_column(head, justify="right", no_wrap=True)
-        table.add_row(*map(str, cells.values()), f"${totals.cost_usd:.2f}", self._time_left())
+        table.add_row(*map(str, cells.values()), dollars(totals.cost_usd, short=True), self._time_left())
         return table
 
     def _time_left(self) -> str:

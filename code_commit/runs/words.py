@@ -11,7 +11,7 @@ from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResul
 from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
-_LEAST_CENT = 0.01
+_LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
 
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
 _FEW = 3
@@ -159,7 +159,9 @@ def repeats_of(attempt: Attempt) -> str:
 
 
 def dollars(cost: float | None, *, short: bool = False) -> str:
-    """Return `$0.1384`, in short `$0.14`, or `-` for a cost that is not known."""
+    """Return `$0.1384`, in short `$0.14`, or `-` for a cost that is not known; no cost but 0 comes out as 0."""
+    if cost and abs(cost) < _LEAST_SHOWN:
+        return f"<${_LEAST_SHOWN}"
     return "-" if cost is None else f"${cost:.{2 if short and (cost >= _LEAST_CENT or not cost) else 4}f}"
 
 

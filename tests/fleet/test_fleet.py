@@ -152,6 +152,21 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
 
+def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, cluster, server):
+    repository = make_repository(tmp_path / "repository", "echo wrong >&2; exit 1")
+    lines = [task("runs", repository, settings=server.settings)]
+    lines.append(task("ends", repository, make_answers(tmp_path / "answers", WRONG), settings={"max_repairs": 0}))
+    server.go.clear()
+    page = tmp_path / "out/index.html"
+    with cluster.start_fleet(make_list(tmp_path / "tasks.jsonl", *lines)) as fleet:
+        wait_for(lambda: page.exists() and "0 of 2 tasks green" in page.read_text())
+        wait_for(lambda: "1 not done" in page.read_text())
+        fleet.kill()
+        server.go.set()
+    assert "exit code 1 after" in page.read_text()
+    assert results(tmp_path)["ends"]["message"].endswith(": wrong")
+
+
 def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path, cluster, server):
     repository = make_repository(tmp_path / "repository")
     prices = {"prices": {"fake": {"input": 0.0, "output": 5000.0}}, "max_output_tokens": 110, "max_cost": 0.6}

@@ -7,7 +7,7 @@ from fleet_out import EVIL, PATCH, RECORD, write_fleet
 
 from code_commit.errors import LogError
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, load_results
+from code_commit.fleet.results import Result, land, load_results, results_folder
 
 
 @pytest.fixture
@@ -19,13 +19,38 @@ def test_every_task_has_its_row_the_failed_ones_first_and_a_link_where_a_run_beg
     page = (out / "index.html").read_text()
     rows = re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)
     text = [" ".join(re.sub("<.*?>", " ", row).split()) for row in rows]
-    assert text[0].startswith("build failed b 4 $1.5000 9.5 s no &#34;&gt;&lt;img src=x")
-    assert text[1:3] == ["not set up c 0 - 0.0 s it cannot be cloned", "not set up d 0 - 0.0 s exit code 2"]
-    assert text[4] == "green e 1 $0.5000 8.0 s"
+    assert text[0].startswith("build failed b 4 - $1.5000 9.5 s no &#34;&gt;&lt;img src=x")
+    assert text[1:3] == ["not set up c 0 - - 0.0 s it cannot be cloned", "not set up d 0 - - 0.0 s exit code 2"]
+    assert text[4] == "green e 1 - $0.5000 8.0 s"
     assert re.findall(r'href="(.*?)"', page) == ["./b/index.html", "./a/index.html", "./e/index.html"]
     assert "2 of 8 tasks green" in page
     assert "7 attempts · $2.25" in page
     assert "3 not done: the same command goes on with them" in page
+
+
+def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_read(tmp_path):
+    out = tmp_path / "out"
+    with results_folder(out):
+        for name, patch, built in (("a", "1", ()), ("b", "2", ()), ("c", "2", ("x.lock",)), ("d", "2", ())):
+            more = {"patch": patch, "lines_added": 3, "lines_removed": 1, "model": "chat:fake", "cost_usd": 0.00002}
+            land(
+                out,
+                Result(name, "d", "success", 0, repository=f"../{name}", build_changes=built, **more),
+                b"",
+                PATCH,
+                b"",
+            )
+        land(out, Result("e", "d", "not_set_up", 2, repository="../e"), b"", b"", b"")
+        write_pages(out, "abcde")
+    page = (out / "index.html").read_text()
+    rows = [" ".join(re.sub("<.*?>", " ", row).split()) for row in re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)]
+    assert [row.split(" ../")[0].split()[-1] for row in rows] == ["e", "b", "c", "d", "a"]
+    assert rows[1] == "green b ../b 0 +3 -1 <$0.0001 0.0 s chat:fake 3 repositories, the same patch".replace(
+        "<", "&lt;"
+    )
+    assert rows[2].endswith("3 repositories, the same patch: b The build also changed x.lock: build.patch")
+    assert rows[4].endswith("chat:fake")
+    assert "&lt;$0.0001</span>" in page
 
 
 def test_foreign_text_is_text(out):

@@ -34,6 +34,18 @@ def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
     assert end == f"{sums}: $0.50 and 1 task of unknown cost, 0.0 s. Page: out/index.html"
 
 
+def test_no_cost_that_is_not_0_is_printed_as_0_and_builds_that_changed_files_are_told():
+    stream = io.StringIO()
+    with FleetTable(3, stream=stream) as table:
+        for cost, built in ((0.00001, ("a.lock",)), (0.004, ()), (0.0, ())):
+            table.landed(Result("a", "d", "success", 0, cost_usd=cost, build_changes=built))
+    table.close(Path("out"))
+    *lines, built, end = stream.getvalue().splitlines()
+    assert [line.rpartition(", ")[2] for line in lines] == ["<$0.0001", "$0.0040", "$0.00"]
+    assert built == "1 build changed tracked files beside the answers: build.patch"
+    assert ": $0.0040, " in end
+
+
 def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing():
     stream = io.StringIO()
     with FleetTable(4, [GREEN, NOT_CLONED], stream=stream) as table:
