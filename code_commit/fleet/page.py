@@ -1,7 +1,7 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -20,16 +20,17 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
     """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
     results = load_results(out)
     totals = Totals(len({*tasks, *results}))
-    alike: dict[str, list[Result]] = {"": []}
-    for result in results.values():
+    alike: defaultdict[str, list[Result]] = defaultdict(list)
+    for _, result in sorted(results.items()):
         totals.add(result)
-        alike.setdefault(result.patch, []).append(result)
-    alike[""] = []  # those without a patch have none in common
+        if result.is_green and result.patch:
+            alike[result.patch].append(result)
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),
-        "alike": alike,
-        "repositories": {patch: len({result.repository for result in same}) for patch, same in alike.items()},
+        "alike": {
+            patch: (len({each.repository for each in same}), same[0].id) for patch, same in alike.items() if same
+        },
         "results": sorted(
             results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
         ),

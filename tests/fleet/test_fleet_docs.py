@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from command import git
+from fleet_tools import RIGHT, make_answers, make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.cluster import connect
 from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
-_, LIST, TRY, BRANCHES, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+_, LIST, TRY, BRANCHES, LAND, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 
 
 def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.CompletedProcess[str]:
@@ -62,11 +63,53 @@ def test_tasks_without_a_key_become_branches(cluster, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "2 tasks: no mistake" in done.stdout
     assert "2 of 2 tasks green" in done.stderr
-    branches = done.stdout.splitlines()[1:]
-    assert [branch.strip(" +") for branch in branches] == ["fleet/one", "fleet/two"]
     for name in ("one", "two"):
         assert git(tmp_path / "branches" / name, "show", "--format=%s").startswith("Slugs must drop punctuation.\n")
         assert git(tmp_path / "branches" / name, "status", "--short") == ""
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
+def test_the_results_of_many_repositories_become_branches_also_where_one_moved_on(cluster, tmp_path):
+    """Three have the same patch. What is red becomes no branch; what the build changed is a commit of its own."""
+    names = ("team-api", "team-web", "same", "moved", "red")
+    build = "grep -q '^ok$' ok.txt && echo built >lock.txt"
+    roots = {name: make_repository(tmp_path / name, build if name != "red" else "exit 1") for name in names}
+    (roots["team-web"] / "lock.txt").write_text("old\n")
+    (roots["moved"] / "ok.txt").write_text("".join(f"{line}\n" for line in ("not yet", *range(9))))
+    for root in roots.values():
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "more", "--allow-empty")
+    answers = {"moved": RIGHT.replace("ok\n^^^", "".join(f"{line}\n" for line in ("ok", *range(9))) + "^^^")}
+    lines = [task(name, f"../{name}", make_answers(tmp_path / f"{name}s", answers.get(name, RIGHT))) for name in names]
+    (tmp_path / "work").mkdir()
+    done = cluster.run_fleet(make_list(tmp_path / "work" / "tasks.jsonl", *lines), "--out", "results")
+    assert "4 of 5 tasks green" in done.stderr
+    assert "1 build changed tracked files beside the answers" in done.stderr
+    assert "3 repositories, the same patch" in (tmp_path / "work/results/index.html").read_text()
+    (roots["moved"] / "ok.txt").write_text("".join(f"{line}\n" for line in ("not yet", *range(8), "nine")))
+    git(roots["moved"], "commit", "-qam", "nine")
+    heads = {name: git(root, "rev-parse", "HEAD") for name, root in roots.items()}
+
+    done = shell(tmp_path / "work", BRANCHES + LAND)
+    assert done.returncode == 0, done.stderr
+    subjects = {
+        name: git(root, "log", "--format=%s", f"HEAD..fleet/{name}").splitlines()
+        for name, root in roots.items()
+        if name != "red"
+    }
+    one = ["Make ok.txt say ok."]
+    assert subjects == {"team-api": one, "team-web": ["build.sh changed lock.txt", *one], "same": one, "moved": one}
+    assert git(roots["moved"], "show", "fleet/moved:ok.txt").splitlines()[:1] == ["ok"]
+    assert git(roots["moved"], "show", "fleet/moved:ok.txt").splitlines()[-1:] == ["nine"]
+    assert git(roots["red"], "branch", "--list", "fleet/*") == ""
+    assert {name: git(root, "rev-parse", "HEAD") for name, root in roots.items()} == heads
+
+    for repository in ("team/api", "team/web"):
+        clone, name = tmp_path / "clones" / repository, repository.replace("/", "-")
+        git(tmp_path, "clone", "-q", str(roots[name]), str(clone))
+        environment = os.environ | {"REPOSITORY": repository}
+        subprocess.run([tmp_path / "work" / "land"], cwd=clone, env=environment, check=True)
+        assert git(clone, "rev-parse", "HEAD^{tree}") == git(roots[name], "rev-parse", f"fleet/{name}^{{tree}}")
 
 
 @pytest.mark.slow
