@@ -244,12 +244,18 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, or the link that stands for one, and return how many bytes its files held. Raises OSError."""
+    """Remove a folder, or the link that stands for one, and return how many bytes its files held. Raises OSError.
+
+    First what is not censored: the contents of the project's files.
+    """
     import shutil  # few runs remove one
 
     if folder.is_symlink():
         folder.unlink()
         return 0
     size = sum(Path(at, name).lstat().st_size for at, _, names in os.walk(folder) for name in names)
+    snapshot = folder / "snapshot"
+    if snapshot.is_dir() and not snapshot.is_symlink():
+        shutil.rmtree(snapshot)
     shutil.rmtree(folder)
     return size

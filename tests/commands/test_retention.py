@@ -149,6 +149,20 @@ def test_killed_half_way_it_leaves_no_half_run_and_the_next_removes_the_rest(lat
 
 
 @needs_strace
+def test_the_snapshot_which_may_hold_a_key_goes_first(latest: Path, run_code_commit: Run):
+    root = latest.parents[2]
+    old = older(latest, "2026-01-01-00-00-00")
+    assert {path.stat().st_mode & 0o777 for path in (old / "snapshot/originals").iterdir()} == {0o600}
+    configure(root, "keep_runs = 1\n")
+    removals = len([old, *(old / "snapshot").rglob("*")])
+    kill = [STRACE, "-f", "-qq", "-o", "/dev/null", "-e", f"inject=unlinkat,rmdir:signal=KILL:when={removals}"]
+    subprocess.run([*kill, *CODE_COMMIT, "log", "--prune"], cwd=root, capture_output=True, timeout=60, check=False)
+    (half,) = root.glob("agent-config/logs/.removed-*")
+    left, whole = ({path.relative_to(folder) for path in folder.rglob("*")} for folder in (half, latest))
+    assert whole - left == {path for path in whole if "snapshot" in path.parts}
+
+
+@needs_strace
 def test_what_cannot_be_removed_is_named_and_the_run_goes_on(latest: Path, run_code_commit: Run):
     root = latest.parents[2]
     older(latest, "2026-01-01-00-00-00")
