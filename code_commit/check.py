@@ -141,10 +141,15 @@ class Given(NamedTuple):
 NOTHING_GIVEN = Given()
 
 
-def take_task(options: dict[str, Any]) -> Given:
-    """Take the task out of a command's options. Raises NotSetUpError for a file that cannot be read."""
+def take_task(options: dict[str, Any], project: Project) -> Given:
+    """Take the task out of a command's options; `-m` is for a fresh codebase, but where a script of the project's
+    own has written one.
+
+    Raises NotSetUpError for a file that cannot be read.
+    """
     task, file = options.pop("task", None), options.pop("query", None)
-    return Given(read_text(Path(file), "write the task into it", file) if file else task, fresh=task is not None)
+    query = read_text(Path(file), "write the task into it", file) if file else task
+    return Given(query, fresh=task is not None and not project.has_own_rollup)
 
 
 def request_of(settings: Settings, query: str, *, fresh: bool) -> CodebaseRequest | None:
@@ -167,7 +172,7 @@ def inspect_project(
     """
     environment = given.environment
     report = _check_ignored(project, environment)
-    query = report.ask("query.txt" if given.query is None else "task", lambda: _read_task(project, given.query), _size)
+    query = report.ask("query.txt" if given.query is None else "task", lambda: read_task(project, given.query), _size)
     report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, report.warn))
     settings = _load_settings(report, project, options, environment)
     found = report.ask("keys", lambda: load_keys(project, environment), _name_keys)
@@ -376,7 +381,7 @@ def _load_settings(
     return settings
 
 
-def _read_task(project: Project, given: str | None) -> str:
+def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
         return read_query(project)

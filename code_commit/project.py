@@ -13,6 +13,7 @@ from code_commit.terminal import shown
 
 AGENT_CONFIG = "agent-config"
 BUILD_SCRIPT = "build.sh"
+ROLLUP_SCRIPT = "codeRollup.sh"
 LOG_FOLDER_SUFFIX = "-committing-code"
 TRANSACTION_FOLDER = ".txn"
 
@@ -52,6 +53,11 @@ class Project:
     @property
     def codebase_file(self) -> Path:
         return self.agent_config / "codeRollup.txt"
+
+    @property
+    def has_own_rollup(self) -> bool:
+        """Whether codeRollup.txt is what the project's own script wrote."""
+        return (self.root / ROLLUP_SCRIPT).exists() and self.codebase_file.exists()
 
     @property
     def config_file(self) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
-from code_commit.project import BUILD_SCRIPT, Project
+from code_commit.project import BUILD_SCRIPT, ROLLUP_SCRIPT, Project
 from code_commit.trust import own_folders
 
 PROTECTED = (
@@ -29,7 +29,7 @@ PROTECTED_ANYWHERE = (".git", ".gitignore", "UserSpecification.md", ".gitattribu
 
 USER_SPECIFICATION = "UserSpecification.md"
 
-ROOT_FILES = (".gitignore", BUILD_SCRIPT, "codeRollup.sh", "LLMInstructions.md", USER_SPECIFICATION)
+ROOT_FILES = (".gitignore", BUILD_SCRIPT, ROLLUP_SCRIPT, "LLMInstructions.md", USER_SPECIFICATION)
 """Those of the list that a build has no business with: cargo writes Cargo.lock and target itself."""
 
 GIT_FILES = (

@@ -52,7 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     as_json, build = wants_json(options), options.pop("build", False)
     with answering(as_json=as_json) as project:
-        given = take_task(options)
+        given = take_task(options, project)
         report, checked, codebase = inspect_project(project, options, given)
         if checked and codebase:
             report.warnings += stale_warnings(project, codebase)

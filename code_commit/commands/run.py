@@ -30,7 +30,7 @@ from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.files import ending_signals_held, read_regular_file
 from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
 from code_commit.prompts.next import Refit
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log
@@ -49,7 +49,8 @@ The main job, the same as no command. Asks the LLM once for the change that
 agent-config/query.txt describes, or -m, verifies the whole answer, applies all
 of it or nothing, and runs build.sh. While the build fails it asks for a repair,
 three times at most. Nothing is committed. With -m it writes codeRollup.txt anew
-first, as code-commit rollup does, and makes agent-config/ where it is missing."""
+first, as code-commit rollup does, unless the project has a codeRollup.sh that
+wrote it, and makes agent-config/ where it is missing."""
 
 EXAMPLES = """\
 code-commit
@@ -67,7 +68,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     task: dict[str, Any] = {name: options.pop(name) for name in ("task", "query") if name in options}
     with recording("run", options) as (project, progress):
-        return show_end(project, run_main_job(project, options, progress, take_task(task)))
+        given = take_task(dict(task), project)
+        if "task" in task and not given.fresh:
+            progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not write it anew")
+        return show_end(project, run_main_job(project, options, progress, given))
 
 
 def run_main_job(

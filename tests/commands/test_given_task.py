@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, git, module, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 from code_commit.apply import lock_tree
@@ -30,6 +30,44 @@ def test_the_task_is_an_option_and_the_rollup_anew(project_folder: Path, run_cod
     assert "--- other.txt ---\nnew since the last rollup\n" in prompt
     assert json.loads((the_log(project_folder) / "run.json").read_text())["query"] == TASK
     assert "1 of them git does not track: other.txt" in done.stderr
+
+
+def test_what_the_projects_own_script_rolled_up_stays_as_it_is(project_folder: Path, run_code_commit: Run):
+    (project_folder / "codeRollup.sh").write_text("#!/bin/sh\ntouch ran\n")
+    rollup = project_folder / "agent-config" / "codeRollup.txt"
+    rollup.write_text("--- ok.txt ---\nnot yet\n\nof its own\n")
+    done = run_code_commit(project_folder, "-m", TASK, *recorded(project_folder, RIGHT))
+    assert done.returncode == 0, done.stderr
+    assert "codeRollup.txt stays as codeRollup.sh wrote it" in done.stderr
+    assert rollup.read_text().endswith("of its own\n")
+    assert "of its own\n" in (the_log(project_folder) / "1-query.txt").read_text()
+    assert not (project_folder / "ran").exists()
+    rollup.unlink()
+    (project_folder / "ok.txt").write_text("not yet\n")
+    done = run_code_commit(project_folder, "-m", TASK, *recorded(project_folder, RIGHT))
+    assert (done.returncode, rollup.exists()) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--rollup", "fit", "--prompt-layout", "cached"],
+        ["-m", TASK, "--allow", "ok.txt", "--max-repairs", "1"],
+        ["--query", "ok.txt", "--rollup", "fresh"],
+    ],
+)
+def test_prompt_prints_what_a_run_with_these_options_sends(options, project_folder: Path, run_code_commit: Run):
+    for number in range(40):
+        (project_folder / f"part_{number}.py").write_text(module(f"part_{number}", 200))
+    (project_folder / "agent-config" / "config.toml").write_text("context_window = 100000\n")
+    options = [*options, *recorded(project_folder, RIGHT)]
+    rollup = (project_folder / "agent-config" / "codeRollup.txt").read_text()
+    printed = run_code_commit(project_folder, "prompt", *options)
+    assert printed.returncode == 0, printed.stderr
+    assert (project_folder / "agent-config" / "codeRollup.txt").read_text() == rollup
+    assert run_code_commit(project_folder, *options).returncode == 0
+    assert (the_log(project_folder) / "1-query.txt").read_text() == printed.stdout
 
 
 def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_code_commit: Run):
