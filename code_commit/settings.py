@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import os
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -87,8 +86,8 @@ class Setting:
             return None
         if not _is_a(self.kind, value):
             raise ValueError(f"must be {_WORDS[self.kind]}")
-        if self.limit and not (0 < value <= sys.float_info.max or (value == 0 and self.limit == NOT_NEGATIVE)):
-            raise ValueError(f"must be {self.limit}")
+        if self.limit and not (0 < value <= MOST or (value == 0 and self.limit == NOT_NEGATIVE)):
+            raise ValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))
         return float(value) if self.kind is float else value
 
 
@@ -99,6 +98,8 @@ def _is_a(kind: Any, value: Any) -> bool:
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
+MOST = 10**12
+"""Of any number: what is counted with it must not end in the infinite."""
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 

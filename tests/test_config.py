@@ -87,6 +87,11 @@ WRONG_FILES = {
     "endless": ("llm_timeout = inf", "llm_timeout must be more than 0"),
     "not a number": ("build_timeout = nan", "build_timeout must be 0 or more"),
     "too much for a float": (f"build_timeout = 1{'0' * 400}", "build_timeout must be 0 or more"),
+    "a window of 400 digits": (
+        f"context_window = 1{'0' * 400}",
+        "context_window must be more than 0, 1,000,000,000,000 at most",
+    ),
+    "a window of 300 digits": (f"context_window = 1{'0' * 300}", "1,000,000,000,000 at most"),
     "unknown price": (
         "[prices.m]\ninput = 1\noutput = 1\ncached = 1",
         "prices.m: there is no setting 'cached'; did you mean 'cached_input'?",

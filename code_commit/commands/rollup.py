@@ -23,7 +23,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, listed
-from code_commit.settings import Settings, add_settings, load_settings
+from code_commit.settings import MOST, Settings, add_settings, load_settings
 from code_commit.terminal import shown
 
 _WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _tokens_given(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9_]*", text):
+    if not re.fullmatch(r"[1-9][0-9_]*", text) or len(text) > len(f"{MOST:_}"):
         raise ArgumentTypeError("must be a number of tokens; a PATHSPEC stands before it")
     return int(text)
 

@@ -112,6 +112,11 @@ def test_without_a_number_it_fills_what_the_model_reads(root: Path, run_code_com
     assert "the prompt does not fit" not in run_code_commit(root, "check", *chat).stdout
 
 
+def test_no_number_of_400_digits_is_one_of_tokens(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "rollup", "--fit", "9" * 400)
+    assert (done.returncode, "--fit: must be a number of tokens" in done.stderr) == (2, True), done.stderr
+
+
 def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
     assert "a PATHSPEC stands before it" in run_code_commit(root, "rollup", "--fit", "src").stderr
     (root / "agent-config/query.txt").unlink()
