@@ -5,6 +5,7 @@ The guarantees and their order of steps are those of `transaction`; the file for
 
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
 from code_commit.apply.lock import is_locked, lock_tree
+from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
 from code_commit.apply.restore import (
     Part,
@@ -36,5 +37,6 @@ __all__ = [
     "needs_recovery",
     "note_built",
     "recover",
+    "require_fit_paths",
     "restore",
 ]

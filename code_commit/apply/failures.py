@@ -43,6 +43,13 @@ class ChangedSinceError(ApplyError):
         super().__init__(f"changed since that run, so nothing was restored: {names}; --force restores all the same")
 
 
+class UnfitPathError(ApplyError):
+    """A path is none that may be written: by the rules for answers, or because it is a link; nothing was changed."""
+
+    exit_code = 2
+    status = "refused"
+
+
 class EditedSinceError(ApplyError):
     """An interrupted apply cannot be repaired without losing somebody's edit. `paths` names the files."""
 

@@ -10,6 +10,8 @@ by a `.gitignore` of its own.
 
 import json
 import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
@@ -90,13 +92,16 @@ def encode(journal: Journal) -> bytes:
 
 
 def decode(content: bytes) -> Journal:
-    """Read a journal. Raises DamagedJournalError on anything else, one of a newer format included."""
+    """Read a journal. Raises DamagedJournalError on anything else, one of a newer format included.
+
+    Its paths are any strings: `require_fit` of `plan` checks them.
+    """
     try:
         document = json.loads(content)
         if document["format"] != FORMAT:
             raise DamagedJournalError(f"it has format {document['format']!r}, this version reads {FORMAT}")
         body = document["body"]
-        return Journal(
+        journal = Journal(
             files=tuple(
                 FileStep(step["path"], _file_state(step["before"]), _file_state(step["after"]), step["area"])
                 for step in body["files"]
@@ -106,10 +111,33 @@ def decode(content: bytes) -> Journal:
             areas=tuple(body["areas"]),
             layer=body["layer"],
         )
+        _check_values(journal)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, DamagedJournalError):
             raise
         raise DamagedJournalError("it is not whole") from error
+    return journal
+
+
+def _check_values(journal: Journal) -> None:
+    """Raise TypeError or ValueError where a value is not of its type, or is a number that the system does not take."""
+    folders = (*journal.made, *journal.removed)
+    states = [state for step in journal.files for state in (step.before, step.after) if state]
+    paths = [*(step.path for step in journal.files), *(folder.path for folder in folders)]
+    "".join([journal.layer, *journal.areas, *paths])
+    numbers: list[tuple[Any, int]] = [(step.area, len(journal.areas)) for step in journal.files]
+    for state in states:
+        numbers += zip(state[1:], (sys.maxsize, _MOST_MODE, _MOST_ID, _MOST_ID), strict=True)
+    for folder in folders:
+        known = zip(folder[1:], (_MOST_MODE, _MOST_ID, _MOST_ID), strict=True)
+        numbers += [(number, most) for number, most in known if number is not None]
+    if not all(isinstance(number, int) and -1 <= number <= most for number, most in numbers):
+        raise ValueError
+    if not all(re.fullmatch("[0-9a-f]{64}", state.sha256) for state in states):
+        raise ValueError
+
+
+_MOST_MODE, _MOST_ID = 0o7777, 2**32 - 2
 
 
 def _fields(state: FileState | None) -> Mapping[str, Any] | None:

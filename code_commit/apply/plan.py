@@ -5,12 +5,48 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from code_commit.apply.failures import ChangedUnderUsError
-from code_commit.apply.journal import FolderStep
+from code_commit.apply.failures import ChangedUnderUsError, UnfitPathError
+from code_commit.apply.journal import FolderStep, Journal
+from code_commit.changes import quoted
 from code_commit.errors import ApplyError
-from code_commit.files import Tree
+from code_commit.files import Tree, folders_of
+from code_commit.git import UnansweredError
+from code_commit.paths import find_path_fault, find_protected, guarded_folders, read_limits
+from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.terminal import shown
+
+
+def require_fit(journals: Iterable[Journal], project: Project, *, what: str) -> None:
+    """Raise UnfitPathError where a journal names what no answer may change: anybody may have written it.
+
+    `what` it is, for the message.
+    """
+    paths: set[str] = set()
+    for journal in journals:
+        folders = [*(folder.path for folder in (*journal.made, *journal.removed)), *journal.areas]
+        paths.update([step.path for step in journal.files], (f"{folder}/_" for folder in folders))
+    require_fit_paths(paths, project, what=what)
+
+
+def require_fit_paths(paths: Iterable[str], project: Project, *, what: str) -> None:
+    """Raise UnfitPathError where one of the paths may not be in an answer, by its letters; ApplyError without git."""
+    try:
+        limits, guarded = read_limits(project.root), guarded_folders(project)
+    except UnansweredError as error:
+        raise ApplyError(f"{error}; nothing was changed") from error
+    for path in sorted(paths):
+        fault = find_path_fault(path, limits)
+        if why := fault[1] if fault else find_protected(path, guarded):
+            raise UnfitPathError(f"{what} is refused, nothing was changed: it names {quoted(path)}; {why}")
+
+
+def require_no_link(tree: Tree, paths: Iterable[str]) -> None:
+    """Raise UnfitPathError where a link is on the way to one of the paths, which have passed the other rules."""
+    for folder in sorted(folders_of(paths) - {""}, key=parts):
+        found = tree.look(folder)
+        if found is not None and stat.S_ISLNK(found.st_mode):
+            raise UnfitPathError(f"{shown(folder)} is a link: move it away; nothing was changed")
 
 
 class Plan(NamedTuple):

@@ -7,6 +7,7 @@ touched.
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -25,13 +26,14 @@ from code_commit.apply.journal import (
     old_name,
 )
 from code_commit.apply.lock import is_locked, locked
-from code_commit.apply.plan import folder_of, folders_above
-from code_commit.apply.snapshot import remove_layer
+from code_commit.apply.plan import folder_of, folders_above, require_fit, require_no_link
+from code_commit.apply.snapshot import LAYER_NAME, remove_layer
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, set_mode, sync_folder
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
+_LAYER = re.compile(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
 
 
@@ -65,7 +67,7 @@ def recover(project: Project) -> str | None:
             return None
         try:
             with Staging(project) as staging:
-                return _recover(staging)
+                return _recover(staging, project)
         except DamagedJournalError as error:
             raise ApplyError(
                 f"an interrupted apply cannot be repaired, its journal is damaged: {error}; "
@@ -76,12 +78,16 @@ def recover(project: Project) -> str | None:
             raise ApplyError(message) from error
 
 
-def _recover(staging: Staging) -> str:
+def _recover(staging: Staging, project: Project) -> str:
     journal = staging.read(JOURNAL)
     if journal is None:
         staging.read(SETTLED)
         staging.clean()
         return "removed the left-over files of an interrupted apply; no file of the project needed a repair"
+    require_fit([journal], project, what="the journal of an interrupted apply")
+    require_no_link(staging.tree, [f"{step.path}/_" for step in journal.files])
+    if _LAYER.fullmatch(journal.layer) is None:
+        raise DamagedJournalError("it names something else as its file in the snapshot")
     count = recover_files(staging, journal, range(len(journal.files)))
     staging.settle()
     staging.clean()

@@ -7,9 +7,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.apply.failures import ChangedSinceError
+from code_commit.apply.failures import ChangedSinceError, UnfitPathError
 from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
 from code_commit.apply.lock import locked
+from code_commit.apply.plan import require_fit, require_no_link
 from code_commit.apply.recover import recover
 from code_commit.apply.snapshot import (
     built_name,
@@ -94,9 +95,10 @@ def restore(
         return writes
 
 
-def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE) -> None:
-    """Raise the ChangedSinceError or ApplyError with which `restore` would refuse without `force`."""
-    if changed := _plan(snapshot, project, part)[2]:
+def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE, *, force: bool = False) -> None:
+    """Raise the ChangedSinceError or ApplyError with which `restore` would refuse."""
+    changed = _plan(snapshot, project, part)[2]
+    if changed and not force:
         raise ChangedSinceError(changed)
 
 
@@ -104,7 +106,7 @@ def _plan(
     snapshot: Path, project: Project, part: Part
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None], list[str]]:
     """Return what is to be written, the folders as they were, and the files that are not as the run left them."""
-    layers = load_layers(snapshot)
+    layers = _load_fit(snapshot, project)
     if not layers:
         raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
     only, since = part
@@ -117,6 +119,7 @@ def _plan(
     writes = []
     changed = []
     with Tree(project.root) as tree:
+        require_no_link(tree, [f"{folder}/_" for folder in folders])
         for path, state in sorted(before.items()):
             now = _look(tree, path, folders)
             if _is(now, state):
@@ -127,6 +130,13 @@ def _plan(
     return writes, folders, changed
 
 
+def _load_fit(snapshot: Path, project: Project) -> list[Journal]:
+    layers = load_layers(snapshot)
+    built = [Journal(tuple(FileStep(path, None, None) for path in left_states(snapshot, layers)))]
+    require_fit([*layers, *built], project, what=f"the snapshot of {shown(snapshot.parent.name)}")
+    return layers
+
+
 def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], only: Collection[str]) -> bool:
     """Tell whether a folder is to be as before when only some of the paths are: not while the others lie in it."""
     below = {path for path in paths if path.startswith(f"{folder}/")}
@@ -135,7 +145,7 @@ def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], on
 
 def changed_since(snapshot: Path, project: Project) -> list[str]:
     """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
-    layers = load_layers(snapshot)
+    layers = _load_fit(snapshot, project)
     states, now = left_states(snapshot, layers), _look_at_all(snapshot, layers, project)
     return [path for path, state in sorted(states.items()) if path not in now or not _is(now[path], state)]
 
@@ -145,7 +155,7 @@ def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) ->
     now, folders = {}, first_folders(layers)
     with Tree(project.root) as tree:
         for path in left_states(snapshot, layers):
-            with suppress(ApplyError, OSError):
+            with suppress(ApplyError, OSError, ValueError):  # no file can have some names
                 now[path] = _look(tree, path, folders)
     return now
 
@@ -159,7 +169,9 @@ def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
     layers = load_layers(snapshot)
     left, answers = left_states(snapshot, layers), last_states(layers)
     now = _look_at_all(snapshot, layers, project)
-    changed = {path: found for path, found in now.items() if not (_is(found, left[path]) and _is(found, answers[path]))}
+    changed = {
+        path: found for path, found in now.items() if not (_is(found, left[path]) and _is(found, answers.get(path)))
+    }
     if changed:
         steps = tuple(FileStep(path, left[path], _state(found)) for path, found in changed.items())
         with replacing(snapshot / built_name(len(layers))) as file:
@@ -195,13 +207,15 @@ def _write_back(
 
 def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:
     """Return what is there now, None where nothing is, or a folder of the run's own making, or of before it."""
+    require_no_link(tree, [path])
     found = tree.look(path)
     if found is None or (folders and path in folders and stat.S_ISDIR(found.st_mode)):
         return None
     try:
         content, state = tree.read(path)
     except NotAFileError as error:
-        raise ApplyError(f"{shown(path)} is no longer a regular file: move it away; nothing was restored") from error
+        message = f"{shown(path)} is no longer a regular file: move it away; nothing was restored"
+        raise UnfitPathError(message) from error
     return content, stat.S_IMODE(state.st_mode)
 
 

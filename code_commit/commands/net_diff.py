@@ -47,5 +47,5 @@ def _read(path: Path) -> bytes:
     try:
         with open_regular(path) as file:
             return file.readall()
-    except OSError:
+    except (OSError, ValueError):  # a name that no file can have, in a log that was tampered with
         return b""

@@ -6,19 +6,21 @@ what changed since.
 """
 
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import changed_since, recover
+from code_commit.apply import changed_since, recover, require_fit_paths
 from code_commit.check import Given, check_run
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase
 from code_commit.commands.output import recording, show_end
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import begun, make_attempts, run_main_job
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, reopen_run_log
@@ -116,6 +118,18 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     if changed:
         names = ", ".join(map(shown, changed))
         raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}; start a new run")
+    require_fit_paths(_answered(folder, record), project, what=f"the log of {shown(folder.name)}")
+
+
+def _answered(folder: Path, record: RunRecord) -> Iterator[str]:
+    """Yield the paths of the answers that were applied: the next prompt shows those files. Raises NotSetUpError."""
+    for number in (attempt.number for attempt in record.attempts if attempt.verdict == "applied"):
+        try:
+            text = read_regular_file(folder / f"{number}-response.txt").decode("utf-8", "surrogatepass")
+            yield from (change.path for change in parse_response(text))
+        except (OSError, ValueError, CodeCommitError) as error:
+            why = f"its {number}-response.txt cannot be read"
+            raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, {why}: {error}") from error
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:

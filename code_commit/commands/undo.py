@@ -13,7 +13,7 @@ from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import match_patterns
 from code_commit.project import Project
-from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_standing, read_run
+from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import done_by_build, listed
@@ -60,15 +60,15 @@ def run(options: dict[str, Any]) -> int:
                 raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
             since = _transactions_before(attempt, target)
             only = _matching(patterns, target, since) if patterns else None
-            if not force:
-                check_restorable(target / "snapshot", project, Part(only, since))  # an undo that is refused is no run
+            part = Part(only, since)
+            check_restorable(target / "snapshot", project, part, force=force)  # an undo that is refused is no run
+            chain = _chain(target) if only is None and not since else []
             log = open_run_log(project, "undo", settings, progress.redactor, progress)
             log.record.undoes = target.name
             with log:
-                restored = restore(target / "snapshot", project, log.snapshot, force=force, part=Part(only, since))
+                restored = restore(target / "snapshot", project, log.snapshot, force=force, part=part)
                 if restored:
                     log.attempt(1).restored(restored)
-                chain = _chain(target) if only is None and not since else []
                 what = " and ".join(["what --path names"] * bool(only) + [f"attempt {attempt} and later"] * bool(since))
                 done = f"put back of {target.name} only {what}" if what else ""
                 log.finish("success", EXIT_SUCCESS, done or _say_what_was_done(target.name, chain, len(restored)))
@@ -116,12 +116,18 @@ def _find_latest(project: Project) -> Path:
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
-    """Return the record of a run, if it is an undo then that of the run which it undid, and so on."""
+    """Return the record of a run, if it is an undo then that of the run which it undid, and so on.
+
+    Raises NotSetUpError where a record names what is no earlier run.
+    """
     chain = []
     while isinstance(run := read_run(folder), RunRecord):
         chain.append((folder, run))
         if not run.undoes:
             break
+        if not is_earlier(run.undoes, folder.name):
+            said = f"it says that it undid {shown(run.undoes)}, which is no earlier run"
+            raise NotSetUpError(f"the run.json of {shown(folder.name)} is refused, nothing was changed: {said}")
         folder = folder.with_name(run.undoes)
     return chain
 

@@ -107,11 +107,21 @@ def argument_of(folder: Path) -> str:
     return f" {short_name(folder.name)}" if runs and runs[-1][1] != folder.name else ""
 
 
+def is_earlier(name: str, than: str) -> bool:
+    """Tell whether it is the name of a log folder, and that of a run before the other."""
+    return _LOG_FOLDER.fullmatch(name) is not None and _order(name) < _order(than)
+
+
+def _order(name: str) -> tuple[str, int]:
+    """Return the time and the number of the run of a log folder."""
+    match = _LOG_FOLDER.fullmatch(name)
+    return (match[1], int(match[2] or match[3] or 1)) if match else ("", 0)
+
+
 def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
     """Return the names of all log folders, oldest first, each with its time and its number."""
     names = [folder.name for folder in logs.glob("*")]
-    matches = [match for name in names if (match := _LOG_FOLDER.fullmatch(name))]
-    return sorted(((match[1], int(match[2] or match[3] or 1)), match[0]) for match in matches)
+    return sorted((_order(name), name) for name in names if _LOG_FOLDER.fullmatch(name))
 
 
 def find_run_folder(project: Project, name: str) -> Path:

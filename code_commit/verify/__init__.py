@@ -1,8 +1,8 @@
 """The verification pass: a response is checked whole before any file is modified; one violation rejects all of it.
 
-Rules by name, each in the module that owns it:
+Rules by name, each in the module that owns it (`paths` is beside this package):
 
-    outside unclear-path wrong-format windows-name too-long protected same-file        names
+    outside unclear-path wrong-format windows-name too-long protected same-file        paths
     link not-a-file other-file-system other-repository same-file protected unreadable  tree
     ignored hidden                                                                     ignored
     not-allowed protected-by-option secret                                             below
@@ -29,6 +29,14 @@ from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.git import UnansweredError, match_patterns
+from code_commit.paths import (
+    find_flood,
+    find_path_fault,
+    find_protected,
+    find_twins,
+    guarded_folders,
+    read_limits,
+)
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.secrets import is_secret_name
@@ -47,14 +55,6 @@ from code_commit.verify.ignored import (
     find_ignored,
     ignored_paths,
     remember_ignore_files,
-)
-from code_commit.verify.names import (
-    find_flood,
-    find_path_fault,
-    find_protected,
-    find_twins,
-    guarded_folders,
-    read_limits,
 )
 from code_commit.verify.tree import (
     find_bare_repositories,

@@ -23,11 +23,11 @@ from code_commit.changes import (
     VerifiedChange,
 )
 from code_commit.files import decode_text
+from code_commit.paths import Fault
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, edit_text
 from code_commit.verify.formats import find_wrong_format
-from code_commit.verify.names import Fault
 from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"

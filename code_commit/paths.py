@@ -1,4 +1,6 @@
-"""Which paths a response may name: plain ones inside the project, none that is protected, one spelling for one file.
+"""Which paths a response may name, and the journal of one: plain ones inside the project, none that is protected.
+
+One file has one spelling.
 
 Strings alone are looked at here, no file. The rules that a path can break:
 
