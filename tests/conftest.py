@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import hypothesis
 import pytest
 from command import CODE_COMMIT, Run, git
 from forked_command import ForkedCommand
@@ -23,8 +24,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole", action="store_true", help="run the long sweeps whole, not a sample of them")
 
 
-def pytest_configure() -> None:
-    """A shell that starts the tests with `&` lets them ignore these signals; the commands under test must not."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let generated examples be the same each time, however slow the machine is; with --whole they are new ones.
+
+    A shell that starts the tests with `&` lets them ignore these signals; the commands under test must not.
+    """
+    slow = hypothesis.HealthCheck.too_slow
+    hypothesis.settings.register_profile(
+        "any machine", deadline=None, derandomize=not config.getoption("--whole"), suppress_health_check=[slow]
+    )
+    hypothesis.settings.load_profile("any machine")
     for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.redaction import Redactor
@@ -205,7 +205,6 @@ neighbours = st.text(st.sampled_from(" \n\té日"), max_size=40)
 cuts = st.lists(st.integers(0, 400), max_size=6)
 
 
-@settings(deadline=None)
 @given(keys, neighbours, neighbours, st.sampled_from(sorted(FORMS.keys() - {"base64 of user and key"})), cuts)
 def test_nothing_of_a_random_key_survives(key, before, after, name, places):
     written = FORMS[name](key)
@@ -217,7 +216,6 @@ def test_nothing_of_a_random_key_survives(key, before, after, name, places):
     assert not any(written[place : place + 6].encode() in redacted for place in range(len(written) - 5))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), cuts)
 def test_data_without_the_key_are_unchanged(data, places):
     redactor = Redactor([KEY])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from command import Run, git
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
@@ -74,7 +74,6 @@ def test_output_is_shown_as_a_terminal_finally_would(output, lines, tmp_path):
 
 
 @given(st.text(alphabet=st.sampled_from("\x1b[]8;:mKGP\\\x07\r\b\n0123<&\"'a\u202e\x9b\x9d"), max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_no_output_makes_other_markup_than_spans(tmp_path_factory, output):
     markup = output_html(tmp_path_factory.getbasetemp(), output)
     rest = re.sub(r'<span class="[a-z0-9 ]*">|</span>|</?i>', "", markup)
@@ -148,7 +147,6 @@ LINES = st.lists(
 
 
 @given(LINES, LINES, st.booleans(), st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
     before, after = ("\n".join(lines) + "\n" * ends for lines, ends in ((old, old_ends), (new, new_ends)))
     edit = FileEdit('src/a "b"\té.py', before.encode(), after.encode())
@@ -210,7 +208,6 @@ def test_renames_are_recognised(edits, told):
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-@settings(max_examples=100, deadline=None)
 def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
     whole = diff_files(
         [FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n"), FileEdit("c", b"y\n", None)]

@@ -133,7 +133,7 @@ def test_what_a_large_file_keeps_is_not_in_its_diff(tmp_path):
 texts = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n", b"x", b"\r\n"]), max_size=30).map(b"".join)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.one_of(st.none(), texts), st.one_of(st.none(), texts))
 def test_git_applies_any_pair_of_texts(tmp_path_factory, old, new):
     if old is None and new is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import git
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
@@ -426,7 +426,7 @@ changes = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.lists(changes, max_size=6))
 def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
     rules = capture_rules(arena, Settings(allow=("*",)), Redactor([KEY]))
