@@ -8,7 +8,10 @@ case    a new path differs from one that is there in letter case alone: `tree` f
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from itertools import product
 from typing import Literal
 
 from code_commit.changes import RunWarning, VerifiedChange
@@ -21,57 +24,60 @@ _ORDER = ("test", "runner", "ci", "shrunk")
 _WORDS = {"test": "is a test", "runner": "decides what is checked", "ci": "belongs to CI"}
 _DONE = {"create": "created", "replace": "changed", "delete": "removed"}
 
-_CI = r"""(?i:
-    \.github/(?:workflows|actions)/|\.(?:circleci|buildkite|woodpecker|ci|gitlab|forgejo|gitea|semaphore|teamcity|husky)/
-    |\.(?:gitlab-ci|travis|drone|cirrus|woodpecker|pre-commit-config)\.ya?ml\Z|\.?(?:appveyor|lefthook|cloudbuild)\.ya?ml\Z
-    |Jenkinsfile|azure-pipelines[^/]*\.ya?ml\Z|bitbucket-pipelines\.ya?ml\Z
-    )"""
+_CI = """
+    .github/{workflows,actions}/* .{circleci,buildkite,woodpecker,ci,gitlab,forgejo,gitea,semaphore,teamcity,husky}/*
+    .{gitlab-ci,travis,drone,cirrus,woodpecker,pre-commit-config}.{yml,yaml} jenkinsfile*
+    {,.}{appveyor,lefthook,cloudbuild}.{yml,yaml} azure-pipelines*.{yml,yaml} bitbucket-pipelines.{yml,yaml}
+"""
+"""Paths in lower case."""
 
-_RUNNER = r"""(?:.*/)?(?:
-    # Python
-    conftest\.py|\.?pytest\.(?:ini|toml)|tox\.(?:ini|toml)|noxfile\.py|setup\.cfg|pyproject\.toml|hatch\.toml|\.coveragerc
-    |\.?mypy\.ini|\.?(?:flake8|pylintrc|pydocstyle|pycodestyle|bandit|isort\.cfg)(?:\.toml)?|\.?ruff\.toml|pyrightconfig\.json
-    |\.style\.yapf|(?:site|user)customize\.py|[^/]*\.pth
-    # JavaScript and TypeScript
-    |package\.json|(?:jest|vitest|vite|karma|playwright|cypress|ava|wdio|nightwatch|protractor|eslint|prettier|stylelint
-    |babel)\.(?:config|conf|setup|workspace)\.\w+|\.(?:mocha|nyc|c8|tap|eslint|prettier|stylelint|jshint)rc[^/]*|mocha\.opts
-    |\.(?:eslint|prettier|stylelint)ignore|cypress\.json|jasmine\.json|[tj]sconfig[^/]*\.json|tslint\.json|biome\.jsonc?
-    |setupTests\.\w+|[gG]ulpfile\.\w+|[gG]runtfile\.\w+|(?:turbo|nx|lerna)\.json|deno\.jsonc?|bunfig\.toml|\.npmrc
-    # Java, Kotlin, Scala
-    |pom\.xml|mvnw(?:\.cmd)?|gradlew(?:\.bat)?|[^/]*\.gradle(?:\.kts)?|gradle\.properties|build\.(?:xml|sc|mill)|[^/]*\.sbt
-    |testng[^/]*\.xml|junit-platform\.properties|(?:checkstyle|pmd|spotbugs|detekt|lint)[^/]*\.(?:xml|ya?ml)
-    |\.mvn/.*|\.scalafix\.conf|\.scalafmt\.conf
-    # Visual Studio
-    |[^/]*\.(?:csproj|fsproj|vbproj|vcxproj|sln|slnx|runsettings|ruleset|props|targets)|\.editorconfig|global\.json
-    |xunit\.runner\.json|stylecop\.json
-    # PHP
-    |phpunit[^/]*\.xml(?:\.dist)?|(?:phpstan|psalm|phpcs)[^/]*\.(?:neon|xml)(?:\.dist)?|\.php-?cs[^/]*|composer\.json
-    |codeception[^/]*\.ya?ml|behat[^/]*\.ya?ml|infection\.json5?(?:\.dist)?|Pest\.php
-    # Ruby
-    |[rR]akefile|[^/]*\.rake|\.rspec|(?:spec|rails|test)_helper\.rb|\.rubocop[^/]*\.ya?ml|\.standard\.ya?ml|\.simplecov
-    |cucumber\.ya?ml
-    # Go and Rust
-    |go\.(?:mod|work)|\.golangci\.\w+|magefile\.go|staticcheck\.conf|Cargo\.toml|\.cargo/config(?:\.toml)?
-    |\.?(?:clippy|rustfmt|nextest|deny)\.toml|rust-toolchain(?:\.toml)?
-    # C, and any language
-    |CMakeLists\.txt|[^/]*\.cmake|CMakePresets\.json|[^/]*\.mk|configure(?:\.ac|\.in)?
-    |(?:GNU)?[mM]akefile(?:\.(?:am|common|dev|in|inc|test|unix|win))?
-    |meson\.(?:build|options)|meson_options\.txt|(?:BUILD|WORKSPACE|MODULE)(?:\.bazel)?|[^/]*\.bzl|\.bazelrc|SCons\w+|wscript
-    |\.clang-(?:tidy|format)|\.?justfile|Justfile|[tT]askfile\.ya?ml|mise\.toml|Earthfile
-    # Elixir, Erlang, Swift, Dart, Haskell, OCaml, Zig, Lua, Perl
-    |mix\.exs|test_helper\.exs|\.(?:credo|formatter)\.exs|rebar\.config|Package\.swift|[^/]*\.xctestplan|\.swiftlint\.ya?ml
-    |pubspec\.yaml|analysis_options\.yaml|dart_test\.yaml|stack\.yaml|[^/]*\.cabal|dune(?:-project)?|build\.zig|\.busted
-    |\.luacheckrc|\.perlcriticrc|\.proverc|(?:Makefile|Build)\.PL|dist\.ini
-    # other checks
-    |\.shellcheckrc|\.yamllint[^/]*|\.hadolint\.ya?ml|\.markdownlint[^/]*|\.?codecov\.ya?ml|\.?_?typos\.toml|\.codespellrc
-    |sonar-project\.properties
-    # scripts that builds call
-    |(?:run[-_]?)?(?:all[-_]?)?(?:builds?|checks?|ci|coverage|lint|tests?|verify)(?:[-_]all)?\.(?:sh|bash|zsh|ps1|bat|cmd)
+_RUNNER = """
+    conftest.py {,.}pytest.{ini,toml} tox.{ini,toml} noxfile.py setup.cfg pyproject.toml hatch.toml .coveragerc
+    {,.}{flake8,pylintrc,pydocstyle,pycodestyle,bandit,isort.cfg}{,.toml} {,.}mypy.ini {,.}ruff.toml pyrightconfig.json
+    .style.yapf {site,user}customize.py *.pth
+
+    package.json .{mocha,nyc,c8,tap,eslint,prettier,stylelint,jshint}rc* .{eslint,prettier,stylelint}ignore mocha.opts
+    {jest,vitest,vite,karma,playwright,cypress,ava,wdio,nightwatch,protractor}.{config,conf,setup,workspace}.*
+    {eslint,prettier,stylelint,babel}.{config,conf,setup,workspace}.* {js,ts}config*.json
+    cypress.json jasmine.json tslint.json biome.{json,jsonc} setupTests.* {g,G}{ulp,runt}file.* {turbo,nx,lerna}.json
+    deno.{json,jsonc} bunfig.toml .npmrc
+
+    pom.xml mvnw{,.cmd} gradlew{,.bat} *.gradle{,.kts} gradle.properties build.{xml,sc,mill} *.sbt .scala{fix,fmt}.conf
+    testng*.xml junit-platform.properties {checkstyle,pmd,spotbugs,detekt,lint}*.{xml,yml,yaml}
+
+    *.{csproj,fsproj,vbproj,vcxproj,sln,slnx,runsettings,ruleset,props,targets} .editorconfig global.json
+    xunit.runner.json stylecop.json
+
+    phpunit*.xml{,.dist} {phpstan,psalm,phpcs}*.{neon,xml}{,.dist} .php{,-}cs* composer.json Pest.php
+    {codeception,behat}*.{yml,yaml} infection.{json,json5}{,.dist}
+
+    {r,R}akefile *.rake .rspec {spec,rails,test}_helper.rb .rubocop*.{yml,yaml} .standard.{yml,yaml} .simplecov
+    cucumber.{yml,yaml}
+
+    go.{mod,work} .golangci.* magefile.go staticcheck.conf Cargo.toml {,.}{clippy,rustfmt,nextest,deny}.toml
+    rust-toolchain{,.toml}
+
+    CMakeLists.txt *.cmake CMakePresets.json *.mk configure{,.ac,.in} {BUILD,WORKSPACE,MODULE}{,.bazel} *.bzl .bazelrc
+    {,GNU}{m,M}akefile{,.am,.common,.dev,.in,.inc,.test,.unix,.win} meson.{build,options} meson_options.txt SCons*
+    wscript .clang-{tidy,format} {,.}justfile Justfile {t,T}askfile.{yml,yaml} mise.toml Earthfile
+
+    mix.exs test_helper.exs .{credo,formatter}.exs rebar.config Package.swift *.xctestplan .swiftlint.{yml,yaml}
+    pubspec.yaml analysis_options.yaml dart_test.yaml stack.yaml *.cabal dune{,-project} build.zig .busted .luacheckrc
+    .perlcriticrc .proverc {Makefile,Build}.PL dist.ini
+
+    .shellcheckrc .yamllint* .hadolint.{yml,yaml} .markdownlint* {,.}codecov.{yml,yaml} {,.}{,_}typos.toml .codespellrc
+    sonar-project.properties
+"""
+"""Names of files: of Python, JavaScript, the JVM, Visual Studio, PHP, Ruby, Go and Rust, C and any language, others."""
+
+_SCRIPT = r"""(?:.*/)?(?:
+    (?:run[-_]?)?(?:all[-_]?)?(?:builds?|checks?|ci|coverage|lint|tests?|verify)(?:[-_]all)?\.(?:sh|bash|zsh|ps1|bat|cmd)
     |run[-_]?tests\.\w+
     |(?:bin|dev|scripts?|tools)/(?:run[-_]?)?(?:builds?|checks?|ci|coverage|lint|tests?|verify)
     )\Z
-    |__mocks__/
     """
+"""Scripts that builds call."""
+_OF_SHELLS = (".sh", ".bash", ".zsh", ".ps1", ".bat", ".cmd")
 
 _TEST = r"""
     (?:.*/)?(?:[tT]ests?|specs?|__(?:tests|mocks|snapshots)__|e2e|testing|test[-_]?data|fixtures|goldens?|androidTest
@@ -89,14 +95,12 @@ _SHADOW = r"""
     """
 """What is taken for a test runner or a linter of this name when it is not there yet."""
 
-_FILES: tuple[tuple[Kind, str], ...] = (("ci", _CI), ("runner", _RUNNER), ("test", _TEST))
-
-_CONCERNS_OTHERS = re.compile(rb"^func TestMain\(|\bRSpec\.configure\b", re.MULTILINE)
+_CONCERNS_OTHERS = rb"(?m)^func TestMain\(|\bRSpec\.configure\b"
 """What in a new test concerns those that are there."""
 
 _LARGEST = 1_000_000  # bytes that are parsed
 
-_PLAIN = re.compile(
+_PLAIN = (
     r"(?:optional-?|dev-?|build-|bundled|peer)?[dD]ependencies(?:Meta)?|dependency-groups|packageManager"
     r"|authors|maintainers|contributors|description|keywords|classifiers|categories|licenses?|readme|version"
     r"|urls|homepage|repository|documentation|bugs|funding|requires-python|rust-version"
@@ -107,8 +111,8 @@ _PLAIN_TABLES = ("require", "require-dev")
 """Further ones of composer.json; a list of this name is what a test runner loads."""
 
 _REQUIREMENTS = {
-    "go.mod": re.compile(rb"\s*(?:(?:require )?\S+ v\S+(?: *//.*)?|require \(|\)|(?:go|toolchain) \S+|(?://.*)?)"),
-    "pom.xml": re.compile(rb"\s*<((?:[\w.-]+\.)?version)>[^<]*</\1>\s*"),
+    "go.mod": rb"\s*(?:(?:require )?\S+ v\S+(?: *//.*)?|require \(|\)|(?:go|toolchain) \S+|(?://.*)?)",
+    "pom.xml": rb"\s*<((?:[\w.-]+\.)?version)>[^<]*</\1>\s*",
 }
 """Lines of other files that say no more than what is required."""
 
@@ -130,7 +134,7 @@ def find_cautions(changes: Sequence[VerifiedChange]) -> list[RunWarning]:
 
 def _is_news(kind: Kind, path: str, old: bytes | None, new: bytes | None) -> bool:
     if old is None or new is None:
-        return kind != "test" or new is None or _CONCERNS_OTHERS.search(new) is not None
+        return kind != "test" or new is None or re.search(_CONCERNS_OTHERS, new) is not None
     if kind == "test":
         return not only_adds(path, old, new)
     return kind == "ci" or not _decides_the_same(path, old, new)
@@ -139,13 +143,49 @@ def _is_news(kind: Kind, path: str, old: bytes | None, new: bytes | None) -> boo
 def _kind_of(path: str, *, is_new: bool) -> Kind | None:
     if is_new and re.match(_SHADOW, path, re.VERBOSE):
         return "runner"
-    return next((kind for kind, pattern in _FILES if re.match(pattern, path, re.VERBOSE)), None)
+    if _is_listed(path.lower(), _CI):
+        return "ci"
+    if _is_runner(path):
+        return "runner"
+    return "test" if re.match(_TEST, path, re.VERBOSE) else None
+
+
+def _is_runner(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    if _is_listed(name, _RUNNER) or path.startswith("__mocks__/") or "/.mvn/" in f"/{path}":
+        return True
+    if f"/{path}".endswith(("/.cargo/config", "/.cargo/config.toml")):
+        return True
+    can_be_script = "." not in name or name.startswith("run") or name.endswith(_OF_SHELLS)
+    return can_be_script and re.match(_SCRIPT, path, re.VERBOSE) is not None
+
+
+def _is_listed(name: str, table: str) -> bool:
+    names, starts = _table(table)
+    return name in names or any(name.endswith(end) and name.startswith(some) for end, some in starts)
+
+
+@cache
+def _table(words: str) -> tuple[Collection[str], Sequence[tuple[str, tuple[str, ...]]]]:
+    """Return the words without a `*`; and what stands after it in the others, with all that stands before it there.
+
+    `a{b,c}` are the two words `ab` and `ac`.
+    """
+    names, starts = set(), defaultdict(list)
+    for word in words.split():
+        for parts in product(*(part.split(",") for part in word.replace("}", "{").split("{"))):
+            start, star, end = "".join(parts).partition("*")
+            if star:
+                starts[end].append(start)
+            else:
+                names.add(start)
+    return names, [(end, tuple(some)) for end, some in starts.items()]
 
 
 def _decides_the_same(path: str, old: bytes, new: bytes) -> bool:
     requirement = _REQUIREMENTS.get(path.rpartition("/")[2])
     if requirement:
-        had, has = ([line for line in text.split(b"\n") if not requirement.fullmatch(line)] for text in (old, new))
+        had, has = ([line for line in text.split(b"\n") if not re.fullmatch(requirement, line)] for text in (old, new))
         return had == has
     import json  # few answers change such a file
     import tomllib
@@ -165,6 +205,6 @@ def _deciding(value: object) -> object:
         return {
             key: _deciding(inner)
             for key, inner in value.items()
-            if not (_PLAIN.fullmatch(key) or (key in _PLAIN_TABLES and isinstance(inner, dict)))
+            if not (re.fullmatch(_PLAIN, key) or (key in _PLAIN_TABLES and isinstance(inner, dict)))
         }
     return [_deciding(inner) for inner in value] if isinstance(value, list) else value
