@@ -9,22 +9,19 @@ if TYPE_CHECKING:
 
 _COPY = r"([._-](bak|backup|copy|old|orig|prev|saved?|\d+)|~)*"
 _DATA = r"([_-][^.]*)?(\.(cfg|conf|csv|db|enc|ini|json|plist|properties|tfrc|toml|txt|xml|ya?ml))*"
-_KEY = re.compile(
+_KEY = (
     rf".*\.(age|jks|kdbx?|key|keystore|p12|p8|pem|pfx|ppk){_COPY}|.*\.tfstate(\..*)?"
     rf"|(.*_)?(rsa|dsa|ecdsa|ed25519){_COPY}|id_(rsa|dsa|ecdsa|ed25519)[^.]*{_COPY}|id_[^.]*\.(bak|old)"
-    r"|\.(boto|dockercfg|git-credentials|htpasswd|my\.cnf|pgpass|pypirc|s3cfg|vault-token)|[._]netrc",
-    re.IGNORECASE | re.DOTALL,
+    r"|\.(boto|dockercfg|git-credentials|htpasswd|my\.cnf|pgpass|pypirc|s3cfg|vault-token)|[._]netrc"
 )
-_PUBLIC_KEY = re.compile(
+_PUBLIC_KEY = (
     r"(.*[._-])?(ca|cacerts?|certs?|certificates?|chain|crl|csr|dhparams?|fullchain)(\d+|[_-](?!.*(key|priv)).*)?\.pem"
-    r"|(.*[._-])?(pub|public)([_-]?key)?\.(key|pem)",
-    re.IGNORECASE | re.DOTALL,
+    r"|(.*[._-])?(pub|public)([_-]?key)?\.(key|pem)"
 )
-_LOGIN = re.compile(
+_LOGIN = (
     r"\.env(rc|[^a-z].*)?|.*\.env|env|http-client\.private\.env\.json"
     rf"|.*\.tfvars(\.json)?{_COPY}|secret_token\.rb|.*\.secret\.exs|auth\.json"
-    rf"|(\.?(.*[_-])?credentials|\.?secrets|.*\.kubeconfig|kubeconfig){_DATA}{_COPY}",
-    re.IGNORECASE | re.DOTALL,
+    rf"|(\.?(.*[_-])?credentials|\.?secrets|.*\.kubeconfig|kubeconfig){_DATA}{_COPY}"
 )
 _LOGINS_IN_FOLDERS = (
     "/.config/gh/hosts.yml",
@@ -37,11 +34,16 @@ _LOGINS_IN_FOLDERS = (
 )
 """Sources of these tables: GitHub's templates for .gitignore (Node, Phoenix, Rails, Terraform, KeePass, PuTTY ...), the
 signatures of gitrob, and the manuals of the tools."""
-_EXAMPLE = re.compile(
+_EXAMPLE = (
     r"(.*[/._-])?(dist|example|sample|template)([._-][^/]*)?"
-    r"|(.*/)?(i18n|l10n|lang|languages?|locales?|messages|schemas?|templates|translations)/.*",
-    re.IGNORECASE | re.DOTALL,
+    r"|(.*/)?(i18n|l10n|lang|languages?|locales?|messages|schemas?|templates|translations)/.*"
 )
+_PIECES = """
+    .age .boto .jks .kdb .key .p12 .p8 .pem .pfx .ppk .tfstate .tfvars auth.json credentials dockercfg dsa ed25519 env
+    htpasswd id_ kubeconfig my.cnf netrc pgpass pypirc rsa s3cfg secret vault-token
+"""
+_IN_EVERY_NAME = tuple(_PIECES.split())
+"""Of these one at least: other names need none of the patterns, which take milliseconds to compile."""
 _SECRET_SHAPES = {
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
     r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
@@ -72,11 +74,16 @@ def is_secret_name(path: str) -> bool:
     An example of one (`.env.example`), a certificate and source code (`credentials.go`) are none.
     """
     name = path.rpartition("/")[2]
-    if _KEY.fullmatch(name):
-        return not _PUBLIC_KEY.fullmatch(name)
-    if _LOGIN.fullmatch(name):
-        return not _EXAMPLE.fullmatch(path)
+    if not name.isascii() or any(map(name.lower().__contains__, _IN_EVERY_NAME)):
+        if _is_like(_KEY, name):
+            return not _is_like(_PUBLIC_KEY, name)
+        if _is_like(_LOGIN, name):
+            return not _is_like(_EXAMPLE, path)
     return f"/{path}".lower().endswith(_LOGINS_IN_FOLDERS)
+
+
+def _is_like(pattern: str, name: str) -> bool:
+    return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
 
 
 def find_secret(text: str) -> str | None:
