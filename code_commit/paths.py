@@ -87,6 +87,8 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
 )
 """The rule, what in a path breaks it, what to do instead."""
 
+_ANY_FAULT = "|".join(pattern for _, pattern, _ in _FAULTS)
+
 
 class Limits(NamedTuple):
     """How many bytes the file system takes: of one name, and of a path from the project's root."""
@@ -126,9 +128,8 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
 
 
 def _string_fault(path: str) -> Fault | None:
-    for rule, pattern, message in _FAULTS:
-        if re.search(pattern, path):
-            return rule, message
+    if re.search(_ANY_FAULT, path):
+        return next((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path))
     return None if path.isascii() and path.isprintable() else _character_fault(path)
 
 

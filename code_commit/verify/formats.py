@@ -16,7 +16,7 @@ _CODE = re.compile(
 )
 """No yaml: a map of numbers looks like numbered lines."""
 
-_DATA = re.compile(r"\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/", re.IGNORECASE)
+_DATA = r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/"
 """Patches; and what in these folders is no code may be what a test of a merge tool expects."""
 
 _DIFF = re.compile(
@@ -25,11 +25,9 @@ _DIFF = re.compile(
 )
 _LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
-_FENCED = re.compile(r"\s*```+([^\n`]*)\n(.*)\n```+\s*", re.DOTALL)
-_INNER_FENCE = re.compile(r"^```+ *(\S*)", re.MULTILINE)
-_MARKER = re.compile(
-    r"^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?", re.MULTILINE
-)
+_FENCED = r"(?s)\s*```+([^\n`]*)\n(.*)\n```+\s*"
+_INNER_FENCE = r"(?m)^```+ *(\S*)"
+_MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
 """The first group is what opens a block, the second what parts it; the others close it."""
 
 _MOST_BLOCKS = 100
@@ -63,7 +61,7 @@ def is_code(path: str) -> bool:
 
 def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
     """Return what the new content is instead of the file (old content None: a new file), and what to do; else None."""
-    file = _File(path, new, old, is_code(path), not is_code(path) and _DATA.search(path) is not None)
+    file = _File(path, new, old, is_code(path), not is_code(path) and re.search(_DATA, path) is not None)
     return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
 
 
@@ -73,10 +71,10 @@ def _names_file(file: _File) -> bool:
 
 
 def _is_fenced(file: _File) -> bool:
-    match = _FENCED.fullmatch(file.new) if file.new.lstrip().startswith("```") else None
+    match = re.fullmatch(_FENCED, file.new) if file.new.lstrip().startswith("```") else None
     if match is None or (file.old or "").lstrip().startswith("```"):
         return False
-    inner = _INNER_FENCE.findall(match[2])
+    inner = re.findall(_INNER_FENCE, match[2])
     if file.is_code or (inner and not inner[0]):  # then the first fence is closed before the end
         return file.is_code
     if file.old is None:
@@ -90,7 +88,7 @@ def _is_diff(file: _File) -> bool:
     if _DIFF.match(file.new):
         is_for_file = file.is_code or f"+++ b/{file.path}\n" in file.new
         return is_for_file if file.old is None else not _DIFF.match(file.old)
-    if re.search(r"^[+-]", file.new, re.MULTILINE) is None:
+    if not file.new.startswith(("+", "-")) and "\n+" not in file.new and "\n-" not in file.new:
         return False
     lines, had = ((text or "").replace("\r\n", "\n").split("\n") for text in (file.new, file.old))
     if file.is_code and _are_signed(lines) and not _are_signed(had):
@@ -149,7 +147,7 @@ def _has_markers(file: _File) -> bool:
 
 def _blocks(text: str) -> Iterator[_Block]:
     opening = middle = None
-    for marker in _MARKER.finditer(text):
+    for marker in re.finditer(_MARKER, text):
         if marker[1]:
             opening, middle = marker, None
         elif marker[2]:
