@@ -3,7 +3,7 @@
 The values that the parser, the verification pass and the transaction hand to one another.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,6 +16,7 @@ Action = Literal["create", "replace", "delete"]
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
 _LONGEST_QUOTE = 500
+_MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,19 @@ class NotApprovedError(RejectedResponseError):
     @property
     def complaint(self) -> str:
         return "the answer was not approved, nothing of it was written"
+
+
+class FilesAskedError(RejectedResponseError):
+    """The response changes nothing, it asks to see files whole first; `names` are the lines of its list."""
+
+    def __init__(self, names: Sequence[str], line: int) -> None:
+        self.names = names
+        self._told = ", ".join(map(quoted, names[:_MOST_NAMES])) + (" ..." if len(names) > _MOST_NAMES else "")
+        super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {self._told}")])
+
+    @property
+    def complaint(self) -> str:
+        return f"the last answer asks to see files, and no other may follow: {self._told}"
 
 
 class DeclinedError(CodeCommitError):

@@ -22,6 +22,10 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ...                the reason
     ^^^end
 
+    ^^^files           as the only block: these files are asked for, before anything is changed
+    ...                their paths, one a line
+    ^^^end
+
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
 content, so that every file can be sent. Text outside blocks and a leading `<think>...</think>` are ignored.
 
@@ -40,6 +44,7 @@ from code_commit.changes import (
     EditBlock,
     FileRemoval,
     FileReplacement,
+    FilesAskedError,
     Reasons,
     RequestedChange,
     quoted,
@@ -57,12 +62,18 @@ _DECLINE = "cannot"
 """What opens the block of a reason, in any case; a file of this name is sent as `./cannot`."""
 _DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
 
-_MIXED = "^^^cannot stands beside blocks of files: send it alone, or the files without it"
+_LIST = "files"
+"""What opens a list of files to be seen whole; a file of this name is sent as `./files`."""
+
+_MIXED = {
+    _DECLINE: "^^^cannot stands beside blocks of files: send it alone, or the files without it",
+    _LIST: "^^^files stands beside other blocks: send it alone, or them without it (a file of this name: ^^^./files)",
+}
 
 _NO_BLOCK = (
     "the response has no ^^^ block: send every file to change between ^^^PATH and ^^^end; when nothing has to change,"
-    " one short file as it is; when no change of the project can do the task, ^^^cannot, the reason on the lines after"
-    " it, and ^^^end"
+    " one short file as it is; to see files first, ^^^files, their paths on the lines after it, and ^^^end; when no"
+    " change of the project can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
 _NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
@@ -76,6 +87,9 @@ _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 
 _DEEPEST = 10
 """So many fences open one inside the other are forgotten ends, not the lines of a file."""
+
+_MOST_LISTED = 200
+"""So many files of a list are read."""
 
 _MOST_BLOCKS = 50_000
 """No LLM's response has room for so many: what stands after them is not read."""
@@ -101,6 +115,9 @@ class _Findings:
     declined_in: int = 0
     declined: list[str] = field(default_factory=list)
     """What the blocks of `^^^cannot` say, and the line of the last."""
+    listed_in: int = 0
+    listed: list[str] = field(default_factory=list)
+    """The lines of the blocks of `^^^files`, and the line of the last."""
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -120,7 +137,7 @@ class _Findings:
 def parse_response(text: str) -> tuple[RequestedChange, ...]:
     """Return the changes in the order of the response.
 
-    Raises DeclinedError, and RejectedResponseError with the first fifty reasons.
+    Raises FilesAskedError, DeclinedError, and RejectedResponseError with the first fifty reasons.
     """
     changes, reasons = read_response(text)
     reasons.reject()
@@ -130,12 +147,16 @@ def parse_response(text: str) -> tuple[RequestedChange, ...]:
 def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
     """Return the changes of the blocks that can be read, and what is wrong with the others.
 
-    Raises DeclinedError. What follows fifty reasons is not read, its fences are counted.
+    Raises FilesAskedError and DeclinedError. What follows fifty reasons is not read, its fences are counted.
     """
     found = _read(text)
-    if found.declined_in and found.changes:
-        found.reject(found.declined_in, "mixed", _MIXED)
+    if found.listed_in and (found.changes or found.declined_in):
+        found.reject(found.listed_in, "mixed", _MIXED[_LIST])
+    elif found.declined_in and found.changes:
+        found.reject(found.declined_in, "mixed", _MIXED[_DECLINE])
     elif not found.changes and not found.reasons.kept:
+        if found.listed:
+            raise FilesAskedError(found.listed, found.listed_in)
         if found.declined_in:
             raise DeclinedError("\n".join(found.declined))
         found.reject(0, "no-block", _NO_BLOCK)
@@ -192,8 +213,8 @@ def _read_block(found: _Findings, opening: int) -> int:
     if not name or name in _INNER or named:
         _reject_stray_fence(found, opening, name, named)
         return _skip_end(text, body, carets) if named else body
-    if _DECLINING.match(name):
-        return _read_reason(found, name, line, carets, body)
+    if name == _LIST or _DECLINING.match(name):
+        return _read_words(found, name, line, carets, body)
     comment = _COMMENT.search(name)
     path = _canonical(name[: comment.start()] if comment else name)
     if comment:
@@ -215,19 +236,25 @@ def _read_block(found: _Findings, opening: int) -> int:
     return _reject_inner_fence(found, path, line, carets, closing)
 
 
-def _read_reason(found: _Findings, name: str, line: int, carets: int, body: int) -> int:
-    """Read the block, opened in that line, by which the task is declined; return where to go on."""
+def _read_words(found: _Findings, name: str, line: int, carets: int, body: int) -> int:
+    """Read the block, opened in that line, that asks for files or declines the task; return where to go on."""
     closing = _closing_fence(found.text, body, carets)
     _, word, after = _split_fence(found.text, closing)
     found.closed = None
     if word != "end":
-        return _reject_inner_fence(found, _DECLINE, line, carets, closing)
-    reason = found.text[body:closing].strip()
-    if name.lower() != _DECLINE or not reason:
+        return _reject_inner_fence(found, name if name == _LIST else _DECLINE, line, carets, closing)
+    words = found.text[body:closing].strip()
+    if name == _LIST:
+        if not words:
+            found.reject(line, "no-list", "^^^files names no file: write the paths on the lines after it")
+        found.listed_in = line
+        found.listed += [path.strip() for path in words.split("\n") if path.strip()][:_MOST_LISTED]
+        return after
+    if name.lower() != _DECLINE or not words:
         message = f"^^^{_DECLINE} stands alone on its line, and the reason on the lines after it"
         found.reject(line, "no-reason", message)
     found.declined_in = line
-    found.declined.append(reason)
+    found.declined.append(words)
     return after
 
 

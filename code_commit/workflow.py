@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from code_commit.apply import apply_changes, count_transactions, find_overwritten, note_built
 from code_commit.build import Builder, build_environment
-from code_commit.changes import DeclinedError, NotApprovedError, RejectedResponseError, RunWarning, VerifiedChanges
+from code_commit.changes import (
+    DeclinedError,
+    FilesAskedError,
+    NotApprovedError,
+    RejectedResponseError,
+    RunWarning,
+    VerifiedChanges,
+)
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError
 from code_commit.exchange import Complete, Prompt, Response, Shown
 from code_commit.llm.keys import ApiKey
@@ -45,8 +52,8 @@ class Job(NamedTuple):
 def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRecord:
     """Run attempts until the build passes or none is left, and return the finished record.
 
-    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, DeclinedError
-    as soon as the LLM says that it cannot, and the errors of the steps.
+    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, or the last one
+    asks for files, DeclinedError as soon as the LLM says that it cannot, and the errors of the steps.
     """
     conversation = Conversation(job.project, job.settings, log.redactor, task, job.refit)
     changed: set[str] = set()
@@ -57,7 +64,8 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         try:
             changed |= change_files(job, response, prompt.shows, log, attempt)
         except RejectedResponseError as rejection:
-            is_last = job.settings.on_rejected == "stop" or number == task.attempts
+            asks = isinstance(rejection, FilesAskedError)
+            is_last = (job.settings.on_rejected == "stop" and not asks) or number == task.attempts
             if is_last or isinstance(rejection, NotApprovedError):
                 raise
             conversation.was_rejected(attempt, response.text, blocks_of(response.text), rejection)
@@ -93,6 +101,9 @@ def verify_response(job: Job, response: Response, shows: Shown | None, attempt: 
     try:
         changes, reasons = read_response(response.complete_text())
         return verify_changes(changes, job.project, job.rules, shows, reasons)
+    except FilesAskedError as asked:
+        attempt.asked(asked.names)
+        raise
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)
         raise

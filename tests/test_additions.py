@@ -1,5 +1,9 @@
 """The files that a failed build names and the codebase lacks: what is found, what is shown in a repair, what never is."""
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +122,119 @@ def test_what_only_an_earlier_repair_was_shown_counts_as_unseen(project: Path, r
     shown = [TEST in (the_log(project) / f"{number}-query.txt").read_text() for number in (2, 3)]
     assert shown == [True, False]
     assert (done.returncode, (project / "t/first.py").read_text()) == (4, TEST), done.stderr
+
+
+# What an answer asks to see
+
+
+def asking(*names: str) -> str:
+    return "\n".join(["^^^files", *names, "^^^end", ""])
+
+
+SEEN = ("t/first.py", "t/crlf.py", "t/large.py", "build.sh", "Cargo.lock", "UserSpecification.md", ".gitignore")
+HIDDEN = (
+    "t/.env", "t/id_rsa", "t/secret.py", "t/encrypted.py", "t/binary.py", "t/link.py", "t/ignored.py", "t/no.py",
+    "agent-config/mine.py", "agent-config/query.txt", "../outside.py", "/etc/hostname", ".git/config",
+)  # fmt: skip
+
+
+def record_of(project: Path) -> dict:
+    return json.loads((the_log(project) / "run.json").read_text())
+
+
+@pytest.mark.parametrize("is_repository", [True, False])
+@pytest.mark.parametrize("layout", ["spec", "cached"])
+def test_files_that_are_asked_for_are_shown_unless_they_are_secrets_or_not_of_the_project(
+    layout: str, *, is_repository: bool, project: Path, run_code_commit: Run
+):
+    (project / "Cargo.lock").write_text("locked = 1\n")
+    (project / "UserSpecification.md").write_text("Specified.\n")
+    (project.parent / "outside.py").write_text("outside = 1\n")
+    if not is_repository:
+        (project / ".git").rename(project.parent / "git")
+    hidden = [name for name in HIDDEN if is_repository or name != ".git/config"]
+    answers = recorded(project, asking(*SEEN[:3]), asking(*SEEN[3:], *hidden), "^^^ok.txt\nok\n^^^end\n")
+    done = run_code_commit(project, *answers, "--prompt-layout", layout, "--protect", "t/large.py")
+    assert done.returncode == 0, done.stderr
+    first, second, third = ((the_log(project) / f"{number}-query.txt").read_bytes().decode() for number in (1, 2, 3))
+    for name in SEEN:
+        text = (project / name).read_bytes().decode()
+        shown = f"--- {name} ---\n{text}"
+        assert (shown in first, shown in second, shown in third) == (False, name in SEEN[:3], True), name
+    told = "shown whole from now on: .gitignore, Cargo.lock, UserSpecification.md, build.sh; not shown: "
+    assert f"\nAttempt 2 asked to see files and changed nothing; {told}" in third
+    for text in ("PASSWORD=x", "PRIVATE KEY", "ignored = 1", "mine = 1", "outside = 1", "[core]"):
+        assert text not in third
+    attempts = [(attempt["kind"], attempt["verdict"]) for attempt in record_of(project)["attempts"]]
+    assert attempts == [("initial", "chosen"), ("retry", "chosen"), ("retry", "applied")]
+    assert record_of(project)["attempts"][0]["asked"] == list(SEEN[:3])
+    assert (
+        f"asks to see {', '.join(sorted(SEEN[:3]))} whole, nothing written"
+        in run_code_commit(project, "log", "-1").stdout
+    )
+
+
+def test_a_file_that_an_answer_changed_is_asked_for_as_it_is_now(project: Path, run_code_commit: Run):
+    answers = ["^^^t/first.py\nchanged = 1\n^^^end\n", asking("t/first.py", "t/crlf.py"), "^^^ok.txt\nok\n^^^end\n"]
+    done = run_code_commit(project, *recorded(project, *answers))
+    assert done.returncode == 0, done.stderr
+    prompt = (the_log(project) / "3-query.txt").read_bytes().decode()
+    assert "[codebase additions]\n--- t/crlf.py ---\n" in prompt
+    assert prompt.count("changed = 1\n") == prompt.count("--- FILE REPLACEMENT t/first.py ---\nchanged = 1\n") == 1
+    assert TEST not in prompt
+
+
+def test_a_file_that_has_no_room_in_the_prompt_is_not_shown(project: Path, run_code_commit: Run):
+    (project / "agent-config/config.toml").write_text("context_window = 70000\nmax_output_tokens = 1000\n")
+    (project / "t/large.py").write_text("x = 1\n" * 100_000)
+    answers = recorded(project, asking("t/large.py", "t/first.py"), "^^^ok.txt\nok\n^^^end\n")
+    done = run_code_commit(project, *answers)
+    assert done.returncode == 0, done.stderr
+    told = "shown whole from now on: t/first.py; not shown: t/large.py (too large with 600,000 characters)\n"
+    assert told in (the_log(project) / "2-query.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "number"), [(["--max-repairs", "1"], 2), (["--max-repairs", "0"], 1), (["--dry-run"], 1)]
+)
+def test_a_list_that_nothing_can_follow_ends_the_run(
+    options: list[str], number: int, project: Path, run_code_commit: Run
+):
+    before = (project / "ok.txt").read_text()
+    done = run_code_commit(project, *recorded(project, *[asking("t/first.py")] * 2), *options)
+    assert done.returncode == 4, done.stderr
+    assert "the last answer asks to see files, and no other may follow: t/first.py\n" in done.stderr
+    record = record_of(project)
+    assert (record["status"], record["attempts"][-1]["verdict"], len(record["attempts"])) == (
+        "rejected",
+        "chosen",
+        number,
+    )
+    prompt = (the_log(project) / f"{number}-query.txt").read_text()
+    assert ("No answer after this one is used" in prompt, (project / "ok.txt").read_text()) == (True, before)
+
+
+def test_a_list_is_nothing_to_apply(project: Path, run_code_commit: Run):
+    (project / "agent-config/answer.txt").write_text(asking("t/first.py"))
+    done = run_code_commit(project, "apply", "agent-config/answer.txt")
+    assert (done.returncode, "asks to see files, and no other may follow: t/first.py" in done.stderr) == (4, True)
+
+
+@pytest.mark.parametrize("event", ["responded", "chosen", "asking"])
+def test_killed_after_a_list_it_goes_on_and_asks_nothing_twice(event: str, project: Path, run_code_commit: Run):
+    answers = recorded(project, asking("t/first.py"), "^^^ok.txt\nok\n^^^end\n")
+    program = (
+        "import os, sys; from code_commit.runs.progress import Progress; from code_commit.cli import main\n"
+        "def step(self, record, event):\n"
+        f"    if event == {event!r} and (event != 'asking' or len(record.attempts) == 2): os.kill(os.getpid(), 9)\n"
+        "Progress.step = step\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-P", "-c", program, *answers], cwd=project, capture_output=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    (project / "agent-config/recorded/1-response.txt").unlink()
+    done = run_code_commit(project, "resume")
+    assert done.returncode == 0, done.stderr
+    assert f"--- t/first.py ---\n{TEST}" in (the_log(project) / "2-query.txt").read_text()

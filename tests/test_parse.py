@@ -13,6 +13,7 @@ from code_commit.changes import (
     EditBlock,
     FileRemoval,
     FileReplacement,
+    FilesAskedError,
     RejectedResponseError,
     RequestedChange,
 )
@@ -79,6 +80,10 @@ ACCEPTED = {
         "^^^./cannot\nx\n^^^end\n^^^cannot.md\n^^^end\n^^^a/cannot b\n^^^end\n^^^Cannot_x\n^^^end\n",
         {"cannot": "x\n", "cannot.md": "", "a/cannot b": "", "Cannot_x": ""},
     ),
+    "files named files": (
+        "^^^./files\nx\n^^^end\n^^^Files\n^^^end\n^^^files.txt\n^^^end\n",
+        {"files": "x\n", "Files": "", "files.txt": ""},
+    ),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -131,6 +136,7 @@ NOTES = {
     "edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n^^^find\nx\n^^^replace\n^^^end\nB", "A\nB"),
     "a range": ("A\n^^^a\n^^^find\nx\n^^^to\ny\n^^^replace\n^^^end\nB", "A\nB"),
     "unclosed edits": ("A\n^^^a\n^^^find\nx\n^^^replace\ny\n", "A"),
+    "a list": ("A\n^^^files\nx\n^^^end\nB", "A\nB"),
     "a reason": ("A\n^^^cannot\nx\n^^^end\nB", "A\nB"),
     "a block in a block": ("A\n^^^a\nx\n^^^b\ny\n^^^end\nB", "A\nB"),
 }
@@ -223,6 +229,13 @@ REJECTED = {
     "a reason after a comma": ("^^^Cannot, because:\nno gcc\n^^^end\n^^^cannot.\nx\n^^^end\n", ["no-reason"] * 2),
     "declined and unclosed": ("^^^cannot\nno gcc\n", ["unclosed"]),
     "declined and unclosed before a file": ("^^^cannot\nno gcc\n^^^a\nx\n^^^end\n", ["fence-in-block"]),
+    "a list beside a file": ("^^^a\n^^^end\n^^^files\nx\n^^^end\n", ["mixed"]),
+    "a list beside a reason": ("^^^cannot\nx\n^^^end\n^^^files\nx\n^^^end\n", ["mixed"]),
+    "a list beside a fault": ("^^^end\n^^^files\nx\n^^^end\n", ["stray-fence"]),
+    "an empty list": ("^^^files\n \n^^^end\n", ["no-list"]),
+    "an unclosed list": ("^^^files\nx\n", ["unclosed"]),
+    "a forgotten end of a list": ("^^^files\nx\n^^^a\nx\n^^^end\n", ["fence-in-block"]),
+    "an indented list": (" ^^^files\nx\n^^^end\n", ["indented-fence", "stray-fence"]),
     "all reasons at once": (
         " ^^^z\n^^^end\n^^^a\n^^^end\n^^^a\nx\n^^^end\n^^^b\n",
         ["indented-fence", "stray-fence", "duplicate-path", "unclosed"],
@@ -242,6 +255,20 @@ def test_a_reason_alone_declines_the_task(text, reason):
     with pytest.raises(DeclinedError) as caught:
         parse_response(text)
     assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("First:\n^^^files\n\n a b.txt\r\n- ./c\n^^^end\nThen.\n", ["a b.txt", "- ./c"]),
+        ("^^^^files\n^^^a\n^^^^end\n^^^files\nb\n^^^end", ["^^^a", "b"]),
+        ("^^^files\n" + "a\n" * 10_000 + "^^^end\n", ["a"] * 200),
+    ],
+)
+def test_a_list_alone_asks_for_files(text, names):
+    with pytest.raises(FilesAskedError) as caught:
+        parse_response(text)
+    assert caught.value.names == names
 
 
 @pytest.mark.parametrize(("text", "rules"), REJECTED.values(), ids=REJECTED)
@@ -388,7 +415,7 @@ def test_what_is_said_of_a_huge_path_is_short(path):
 
 @pytest.mark.parametrize(
     "piece",
-    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "/", "./"],
+    [" ", " \n", "^", "^^ ", "^^ find ", "^^ end\t", " ^^", " ^^^", " ^^^ ", "\t>\ufeff", "^^^^ delete ", "^^^a\n^^ find\n", "^^^to\n", "^^^files\na\n^^^end\n", "/", "./"],
     ids=ascii,
 )  # fmt: skip
 def test_the_time_is_linear_in_the_size(piece):
@@ -458,6 +485,19 @@ def test_what_is_rendered_parses_back(changes):
     text = rendered(changes)
     if text:
         assert contents(text) == written(changes)
+
+
+@given(st.lists(names, min_size=1, max_size=4), responses(), st.booleans())
+def test_a_list_asks_for_its_files_alone_and_for_nothing_beside_other_blocks(paths, changes, after):
+    asked, others = "".join(f"{path}\n" for path in paths), rendered(changes)
+    parts = [f"^^^files\n{asked}^^^end\n", others]
+    with pytest.raises(RejectedResponseError) as caught:
+        parse_response("".join(reversed(parts) if after else parts))
+    if others:
+        assert [violation.rule for violation in caught.value.violations] == ["mixed"]
+    else:
+        assert isinstance(caught.value, FilesAskedError)
+        assert caught.value.names == paths
 
 
 @given(responses(), st.data())

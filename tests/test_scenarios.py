@@ -1,6 +1,7 @@
 """Whole runs as data: each folder of tests/scenarios is one run with recorded responses.
 
-scenario.toml    what happens in a sentence, arguments, exit code, what stderr says, what prompts hold or lack
+scenario.toml    what happens in a sentence, arguments, config.toml, which files the rollup lacks, exit code,
+                 what stderr says, what prompts hold or lack
 project/         the tree before (the usual .gitignore, query and rollup are added where it has none)
 responses/       N-response.txt, what the LLM answers to call N
 expected/        the tree after, whole
@@ -9,6 +10,7 @@ expected/        the tree after, whole
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Run, git
@@ -17,13 +19,16 @@ SCENARIOS = sorted((Path(__file__).parent / "scenarios").iterdir())
 OWN_FILES = {".gitignore"}
 
 
-def lay_out(scenario: Path, root: Path) -> None:
+def lay_out(scenario: Path, root: Path, wanted: dict[str, Any]) -> None:
     shutil.copytree(scenario / "project", root)
     config = root / "agent-config"
     config.mkdir(mode=0o700)
     shutil.copytree(scenario / "responses", config / "recorded")
     (config / "query.txt").write_text("The query of the scenario.\n")
-    rollup = "".join(f"--- {name} ---\n{content.decode()}\n" for name, content in tree(root).items())
+    if "config" in wanted:
+        (config / "config.toml").write_text(wanted["config"])
+    held = {name: content for name, content in tree(root).items() if name not in wanted.get("rollup_lacks", [])}
+    rollup = "".join(f"--- {name} ---\n{content.decode()}\n" for name, content in held.items())
     (config / "codeRollup.txt").write_text(rollup)
     (root / ".gitignore").write_text("/agent-config\n/target\n")
     (root / "build.sh").chmod(0o755)
@@ -46,7 +51,7 @@ def tree(root: Path) -> dict[str, bytes]:
 def test_scenario(scenario: Path, tmp_path: Path, run_code_commit: Run):
     wanted = tomllib.loads((scenario / "scenario.toml").read_text())
     root = tmp_path / "project"
-    lay_out(scenario, root)
+    lay_out(scenario, root, wanted)
 
     done = run_code_commit(root, "--model", "replay:agent-config/recorded", *wanted.get("arguments", []))
 

@@ -1,21 +1,26 @@
 """The codebase additions: files that a prompt shows beside the codebase, which does not hold them whole.
 
 They are those that the output of a failed build names, for a test that the LLM was not shown can hardly be made to
-pass; and those that a rejected answer would have changed unseen. Only what a rollup might hold is taken: text files
-that git tracks, or does not ignore, and no secrets.
+pass; those that a rejected answer would have changed unseen; and those that an answer asks to see. Only what a rollup
+might hold is taken: text files that git tracks, or does not ignore, and no secrets.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
+from code_commit.codebase.chooser import path_of
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import NotSetUpError
+from code_commit.git import repository_options
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.words import listed
+from code_commit.settings import did_you_mean
 
 _SHARE = 10
 _SMALLEST_ROOM = 8_000
@@ -61,15 +66,52 @@ def show_unseen(
     others = [reason for reason in rejection.violations if reason.rule != "unseen"]
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
     selection = Selection(named=[reason.path for reason in unseen])
+    texts = _read_named(project, selection, room, redactor)
+    told = dict.fromkeys(texts, _SHOWN)
+    told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in selection.left_out.items() for path in left_out}
+    reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]
+    return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
+
+
+def show_asked(
+    project: Project, codebase: str, names: Sequence[str], room: int, redactor: Redactor
+) -> tuple[list[FileReplacement], str]:
+    """Return the files, as they are now, that an answer asks to see, and what became of its list, in words.
+
+    `room` is how many characters of them the next prompt can hold. What git does not list is not shown.
+    """
+    paths: Mapping[str, bool] = {}
+    with suppress(NotSetUpError), repository_options(project.root, project.git) as options:
+        paths, _ = list_files(project.root, [], options)
+    asked = dict.fromkeys(path_of(name, paths) for name in names)
+    selection = Selection(named=[path for path in asked if path in paths])
+    texts = _read_named(project, selection, room, redactor)
+    for path in texts.keys() - find_unseen(texts, codebase):
+        selection.leave_out("[codebase] has it whole", path)
+        del texts[path]
+    others = {path: reason for reason, left_out in selection.left_out.items() for path in left_out}
+    hints = {path: did_you_mean(path, paths) for path in list(asked.keys() - paths.keys())[:_MOST_HINTS]}
+    others |= {path: f"no file of the project{hints.get(path, '')}" for path in asked if path not in paths}
+    not_shown = listed([f"{path[:_LONGEST_NAME]} ({reason})" for path, reason in others.items()], _MOST_TOLD)
+    told = [f"shown whole from now on: {listed(texts, _MOST_TOLD)}"] if texts else []
+    told += [f"not shown: {not_shown}"] if others else []
+    return [FileReplacement(path, text) for path, text in texts.items()], "; ".join(told)
+
+
+_MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
+
+
+def _read_named(project: Project, selection: Selection, room: int, redactor: Redactor) -> dict[str, str]:
+    """Return the text of each file that the selection names and may be shown, of so many characters together.
+
+    Why another may not goes into the selection.
+    """
     texts = _read(project, selection.named, redactor, selection)
     for path, text in list(texts.items()):
         if len(text) > room:
             selection.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
         room -= len(texts.get(path, ""))
-    told = dict.fromkeys(texts, _SHOWN)
-    told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in selection.left_out.items() for path in left_out}
-    reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]
-    return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
+    return texts
 
 
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
@@ -79,8 +121,8 @@ _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: le
 def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
     """Return the text of each file that may be shown; why another may not goes into the selection."""
     names = fit_names(paths, selection)
-    if project.git is not None:
-        for name, reason in find_marked(project.root, names, selection, project.git.options).items():
+    with repository_options(project.root, project.git) as options:
+        for name, reason in find_marked(project.root, names, selection, options).items():
             names.remove(name)
             selection.leave_out(reason, name)
     files = read_files(project.root, names, redactor, selection)

@@ -72,7 +72,7 @@ def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], l
         return [], list(rejection.violations)
     if lines is None:
         return [], [Violation("", 0, "no-list", _NO_LIST)]
-    names = dict.fromkeys(_path_of(line, files) for line in lines if line)
+    names = dict.fromkeys(path_of(line, files) for line in lines if line)
     unknown = [name for name in names if name not in files]
     reasons = [
         Violation(quoted(name), 0, "unknown-file", _UNKNOWN + did_you_mean(name, files if number < _MOST_HINTS else ()))
@@ -100,6 +100,7 @@ def _lines_of(text: str) -> list[str] | None:
     return list(chain.from_iterable(lists)) if lists else None
 
 
-def _path_of(line: str, files: Collection[str]) -> str:
+def path_of(line: str, files: Collection[str]) -> str:
+    """Return the path that a line of a list names, without what may stand around it."""
     match = _DRESSED.fullmatch(line[:_LONGEST_LINE])
     return line if line in files or not match else match[1]

@@ -42,6 +42,8 @@ def tell_attempt(attempt: Attempt) -> Told:
         start += "was rejected"
         more = " (and more)" if len(attempt.reasons) > 1 else ""
         ending = f", nothing of it was written: {attempt.reasons[0]}{more}"
+    elif attempt.asked:
+        start += "asked to see files and changed nothing"
     elif not idle:
         added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
         start += f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"

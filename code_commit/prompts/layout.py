@@ -80,8 +80,11 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
-    attempts = 1 + settings.max_repairs
+    attempts = 1 if settings.dry_run else 1 + settings.max_repairs
     return Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
+
+
+_LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
 
 
 def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
@@ -125,8 +128,11 @@ def lay_out(
     """
     phase = task.prompts.repair_query if failed else task.prompts.initial_query
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
+    number = len(history) + 1
     if history:
-        phase += f"This is attempt {len(history) + 1} of {task.attempts}. Before it:\n{''.join(history)}\n"
+        phase += f"This is attempt {number} of {task.attempts}. Before it:\n{''.join(history)}\n"
+    if number == task.attempts:
+        phase += _LAST
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     changes = sorted(failed.replacements, key=lambda change: change.path) if failed else []
     shown_changes = [_replacement(change) for change in changes]

@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, RejectedResponseError
-from code_commit.codebase.additions import find_additions, show_unseen, without_passed
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
+from code_commit.codebase.additions import find_additions, show_asked, show_unseen, without_passed
 from code_commit.codebase.text import Codebase
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
@@ -35,7 +35,8 @@ Refit = Callable[[int, str], Codebase]
 class Outcome(NamedTuple):
     """What an attempt leaves for the prompts after it: of a rejected response the reasons, else the failed build.
 
-    `response` is the rejected one where it is not too long; `unseen` are the files that it would have changed unseen.
+    `response` is the rejected one where it is not too long; `unseen` are the files that it would have changed unseen,
+    or asks to see.
     Attempts with the same `change`, or `failure`, sent the same, or failed in the same way.
     """
 
@@ -51,7 +52,7 @@ class Outcome(NamedTuple):
 def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
     """Return the prompt that follows these outcomes of attempts: the first one where there are none."""
     failed, unseen = _last_failed(outcomes), [file for outcome in outcomes for file in outcome.unseen]
-    is_rejected = bool(outcomes) and outcomes[-1].failed is None
+    is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
     return lay_out(task, history, failed, unseen, _tell_rejection(task, outcomes[-1]) if is_rejected else "")
 
@@ -100,14 +101,20 @@ class Conversation:
 
         `blocks` are those of the response.
 
-        Those files take the room that there is, and half of that of a codebase which is made to fit.
+        Those files, and those that a response asks to see, take the room that there is, and half of that of a codebase
+        which is made to fit.
         """
-        change, _ = self._compare(attempt, blocks)
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._task.longest
-        text = redact(response)
-        text = text if not limit or len(text) <= limit else ""
         room = sys.maxsize if longest is None else longest - len(next_prompt(self._task, self._outcomes).text)
         room += len(self._task.codebase.text) // 2 if self._refit else 0
+        if isinstance(rejection, FilesAskedError):
+            unseen, shown = show_asked(self._project, self._task.codebase.text, rejection.names, room, self._redactor)
+            start, _, notes = tell_attempt(attempt.record)
+            self._outcomes.append(Outcome(Told(*map(redact, (start, f"; {shown}", notes))), unseen=unseen))
+            return
+        change, _ = self._compare(attempt, blocks)
+        text = redact(response)
+        text = text if not limit or len(text) <= limit else ""
         unseen, reasons = show_unseen(self._project, rejection, room - len(text), self._redactor)
         told = Told(*map(redact, tell_attempt(attempt.record)))
         self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))

@@ -132,7 +132,7 @@ class RunLog:
         if number > len(self.record.attempts):
             before = self.record.attempts[-1].verdict if self.record.attempts else None
             self.record.attempts.append(
-                Attempt(number, "initial" if number == 1 else "retry" if before == "rejected" else "repair")
+                Attempt(number, "initial" if number == 1 else "retry" if before in ("rejected", "chosen") else "repair")
             )
         return AttemptLog(self, self.record.attempts[number - 1])
 
@@ -281,6 +281,12 @@ class AttemptLog:
         self.record.rejections = list(rejection.violations)
         self.record.more_rejections = rejection.more
         self._log.save("rejected")
+
+    def asked(self, names: Sequence[str]) -> None:
+        """Note that the response only asks to see these files whole."""
+        self._give_verdict("chosen")
+        self.record.asked = [self._log.redactor.redact_cut(name[:_LONGEST_NAME]) for name in names]
+        self._log.save("chosen")
 
     def declined(self, reason: str) -> DeclinedError:
         """Note that the LLM says it cannot; return the error with as much of its reason as is shown."""
@@ -432,6 +438,7 @@ class BuildLog:
         self._at_line_start = False
 
 
+_LONGEST_NAME = 500
 _MOST_NOTES = 20_000
 """Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
 

@@ -21,6 +21,7 @@ from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord
 from code_commit.runs.words import (
     REJECTED,
     UNCHANGED,
+    asked_of,
     build_of,
     changes_of,
     count,
@@ -236,7 +237,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     """Return what is said of a step; those of an attempt begin with its number."""
     if event == "started" and record.command == "rollup":
         return [f"asking {record.model} which files the task needs whole", f"log: {record.log_dir}"]
-    if event == "chosen":
+    if event == "chosen" and record.command == "rollup":
         return [f"{count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
@@ -267,7 +268,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
         return [f"{repeats_of(attempt)}: the next prompt says so"]
-    return [build_of(attempt)] if event == "built" else []
+    return [{"built": build_of, "chosen": asked_of}[event](attempt)] if event in ("built", "chosen") else []
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:

@@ -42,7 +42,7 @@ Status = Literal[
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
 """What became of a response. One that is declined says by `^^^cannot` that no change of the project can do the task.
 
-One that is chosen named files for a rollup.
+One that is chosen named files: for a rollup, or to see them whole before it changes anything.
 """
 
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
@@ -91,7 +91,7 @@ class Retry:
 class Attempt:
     """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
 
-    `kind` is `retry` where the same is asked once more, because the answer before was rejected.
+    `kind` is `retry` where the same is asked once more, because the answer before was rejected or asked for files.
 
     `model` is the one that was asked, a fallback too; "" where none was. `finish_reason` is the API's word; it is there
     when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
@@ -99,7 +99,7 @@ class Attempt:
     `unsettled_usd` has what each request can have cost at most whose cost is not known: an answer that was lost, or
     has not come yet.
     `more_rejections` counts the reasons that `rejections` does not list.
-    `notes` are the LLM's words outside the blocks.
+    `notes` are the LLM's words outside the blocks; `asked` are the files that it asks to see, in its spelling.
     `same_change_as` is the first attempt whose response had the same blocks, `same_failure_as` the first one after
     which the build failed in the same way; a repair is told so.
     """
@@ -116,6 +116,7 @@ class Attempt:
     cost_usd: float | None = None
     unsettled_usd: list[float] = field(default_factory=list)
     notes: str = ""
+    asked: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     change_seconds: float | None = None
     rejections: list[Violation] = field(default_factory=list)

@@ -113,12 +113,17 @@ def outcome_of(attempt: Attempt) -> str:
 def summary_of(attempt: Attempt) -> str:
     """Return what came of an attempt, in a few words: `rejected, nothing written: 2 reasons`."""
     outcome = outcome_of(attempt)
-    said = build_of(attempt) or _OUTCOMES.get(outcome, outcome)
+    said = build_of(attempt) or asked_of(attempt) or _OUTCOMES.get(outcome, outcome)
     if outcome == "rejected":
         said += f": {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
     if attempt.verdict == "applied" and not attempt.changes:
         said = "; ".join(filter(None, [UNCHANGED, build_of(attempt)]))
     return "; ".join(filter(None, [said, repeats_of(attempt)]))
+
+
+def asked_of(attempt: Attempt) -> str:
+    """Return `asks to see src/a.py, src/b.py whole, nothing written`; "" where an answer asks for no files."""
+    return f"asks to see {listed(attempt.asked, 8)} whole, nothing written" if attempt.asked else ""
 
 
 def changes_of(attempt: Attempt) -> list[str]:

@@ -177,6 +177,17 @@ def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     assert first[start : first.index("This is attempt" if is_repair else "Do the task in")] in told or layout == "spec"
 
 
+def test_what_has_only_an_outline_or_a_name_may_be_asked_for_and_then_changed(root: Path, run_code_commit: Run):
+    _, result = fitted(run_code_commit, root, "--fit", "2000")
+    named = next(file["path"] for file in result["left_out"] if file["reason"] == "no room")
+    asks = f"^^^files\n{result['outlines'][0]}\n{named}\n^^^end\n"
+    answer = f"^^^{named}\n^^^find\n    total += 49\n^^^replace\n    total += 50\n^^^end\n^^^ok.txt\nok\n^^^end\n"
+    whole = "".join(f"--- {name} ---\n{(root / name).read_text()}\n" for name in (result["outlines"][0], named))
+    done = run_code_commit(root, "--answer-format", "edits", *recorded(root, asks, answer))
+    assert (done.returncode, "total += 50" in (root / named).read_text()) == (0, True), done.stderr
+    assert f"\n[codebase additions]\n{whole}\n" in (the_log(root) / "2-query.txt").read_text()
+
+
 @pytest.mark.parametrize("rollup", ["file", "fresh", "fit"])
 def test_a_run_rolls_up_first_where_the_settings_say_so(rollup, root: Path, run_code_commit: Run):
     (root / "agent-config/config.toml").write_text(f'rollup = "{rollup}"\ncontext_window = 20_000\n')

@@ -1,2 +1,2 @@
 #!/bin/sh
-! grep -n "old_report\|import csv" src/report.py && grep -q "return sum(rows)" src/report.py
+! grep -n "old_report\|require .csv." src/report.rb && grep -q "return rows.sum" src/report.rb
