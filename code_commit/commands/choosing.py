@@ -22,7 +22,7 @@ from code_commit.project import Project
 from code_commit.prompts.layout import load_system_prompt
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FileChoice, RunRecord
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 
@@ -58,9 +58,9 @@ class FileChooser:
             self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
 
     @property
-    def choice(self) -> FileChoice | None:
-        """What was asked, and what that cost; None where no LLM was asked."""
-        return self.log.record.as_choice if self.log else None
+    def record(self) -> RunRecord | None:
+        """What was asked and chosen, and what that cost; None where no LLM was asked."""
+        return self.log.record if self.log else None
 
     def choose(
         self, found: Sequence[Section], selection: Selection, request: CodebaseRequest

@@ -35,7 +35,7 @@ from code_commit.prompts.next import Refit
 from code_commit.runs.list import remove_old_runs
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import FileChoice, RunRecord, Status
+from code_commit.runs.record import RunRecord, Status
 from code_commit.runs.review import review_changes
 from code_commit.verify import capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
@@ -89,20 +89,20 @@ def run_main_job(
     if message := recover(project):
         progress.say(message)
     checked, codebase = check_run(project, options, given)
-    chosen = None
+    chooser = None
     if codebase is None:
-        codebase, chosen = _make_first(project, checked, progress, given, choice)
+        codebase, chooser = _make_first(project, checked, progress, given, choice)
     else:
         checked.warnings.extend(stale_warnings(project, codebase))
-    with begun(project, checked, progress, lambda: _open_log(project, checked, codebase, progress, chosen)) as log:
+    with begun(project, checked, progress, lambda: _open_log(project, checked, codebase, progress, chooser)) as log:
         log.add_warnings(checked.warnings)
         return make_attempts(project, checked, codebase, log, progress)
 
 
 def _make_first(
     project: Project, checked: Checked, progress: Progress, given: Given, choice: tuple[Path, RunRecord] | None
-) -> tuple[Codebase, FileChoice | None]:
-    """Write codeRollup.txt and return what is in it; and what the choice of files did cost, if an LLM made one."""
+) -> tuple[Codebase, RunRecord | None]:
+    """Write codeRollup.txt and return what is in it; and the record of the choice of files, if an LLM made one."""
     from code_commit.commands.choosing import FileChooser
     from code_commit.commands.rollup import roll_up, with_room
 
@@ -114,9 +114,8 @@ def _make_first(
     request = with_room(project, checked.settings, request)
     with FileChooser(project, checked, progress, for_run=True, interrupted=choice) as chooser:
         codebase = roll_up(project, checked.settings, request, progress, chooser.choose)
-    chosen = chooser.choice
-    require_fit(project, checked, codebase, begun=chosen is not None)
-    return codebase, chosen
+    require_fit(project, checked, codebase, begun=chooser.record is not None)
+    return codebase, chooser.record
 
 
 def make_attempts(project: Project, checked: Checked, codebase: Codebase, log: RunLog, progress: Progress) -> RunRecord:
@@ -144,7 +143,7 @@ def _hold_ignore_files(job: Job, log: RunLog) -> None:
 
 
 def _open_log(
-    project: Project, checked: Checked, codebase: Codebase, progress: Progress, choice: FileChoice | None
+    project: Project, checked: Checked, codebase: Codebase, progress: Progress, chooser: RunRecord | None
 ) -> RunLog:
     log = open_run_log(project, "run", checked.settings, checked.redactor, progress)
     log.write_text(QUERY_OF_RUN, checked.query)
@@ -152,7 +151,9 @@ def _open_log(
     log.record.model = str(checked.llm.choice)
     log.record.base_url = check_base_url(checked.llm.choice, checked.settings)
     log.record.query = checked.query.strip().split("\n")[0]
-    log.record.tree, log.record.choice = checked.before, choice
+    log.record.tree = checked.before
+    if chooser:
+        log.record.choice, log.record.chosen = chooser.as_choice, chooser.chosen
     return log
 
 

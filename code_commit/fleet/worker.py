@@ -330,7 +330,9 @@ def cost_of(record: RunRecord) -> float | None:
         and bool(attempt.finish_reason or attempt.job_id or may_be_paid)
         for attempt in record.attempts
     )
-    return None if any(unknown) else record.spent_usd
+    choice = record.choice
+    is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
+    return None if is_unknown or any(unknown) else record.spent_usd
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -96,7 +96,7 @@ class RunLog:
         self.listener = listener
         self.before_end: Callable[[Status], object] = lambda _: None
         """Called with the run's status before its end is written down."""
-        self._started = time.monotonic() - record.totals.seconds
+        self._started = time.monotonic() - record.totals.seconds + (record.choice.seconds if record.choice else 0.0)
 
     @property
     def snapshot(self) -> Path:

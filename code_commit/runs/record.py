@@ -193,6 +193,8 @@ class RewrittenFile:
 class Totals:
     """Sums over the attempts, and the choice of files before them. `attempts` are the run's own.
 
+    `seconds` is the run's wall time, and the time of the LLM that chose.
+
     `cost_usd` is None as soon as the cost of one call is not known; `unsettled_usd` is what calls can have cost beside
     that, whose cost is not known.
     """
@@ -219,7 +221,7 @@ class RunRecord:
     `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
     the untracked ones that git lists since, `new_file_names` are the first three of them. `rewritten` are files of the
     answers that the last build left in another state than they did.
-    `chosen` are the files that an LLM chose for the codebase; `choice` is, in the run after that, the call that did.
+    `chosen` are the files that an LLM chose for the codebase, also in the run after that; `choice` is there the call.
     `request` says, in a choice of files, which codebase was asked for, and if a run is to follow.
     """
 
@@ -376,20 +378,19 @@ def _adapter() -> "TypeAdapter[RunRecord]":
 
 def sum_up(record: RunRecord, seconds: float) -> Totals:
     """Add up what a run's calls cost; `seconds` is the run's own wall time."""
-    attempts, choice = record.attempts, record.choice
-    usages = [attempt.usage for attempt in attempts if attempt.usage] + ([choice.usage] if choice else [])
+    attempts, choice = record.attempts, record.choice or FileChoice("")
+    usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
     costs = [attempt.cost_usd for attempt in attempts if attempt.seconds is not None]
-    costs += [choice.cost_usd] if choice and choice.calls else []
+    costs += [choice.cost_usd] if choice.calls else []
     known = [cost for cost in costs if cost is not None]
     return Totals(
-        seconds=seconds,
-        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + (choice.seconds if choice else 0.0),
+        seconds=seconds + choice.seconds,
+        llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,
         build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
         attempts=len(attempts),
         usage=Usage(*(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage))),
         cost_usd=sum(known) if known and len(known) == len(costs) else None,
-        unsettled_usd=sum(sum(attempt.unsettled_usd) for attempt in attempts)
-        + (choice.unsettled_usd if choice else 0.0),
+        unsettled_usd=sum(sum(attempt.unsettled_usd) for attempt in attempts) + choice.unsettled_usd,
         files_changed=0
         if record.rolled_back
         else len({change.path for attempt in attempts if attempt.verdict for change in attempt.changes}),

@@ -82,6 +82,7 @@ def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_c
     assert done.returncode == 0, done.stderr
     choice, made = records(root)
     assert (made["command"], made["choice"]["run"], made["choice"]["cost_usd"]) == ("run", choice["run"], 0.0)
+    assert made["chosen"] == choice["chosen"] == ["ok.txt", "src/part_07.py"]
     assert (choice["query"], made["query"]) == ("Make ok.txt say ok, for short.",) * 2
     assert f"[codebase]\n{(root / ROLLUP).read_text()}" in of(root, made, "1-query.txt")
     assert of(root, choice, "1-query.txt").startswith("Choose.\n[query]\n")
@@ -298,6 +299,8 @@ def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path,
     own = made["attempts"][0]["cost_usd"]
     assert made["choice"]["cost_usd"] == choice["totals"]["cost_usd"]
     assert made["totals"]["cost_usd"] == pytest.approx(own + choice["totals"]["cost_usd"])
+    totals, calls = made["totals"], [made["attempts"][0]["seconds"], made["choice"]["seconds"]]
+    assert (totals["llm_seconds"], totals["seconds"] >= sum(calls) > calls[0]) == (pytest.approx(sum(calls)), True)
     cost = choice["totals"]["cost_usd"]
     assert f"${own + cost:.4f} (${cost:.4f} of it for the choice of files)." in done.stderr
     (stats,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)

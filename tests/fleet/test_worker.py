@@ -14,7 +14,7 @@ from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, proces
 
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, cost_of, run_task
-from code_commit.runs.record import Attempt, RunError, RunRecord
+from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
 UNWATCHED = Supervision()
 
@@ -214,3 +214,16 @@ def test_a_lost_answer_counts_with_the_most_it_can_have_cost_and_with_nothing_wh
     record.finished = record.error = None
     record.attempts[1].unsettled_usd = []
     assert cost_of(record) is None
+
+
+def test_the_choice_of_files_counts_and_its_price_is_not_known_where_it_has_none():
+    attempts = [Attempt(1, "initial", cost_usd=0.25)]
+    record = RunRecord("", "", "run", "", "", "", 1, finished="now", attempts=attempts)
+    for calls, usd, unsettled, cost in (
+        (1, 0.5, 0.0, 0.75),
+        (1, None, 0.0, None),
+        (1, None, 2.0, 2.25),
+        (0, None, 0.0, 0.25),
+    ):
+        record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
+        assert cost_of(record) == cost

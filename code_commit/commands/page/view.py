@@ -38,7 +38,7 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "built_changes": of_build,
         "undo": short_name(record.run) if is_standing else "",
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
-        "seconds": max(record.totals.seconds, starts[-1], 0.001),
+        "seconds": max(record.totals.seconds - (record.choice.seconds if record.choice else 0.0), starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
         "files_of_log": [
             *_links(run.folder, start, "run.json"),
