@@ -48,6 +48,7 @@ class Result:
     `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
     that `--max-cost` did not allow. `commit` is the SHA of its commit. Equal patches have an equal `patch`, the others
     another; its lines are those of changes.patch. `build_changes` names the files of build.patch.
+    `verified` tells whether the build passed once more with the files that the run did not see, None without such.
     """
 
     id: str
@@ -68,6 +69,7 @@ class Result:
     lines_added: int = 0
     lines_removed: int = 0
     build_changes: tuple[str, ...] = ()
+    verified: bool | None = None
     input_tokens: int = 0
     output_tokens: int = 0
 
@@ -77,8 +79,8 @@ class Result:
 
     @property
     def word(self) -> str:
-        """What came of it in a word or two: `green`, `build failed`."""
-        return "green" if self.is_green else _words(self.status)
+        """What came of it in a word or two: `solved`, `green`, `build failed`."""
+        return ("solved" if self.verified else "green") if self.is_green else _words(self.status)
 
     @property
     def reason(self) -> str:

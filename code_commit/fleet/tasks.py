@@ -46,6 +46,10 @@ class FleetTask(BaseModel):
     build: Annotated[str, Field(description="the text of build.sh, in place of the commit's; in no patch")] = ""
     setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; in no patch")] = False
     overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; in no patch")] = {}
+    verify: Annotated[
+        Files, Field(description="as overlay, but hidden: put over a green result, for one more build")
+    ] = {}
+    sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
     _folder: Path = PrivateAttr(Path())
 
     @field_validator("repository")
@@ -72,7 +76,7 @@ class FleetTask(BaseModel):
             raise ValueError("rollup takes all files anew, not the task's pathspecs alone: use rollup_exclude instead")
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
-    @field_validator("overlay")
+    @field_validator("overlay", "verify")
     @classmethod
     def _are_inside(cls, files: Files) -> Files:
         for name in files:

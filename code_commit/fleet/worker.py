@@ -14,20 +14,20 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 
 from code_commit.commands.init import write_ignore_line
 from code_commit.commands.log import build_tail
 from code_commit.commands.output import redactor_of
-from code_commit.errors import NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed
-from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.tasks import Files, FleetTask
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
@@ -42,6 +42,12 @@ from code_commit.trust import ended_with_us, outside_environment, own_command
 TICK = 0.2  # seconds between two looks at what no process tells
 _LONGEST_REASON = 200
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
+
+_PLAIN = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false"),
+    *("-c", "user.name=fleet", "-c", "user.email=fleet@localhost"),
+)
+"""Words for git by which nobody's settings have a part in a commit."""
 
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
@@ -61,6 +67,13 @@ class Outcome(NamedTuple):
     patch: bytes = b""
     log: bytes = b""
     build_patch: bytes = b""
+
+
+class Built(NamedTuple):
+    """What came of one build: `output` says why it failed, with its last lines."""
+
+    passed: bool
+    output: str
 
 
 class Supervision(NamedTuple):
@@ -159,16 +172,29 @@ class _Work:
 
     def clone(self, bare: Path, commit: str) -> None:
         """Make the clone, and what a run needs in it. Raises NotSetUpError."""
+        self._commit = commit
+        self._make_clone(bare, commit, self._root, self.task.supplied)
+
+    def _make_clone(self, source: Path, commit: str, root: Path, files: Files) -> None:
         sandboxes = (self.task.settings.get("sandbox"), os.environ.get(f"{ENVIRONMENT_PREFIX}SANDBOX"))
         way = "--local" if "strict" in sandboxes else "--shared"  # a build there does not see the copy
-        self.git(bare, "clone", "-q", way, "--no-checkout", "--", str(bare), str(self._root))
-        git = find_project(self._root).git
-        if git is None or (git.work_tree, git.git_dir) != (self._root, self._root / ".git"):
-            raise NotSetUpError(f"{self._root} is not the clone that was made for the task: nothing was done")
-        self._commit = commit
-        self.git(self._root, "checkout", "-q", "--detach", commit)
-        self._supply(self._root)
-        config = self._root / AGENT_CONFIG
+        if self.task.sealed:
+            self.git(source, "init", "-q", "--", str(root))
+            self.git(root, "fetch", "-q", "--no-tags", "--", str(source), commit)
+        else:
+            self.git(source, "clone", "-q", way, "--no-checkout", "--", str(source), str(root))
+        git = find_project(root).git
+        if git is None or (git.work_tree, git.git_dir) != (root, root / ".git"):
+            raise NotSetUpError(f"{root} is not the clone that was made for the task: nothing was done")
+        self.git(root, "checkout", "-q", "--detach", commit)
+        put_files(root, files)
+        paths = [*files, *([".gitignore"] if self.task.setup else [])]
+        if self.task.setup:
+            write_ignore_line(Project(root))
+        if paths:
+            self.git(root, "update-index", "--add", "--remove", "--replace", "--", *paths)
+            self.git(root, *_PLAIN, "commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")
+        config = root / AGENT_CONFIG
         try:
             config.mkdir(mode=0o700)
         except FileExistsError as error:
@@ -182,23 +208,34 @@ class _Work:
         for number, key in enumerate(self._supervision.keys):
             (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
 
-    def _supply(self, root: Path) -> None:
-        """Put into a clone, and commit there, what the task supplies. Raises NotSetUpError."""
-        put_files(root, self.task.supplied)
-        paths = list(self.task.supplied)
-        if self.task.setup:
-            write_ignore_line(Project(root))
-            paths.append(".gitignore")
-        if paths:
-            self.git(root, "update-index", "--add", "--remove", "--replace", "--", *paths)
-            plain = (
-                "core.hooksPath=/dev/null",
-                "commit.gpgSign=false",
-                "user.name=fleet",
-                "user.email=fleet@localhost",
-            )
-            options = [word for setting in plain for word in ("-c", setting)]
-            self.git(root, *options, "commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")
+    def build(self, source: Path, commit: str, files: Files) -> "Built":
+        """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.
+
+        Raises NotSetUpError where it cannot run.
+        """
+        root = Path(mkdtemp(dir=self._root.parent), "clone")
+        self._make_clone(source, commit, root, files)
+        no_llm = ("--rollup", "fresh", "--model", f"replay:{AGENT_CONFIG}")
+        done = self._code_commit("check", "--build", "--json", *no_llm, root=root)
+        told = json.loads(done.stdout)
+        problems = "\n".join(check["problem"] for check in told.get("checks", [told]) if check["problem"])
+        if done.returncode > EXIT_BUILD_FAILED:
+            raise NotSetUpError(problems)
+        return Built(done.returncode == 0, problems)
+
+    def _verified(self, result: Result, tree: str, log: Path) -> Result:
+        """Build a green result once more, with the files over it that the run did not see."""
+        self._deadline = time.monotonic() + (self.task.timeout or math.inf)
+        try:
+            commit = self.git(self._root, *_PLAIN, "commit-tree", tree, "-p", self._commit, "-m", "The result")
+            built = self.build(self._root, commit, self.task.supplied | self.task.verify)
+        except (NotSetUpError, TimedOutError) as error:
+            built = Built(False, str(error) or "timed out")
+        (log / "verify.txt").write_text(f"{built.output}\n")
+        if built.passed:
+            return replace(result, verified=True)
+        why = f"green, but not verified: {built.output}"
+        return replace(result, verified=False, status="not_verified", exit_code=EXIT_BUILD_FAILED, message=why)
 
     def roll_up_and_run(self, max_cost: float | None) -> bytes:
         """Write codeRollup.txt, run the main job, and return the record that it prints. Raises NotSetUpError."""
@@ -217,21 +254,20 @@ class _Work:
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
         choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-        log = packed({"": folder} | choice)
+        result, patches = self._result_of(record), Patches()
         try:
-            patches = self._patches_of(record) if record.attempts else Patches()
+            if record.attempts:
+                patches = make_patches(self._root, self._commit, record, self.task.query, self.task.supplied)
         except (NotSetUpError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
-            result = replace(self._result_of(record), status="machine_failed", exit_code=5, message=why)
-            return Outcome(result, content, log=log)
+            result = replace(result, status="machine_failed", exit_code=5, message=why)
         built = tuple(record.build_changes) if patches.build else ()
-        result = replace(self._result_of(record), patch=digest_of(patches.changes), build_changes=built)
+        result = replace(result, patch=digest_of(patches.changes), build_changes=built)
         result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
+        if result.is_green and self.task.verify:
+            result = self._verified(result, patches.tree, folder)
         redact = redactor_of(Project(self._root)).redact
-        return Outcome(result, content, redact(patches.changes), log, redact(patches.build))
-
-    def _patches_of(self, record: RunRecord) -> Patches:
-        return make_patches(self._root, self._commit, record, self.task.query, self.task.supplied)
+        return Outcome(result, content, redact(patches.changes), packed({"": folder} | choice), redact(patches.build))
 
     def _result_of(self, record: RunRecord | None) -> Result:
         if self._is_late:
@@ -288,11 +324,11 @@ class _Work:
             raise NotSetUpError(f"git {arguments[0]} of {self.task.repository}: {complaint}")
         return done.stdout.decode("utf-8", "replace").strip()
 
-    def _code_commit(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours in the clone."""
+    def _code_commit(self, *arguments: str, root: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of ours in the clone, or in another."""
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
-        return self._process([*own_command(self._root.parents[1]), *arguments], self._root, environment)
+        return self._process([*own_command(self._root.parents[1]), *arguments], root or self._root, environment)
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]
@@ -343,7 +379,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.communicate(timeout=GRACE)
 
 
-def put_files(root: Path, files: Mapping[str, str | None]) -> None:
+def put_files(root: Path, files: Files) -> None:
     """Write files into a tree where nothing else is at work, None for one to remove. Raises NotSetUpError."""
     for name, text in files.items():
         path = root / name

@@ -144,6 +144,58 @@ def test_a_build_cannot_read_the_key_by_which_a_worker_is_of_the_cluster(tmp_pat
     assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
 
 
+HIDDEN = """#!/bin/sh
+echo hidden-output
+test ! -e left && grep -q fine ok.txt && grep -q fine lock.txt && ! cat agent-config/config.toml
+"""
+CHECKED = "if test -e check.sh; then ./check.sh; else echo fine >lock.txt; touch left; ! grep bad ok.txt; fi"
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+@pytest.mark.parametrize(("answer", "word"), [("fine", "solved"), ("poor", "not verified"), ("bad", "build failed")])
+def test_a_green_result_is_built_once_more_with_files_that_the_run_did_not_see(tmp_path, answer, word):
+    repository = make_repository(tmp_path / "repository", CHECKED)
+    (repository / "lock.txt").write_text("old\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "lock")
+    answers = make_answers(tmp_path / "answers", f"^^^ok.txt\n{answer}\n^^^end\n")
+    line = task(
+        "a",
+        repository,
+        answers,
+        verify={"check.sh": HIDDEN},
+        sealed=True,
+        settings={"max_repairs": 0, "sandbox": "guard"},
+    )
+    outcome = do(line, tmp_path)
+    files = unpacked(outcome.log)
+
+    assert outcome.result.word == word, outcome.result
+    assert outcome.result.is_green == (word == "solved")
+    assert outcome.result.verified == {"solved": True, "not verified": False}.get(word)
+    assert "1-build.txt" in files
+    assert not any(b"hidden-output" in content for name, content in files.items() if name != "verify.txt")
+    if word == "not verified":
+        assert outcome.result.message.startswith("green, but not verified: fails: exit code 1 after ")
+        assert "| hidden-output" in files["verify.txt"].decode().splitlines()
+    assert left_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_a_sealed_clone_ends_at_the_commit(tmp_path, sealed):
+    repository = make_repository(tmp_path / "repository", "git log --all --format=%s; git cat-file -t $(cat ok.txt)")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "the parent")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "the solution")
+    later = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "tag", "later")
+    answers = make_answers(tmp_path / "answers", f"^^^ok.txt\n{later}\n^^^end\n")
+    line = task("a", repository, answers, commit="HEAD^", sealed=sealed, settings={"max_repairs": 0})
+    outcome = do(line, tmp_path)
+    built = unpacked(outcome.log)["1-build.txt"].decode()
+    assert "the parent\nstart" in built
+    assert ("the solution" in built, outcome.result.is_green) == (not sealed, not sealed)
+
+
 def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tmp_path):
     repository = make_repository(tmp_path / "repository", "echo begun; sleep 66; :")
     answers = make_answers(tmp_path / "answers", RIGHT)
