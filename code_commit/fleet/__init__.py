@@ -45,6 +45,7 @@ EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
 code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
+code-commit fleet tasks.jsonl --out models --model openai --model gemini --trials 3
 code-commit fleet -m 'Raise httpx to 0.28.' --repositories list --out results
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
@@ -57,6 +58,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--repositories", metavar="FILE", help="a path or URL a line; - reads standard input")
     parser.add_argument("--build", metavar="FILE", help="with -m: the build.sh of all of them")
+    parser.add_argument("--model", action="append", metavar="MODEL", help="do each task with this model (repeatable)")
+    parser.add_argument("--setting", action="append", metavar="NAME=VALUE", help="and with this setting (repeatable)")
+    parser.add_argument("--trials", type=whole, metavar="N", help="do each so many times")
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
@@ -92,6 +96,9 @@ class Order(NamedTuple):
     task: str = ""
     repositories: str = ""
     build: str = ""
+    model: Sequence[str] = ()
+    setting: Sequence[str] = ()
+    trials: int = 1
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
@@ -129,12 +136,16 @@ def run(options: dict[str, Any]) -> int:
 
 def _carry_out(order: Order) -> int:
     from code_commit.fleet.results import results_folder
+    from code_commit.fleet.tasks import make_matrix
 
     faults: list[str] = []
     read_environment(os.environ, faults)  # or each task of this machine would end by it
     if faults:
         raise NotSetUpError("\n".join(faults))
     tasks = _listed(order)
+    if order.model or order.setting or order.trials > 1:
+        settings = [*(f"model={model}" for model in order.model), *order.setting]
+        tasks = make_matrix(tasks, settings, order.trials)
     if unknown := set(order.only) - {task.id for task in tasks}:
         raise NotSetUpError(f"{order.tasks or order.repositories} has no task {', '.join(map(shown, sorted(unknown)))}")
     if order.check:

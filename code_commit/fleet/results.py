@@ -46,9 +46,10 @@ class Result:
     """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
 
     `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
-    that `--max-cost` did not allow. `commit` is the SHA of its commit. Equal patches have an equal `patch`, the others
-    another; its lines are those of changes.patch. `build_changes` names the files of build.patch.
-    `verified` tells whether the build passed once more with the files that the run did not see, None without such.
+    that `--max-cost` did not allow. `task` is what it is a way or a trial of, `label` the way. `commit` is the SHA of
+    its commit. Equal patches have an equal `patch`, others another; its lines are those of changes.patch.
+    `build_changes` names the files of build.patch. `verified` tells whether the build passed once more with the files
+    that the run did not see, None without such.
     """
 
     id: str
@@ -64,6 +65,8 @@ class Result:
     model: str = ""
     repository: str = ""
     query: str = ""
+    task: str = ""
+    label: str = ""
     commit: str = ""
     patch: str = ""
     lines_added: int = 0

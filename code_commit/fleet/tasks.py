@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from code_commit.git import ask_git
 from code_commit.llm.models import choose_model
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import validate_settings
+from code_commit.settings import SETTINGS, did_you_mean, validate_settings
 from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
@@ -50,6 +51,8 @@ class FleetTask(BaseModel):
         Files, Field(description="as overlay, but hidden: put over a green result, for one more build")
     ] = {}
     sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
+    task: Annotated[str, Field(description="the task that this is one of several ways, or trials, to do")] = ""
+    label: Annotated[str, Field(description="the way: its results are summed up apart")] = ""
     _folder: Path = PrivateAttr(Path())
 
     @field_validator("repository")
@@ -92,7 +95,7 @@ class FleetTask(BaseModel):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        return _hash(self.model_dump_json())
 
     @property
     def title(self) -> str:
@@ -130,6 +133,42 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
         again = f"-{names[name.lower()]}" if names[name.lower()] > 1 else ""
         lines.append(json.dumps({"id": name + again, "repository": repository, **values}))
     return lines
+
+
+def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int) -> list[FleetTask]:
+    """Return each task once for each combination of settings (`NAME=VALUE`), each so many times; that is its label.
+
+    Raises NotSetUpError.
+    """
+    axes: dict[str, dict[str, Any]] = {}
+    for name, _, text in (setting.partition("=") for setting in settings):
+        try:
+            axes.setdefault(name, {})[text if name == "model" else f"{name}={text}"] = SETTINGS[name].parse(text)
+        except (KeyError, ValueError) as error:
+            why = error if name in SETTINGS else f"is no setting{did_you_mean(name, SETTINGS)}"
+            raise NotSetUpError(f"--setting: {shown(name)} {why}") from error
+    made = []
+    for task, way, trial in product(tasks, product(*(axis.items() for axis in axes.values())), range(1, trials + 1)):
+        label, values = ",".join(word for word, _ in way), [value for _, value in way]
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", label)
+        short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(label)[:8]}"
+        name = ".".join([task.id, *filter(None, [short]), *([str(trial)] if trial > 1 else [])])
+        own = {"settings": {**task.settings, **dict(zip(axes, values, strict=True))}, "label": label or task.label}
+        try:
+            made.append(
+                FleetTask.model_validate({**task.model_dump(), "id": name, "task": task.task or task.id, **own})
+            )
+        except ValidationError as error:
+            raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
+        made[-1]._folder = task._folder  # noqa: SLF001 - no field of the line
+    return made
+
+
+_LONGEST_SLUG = 40
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _name_of(repository: str, folder: Path) -> str:

@@ -117,7 +117,7 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
 def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
     """Return the result of a task without a run."""
     result = Result(task.id, task.digest, status, exit_code, cost_usd=0.0, message=message)
-    return replace(result, repository=task.repository, query=task.title)
+    return replace(result, repository=task.repository, query=task.title, task=task.task or task.id, label=task.label)
 
 
 def machine_failed(task: FleetTask, message: str) -> Result:

@@ -152,6 +152,23 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 
 
+def test_models_and_trials_side_by_side(tmp_path, cluster):
+    repository = make_repository(tmp_path / "repository")
+    good, poor = make_answers(tmp_path / "good", RIGHT), make_answers(tmp_path / "poor", WRONG)
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository))
+    words = ("--model", good, "--model", poor, "--setting", "max_repairs=0", "--trials", "2")
+    done = cluster.run_fleet(tasks, *words)
+    assert "2 of 4 tasks green" in done.stderr
+    found = results(tmp_path).values()
+    assert {(line["task"], line["label"], line["exit_code"]) for line in found} == {
+        ("a", f"{good},max_repairs=0", 0),
+        ("a", f"{poor},max_repairs=0", 1),
+    }
+    assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {line["id"] for line in found}
+    again = cluster.run_fleet(tasks, *words)
+    assert len((tmp_path / "out/results.jsonl").read_text().splitlines()) == 4, again.stderr
+
+
 def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, cluster, server):
     repository = make_repository(tmp_path / "repository", "echo wrong >&2; exit 1")
     lines = [task("runs", repository, settings=server.settings)]

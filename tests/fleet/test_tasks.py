@@ -1,6 +1,7 @@
 """The list of tasks: every mistake is told with its line, before anything starts."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from command import git
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.tasks import FleetTask, list_repositories, read_tasks
+from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, read_tasks
 
 MISTAKES = [
     ({"id": "../a"}, "id: must be a name of letters"),
@@ -115,6 +116,29 @@ def test_a_list_of_another_kind_is_told_in_one_line(tmp_path, content):
     (tmp_path / "tasks").write_text(content)
     with pytest.raises(NotSetUpError, match=r"^\S+/tasks is no JSON Lines: a task is one line, {.*}$"):
         read_tasks(tmp_path / "tasks")
+
+
+def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
+    lines = [{**task(name, "https://example.org/x"), "settings": {"max_repairs": 1}} for name in "ab"]
+    tasks = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
+    long = f"replay:{'x' * 60}"
+    made = make_matrix(tasks, ["model=openai", f"model={long}", "strict=true", "max_repairs=0", "max_repairs=3"], 2)
+    assert len({task.id for task in made}) == len(made) == 2 * 2 * 2 * 2
+    one, again, two, *_ = made
+    assert (one.id, again.id) == ("a.openai-strict-true-max_repairs-0", "a.openai-strict-true-max_repairs-0.2")
+    assert (one.task, one.label, again.label) == ("a", "openai,strict=true,max_repairs=0", one.label)
+    assert one.settings == {"max_repairs": 0, "model": "openai", "strict": True}
+    assert two.settings["max_repairs"] == 3
+    assert {task.label.split(",")[0] for task in made} == {"openai", long}
+    assert [task.id for task in make_matrix(tasks, [], 2)] == ["a", "a.2", "b", "b.2"]
+    for setting, told in {
+        "modle=x": "modle is no setting; did you mean 'model'?",
+        "strict=x": "strict must be",
+    }.items():
+        with pytest.raises(NotSetUpError, match=re.escape(told)):
+            make_matrix(tasks, [setting], 1)
+    with pytest.raises(NotSetUpError, match="unknown model 'gpr'"):
+        make_matrix(tasks, ["model=gpr"], 1)
 
 
 def test_an_instance_of_swe_bench_is_a_task(tmp_path):
