@@ -209,6 +209,7 @@ WarningKind = Literal[
     "case",
     "unseen",
     "overwritten",
+    "cut-off",
     "build",
     "review",
     "rollback",

@@ -12,12 +12,14 @@ from code_commit.changes import RejectedResponseError, Violation
 class Shown(NamedTuple):
     """What a prompt shows of the project's files: a codebase, and beside it the texts of `files`.
 
-    `whole` are the files that the codebase holds whole, None where it has nothing else.
+    `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
+    codebase that the prompt shows as removed since.
     """
 
     codebase: str = ""
     whole: Collection[str] | None = None
     files: Mapping[str, str] = {}
+    removed: Collection[str] = ()
 
 
 class Prompt(NamedTuple):
@@ -76,6 +78,12 @@ class Usage:
     reasoning: int = 0
 
 
+class CutOff(str):
+    """Why a response is incomplete: that it reached the output limit, in words. A shorter one would have been whole."""
+
+    __slots__ = ()
+
+
 class Response(NamedTuple):
     """What the LLM answered.
 
@@ -93,8 +101,15 @@ class Response(NamedTuple):
     def complete_text(self) -> str:
         """Return the text, or raise RejectedResponseError when the API did not call it complete."""
         if self.incomplete is not None:
-            raise RejectedResponseError([Violation("", 0, "incomplete", f"the response is {self.incomplete}")])
+            rule, advice = ("cut-off", _SHORTER) if isinstance(self.incomplete, CutOff) else ("incomplete", "")
+            raise RejectedResponseError([Violation("", 0, rule, f"the response is {self.incomplete}{advice}")])
         return self.text
+
+
+_SHORTER = (
+    ": send a shorter one, with no file that need not change, with edits of the places that change where the"
+    " instructions offer them, and few words outside the blocks"
+)
 
 
 class FailedRequest(NamedTuple):

@@ -26,6 +26,7 @@ from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.review import TreeState
+from code_commit.runs.words import cut_off_in_words
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import Rules, verify_changes
@@ -64,9 +65,12 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         try:
             changed |= change_files(job, response, prompt.shows, log, attempt)
         except RejectedResponseError as rejection:
+            if attempt.record.cut_off:
+                log.add_warning("cut-off", cut_off_in_words(attempt.record, len(response.text)))
             asks = isinstance(rejection, FilesAskedError)
             is_last = (job.settings.on_rejected == "stop" and not asks) or number == task.attempts
-            if is_last or isinstance(rejection, NotApprovedError):
+            was_told = attempt.record.cut_off and number > 1 and log.record.attempts[number - 2].cut_off
+            if is_last or was_told or isinstance(rejection, NotApprovedError):
                 raise
             conversation.was_rejected(attempt, response.text, blocks_of(response.text), rejection)
             continue

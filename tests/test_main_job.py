@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -232,6 +233,31 @@ def test_a_response_that_was_cut_off_is_never_applied(project_folder: Path, run_
     assert done.returncode == 4, done.stderr
     assert (project_folder / "ok.txt").read_text() == "not yet\n"
     assert "cut off" in done.stderr
+
+
+def test_an_answer_that_was_cut_off_is_asked_for_once_more_and_shorter(project_folder: Path, run_code_commit: Run):
+    """The prompt of a third call would be that of the second, and each costs an answer of the greatest length."""
+    from fake_apis import Answer
+
+    give_key(project_folder, "openai-key.txt")
+    cut, again = Answer("^^^ok.txt\nok\n" * 9, ending="cut_off"), ["--answer-format", "edits"]
+    for answers, code, calls in (([cut, RIGHT], 0, 2), ([cut] * 4, 4, 2), ([cut, "no block", cut, RIGHT], 0, 4)):
+        (project_folder / "ok.txt").write_text("not yet\n")
+        shutil.rmtree(project_folder / "agent-config/logs", ignore_errors=True)
+        with FakeServer(answers=answers) as server:
+            done = run_code_commit(project_folder, "--model", "openai", "--base-url", server.base_url("openai"), *again)
+        assert done.returncode == code, done.stderr
+        log = the_log(project_folder)
+        assert len(list(log.glob("*-query.txt"))) == calls
+        size = r"warning: the answer of attempt 1 was cut off after 40 tokens, \d+ of them thoughts, 117 characters: "
+        assert re.search(size, done.stderr), done.stderr
+        assert "--max-output-tokens raises the limit" in done.stderr
+        prompt = (log / "2-query.txt").read_text()
+        assert "- the response is cut off at the output limit" in prompt
+        assert ": send a shorter one, with no file that need not change, with edits" in prompt
+        assert "The rejected answer, from its line 1 on" not in prompt
+        attempt = json.loads((log / "run.json").read_text())["attempts"][0]
+        assert (attempt["cut_off"], [each["rule"] for each in attempt["rejections"]]) == (True, ["cut-off"])
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

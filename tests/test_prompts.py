@@ -139,6 +139,7 @@ def test_a_prompt_says_which_files_it_shows_and_in_which_version():
     assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
     then = next_prompt(TASK, [rejected, BEFORE]).shows
     assert then.files == {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}
+    assert then.removed == ("a.txt",)
     partial = TASK._replace(codebase=Codebase(["x"], {"whole.c": 9}, ["outlined.c"], is_partial=True))
     assert next_prompt(partial, []).shows.whole == {"whole.c"}
 

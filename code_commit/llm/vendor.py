@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from code_commit.exchange import Prompt, Response
+from code_commit.exchange import CutOff, Prompt, Response
 from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
@@ -129,7 +129,7 @@ def most_tokens(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // 2
 
 
-def cut_off(limit: int | None) -> str:
+def cut_off(limit: int | None) -> CutOff:
     """Say that the output limit was reached."""
     size = f" of {limit} tokens" if limit else ""
-    return f"cut off at the output limit{size} (--max-output-tokens)"
+    return CutOff(f"cut off at the output limit{size} (--max-output-tokens)")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from code_commit.changes import FileChange, FileReplacement
+from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.codebase.text import Codebase, file_section, read_sections
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, labelled
@@ -147,7 +147,8 @@ def lay_out(
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
     seen = {file.path: file.content for file in (*files.values(), *changes) if isinstance(file, FileReplacement)}
-    shows = task.codebase.shown._replace(files=seen)
+    removed = tuple(change.path for change in changes if isinstance(change, FileRemoval))
+    shows = task.codebase.shown._replace(files=seen, removed=removed)
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     if task.layout == "cached":

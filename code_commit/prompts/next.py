@@ -114,7 +114,8 @@ class Conversation:
             return
         change, _ = self._compare(attempt, blocks)
         text = redact(response)
-        text = text if not limit or len(text) <= limit else ""
+        is_kept = not attempt.record.cut_off and (not limit or len(text) <= limit)
+        text = text if is_kept else ""  # one that was cut off would only be written as long again
         unseen, reasons = show_unseen(self._project, rejection, room - len(text), self._redactor)
         told = Told(*map(redact, tell_attempt(attempt.record)))
         self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))

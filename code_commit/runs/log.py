@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
-from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response
+from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -248,6 +248,7 @@ class AttemptLog:
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
         self.record.incomplete = response.incomplete
+        self.record.cut_off = isinstance(response.incomplete, CutOff)
         self.record.usage = response.usage
         self.record.cost_usd = response.cost_usd
         if response.cost_usd is not None:
@@ -260,7 +261,8 @@ class AttemptLog:
         if self.record.finish_reason is None:
             return None
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
-        return Response(text, self.record.finish_reason, self.record.incomplete)
+        incomplete = self.record.incomplete
+        return Response(text, self.record.finish_reason, CutOff(incomplete) if self.record.cut_off else incomplete)
 
     def given(self, response: Response, notes: str) -> None:
         """Take a response that no LLM was asked for."""

@@ -95,6 +95,7 @@ class Attempt:
 
     `model` is the one that was asked, a fallback too; "" where none was. `finish_reason` is the API's word; it is there
     when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
+    `cut_off` tells of a response that reached the output limit.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
     `unsettled_usd` has what each request can have cost at most whose cost is not known: an answer that was lost, or
     has not come yet.
@@ -112,6 +113,7 @@ class Attempt:
     job_id: str | None = None
     finish_reason: str | None = None
     incomplete: str | None = None
+    cut_off: bool = False
     usage: Usage | None = None
     cost_usd: float | None = None
     unsettled_usd: list[float] = field(default_factory=list)

@@ -183,6 +183,15 @@ def spent(usage: Usage | None, cost: float | None) -> str:
     return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", "" if cost is None else dollars(cost))
 
 
+def cut_off_in_words(attempt: Attempt, characters: int) -> str:
+    """Return how long an answer was that reached the output limit, and what can be done."""
+    usage = attempt.usage
+    tokens = f"{usage.output:,} tokens, {usage.reasoning:,} of them thoughts, " if usage and usage.output else ""
+    size = f"the answer of attempt {attempt.number} was cut off after {tokens}{characters:,} characters"
+    ways = "--answer-format edits, or a smaller task, makes answers shorter"
+    return f"{size}: --max-output-tokens raises the limit, as far as the model goes; {ways}"
+
+
 def choice_in_words(choice: FileChoice) -> str:
     """Return `1 call of gemini:gemini-3.8-flash, 4.2 s, 52,113 tokens in, 320 out, $0.0112`."""
     calls = count(choice.calls, "call") + (f" of {choice.model}" if choice.model else "")

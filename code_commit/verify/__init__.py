@@ -12,7 +12,7 @@ Rules by name, each in the module that owns it (`paths` is beside this package):
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from code_commit.changes import (
@@ -171,7 +171,7 @@ def verify_changes(
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
-    verified = _check_content(findings, originals, rules)
+    verified = _check_content(findings, originals, rules, shown_files.removed if shown_files else ())
     findings.reasons.reject(rules.redactor.redact_quotations)
     created = [change.path for change in verified if change.original is None]
     other_cases = (
@@ -250,7 +250,10 @@ def _is_unnamed_secret(path: str, allow: Sequence[str]) -> bool:
     return not any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
 
 
-def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> list[VerifiedChange]:
+def _check_content(
+    findings: _Findings, originals: Originals, rules: Rules, removed: Collection[str]
+) -> list[VerifiedChange]:
+    """Return the changes that pass. Whatever is removed already, as the prompt said, need not be removed again."""
     verified = []
     umask = read_umask()
     for change in findings.open:
@@ -258,6 +261,8 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules) -> l
             findings.add(change.path, "whole-file", _WHOLE_FILE)
             continue
         original = originals[change.path]
+        if isinstance(change, FileRemoval) and original is None and change.path in removed:
+            continue
         checked = check_content(change, original, rules.redactor)
         if isinstance(checked, list):
             for line, rule, message in checked:

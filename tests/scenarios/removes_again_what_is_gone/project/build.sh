@@ -1,0 +1,3 @@
+#!/bin/sh
+rm -f older.txt
+grep -qx 42 answer.txt
