@@ -1,5 +1,6 @@
 """The command `code-commit`, and `python -m code_commit`: what it may import comes first."""
 
+import gc
 import os
 import sys
 
@@ -8,6 +9,7 @@ from code_commit.trust import clean_import_path, own_command
 
 def command() -> None:
     """Run the command of this process and end it at once."""
+    gc.set_threshold(50_000)  # modules keep what they make: to look it through took a twentieth of `--help`
     clean_import_path()
     _go_where_told(sys.argv)
     clean_import_path()
