@@ -32,6 +32,7 @@ BENCHES: dict[str, Callable[[Plan], Iterator[Comparison]]] = {
     "log": commands.log,
     "answers": commits.answers,
     "codebases": commits.codebases,
+    "choosing": commits.choosing,
     "cached_layout": whole_run.cached_layout,
     "fleet": fleet.measure,
 }

@@ -6,8 +6,11 @@ answer can hold: binary files, links, files without a line end at their end, and
 
 `codebases`: the commit's message is the query. As chosen count the files that it changes; how well an LLM chooses is
 not measured here. The build's output and the answers, which a repair adds, are the same each time and left out.
+
+`choosing`: all that is read in a task of one choice and two changes, with the settings that `init` writes.
 """
 
+import statistics
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,6 +27,8 @@ from bench.projects import clear_log, source_texts, write_file
 
 BYTES_PER_TOKEN = 3.2
 ATTEMPTS = 4
+CHANGES, SHARE_READ = 2, 0.5  # calls after the choice; of what they would read with all files whole
+AS_INITIALIZED = 'answer_format = "auto"\nprompt_layout = "cached"\ncodebase_additions = true\n'
 PRICES = {"OpenAI": (2.0, 2.5, 0.1), "Claude": (4.0, 8.0, 0.2), "Gemini": (2.0, 2.0, 0.1)}
 """Dollars for a million tokens of a default model's input: plain, written to the cache, read from it."""
 FIT, SHARES = 50_000, (0.05, 0.1, 0.2, 0.5)  # tokens; parts of the codebase
@@ -34,6 +39,7 @@ WAYS = {
 }
 DELETED, LINES_OF_ANSWER = 100, 10
 LINES, ONE_LINE = 1_000, ("    return total / len(items)\n", "    return total / max(1, len(items))\n")
+SELECT = ("--select", "--model", "replay:agent-config/recorded")
 REJECTED, DIFFERENT, SAME_TREE = "rejected", "another tree", "the same tree"
 ROOT_FILES = ("Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "target", "agent-config")
 NAMES = (".gitignore", ".gitattributes", ".gitmodules", "UserSpecification.md")
@@ -172,26 +178,63 @@ def codebases(plan: Plan) -> Iterator[Comparison]:
             yield Comparison(what, "all", lacking, limit(figure=len(commits)), 1, unit="commits")
 
 
-def _count(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
-    """Return how many characters each way takes, and the prompt of the choice; and which shares lack a file."""
+def _prepare_choice(root: Path, commit: Commit) -> None:
+    """Lay out the tree before a commit, with its message as the task, and the choice of the files that it changes."""
     check_out_before(root, commit)
     write_file(root / "agent-config/query.txt", git(root, "log", "-1", "--format=%B", commit.name).decode())
-    write_file(root / "agent-config/recorded/1-response.txt", "\n".join(["^^^files", *commit.files, "^^^end", ""]))
-    select = ("--select", "--model", "replay:agent-config/recorded")
+    for number in (1, 2):  # a list with a lock file, say, is asked for once more
+        answer = "\n".join(["^^^files", *commit.files, "^^^end", ""])
+        write_file(root / f"agent-config/recorded/{number}-response.txt", answer)
+
+
+def _count(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
+    """Return how many characters each way takes, and the prompt of the choice; and which shares lack a file."""
+    _prepare_choice(root, commit)
 
     def roll_up(*options: str) -> str:
         Command([tool.command, "rollup", "--quiet", *options], root).run()
         return (root / "agent-config/codeRollup.txt").read_text("utf-8")
 
     whole = roll_up()
-    texts = {"file": whole, "fit": roll_up("--fit", str(FIT)), "select": roll_up(*select)}
+    texts = {"file": whole, "fit": roll_up("--fit", str(FIT)), "select": roll_up(*SELECT)}
     asked = [
         path.read_text("utf-8") for path in root.glob("agent-config/logs/*/1-query.txt")
     ]  # none where all is small
-    texts |= {"choice": "".join(asked), "both": roll_up(*select, "--fit", str(FIT))}
+    texts |= {"choice": "".join(asked), "both": roll_up(*SELECT, "--fit", str(FIT))}
     counts = Counter({way: len(text) for way, text in texts.items()})
     for share in SHARES:
         part = roll_up("--fit", str(round(share * len(whole) / BYTES_PER_TOKEN)))
         files = [f"--- {path} ---\n{before}" for path, (before, _) in commit.files.items()]
         counts[f"{share}"] = int(any(file in whole and file not in part for file in files))
+    return counts
+
+
+def choosing(plan: Plan) -> Iterator[Comparison]:
+    """Yield how many characters a choice and two changes read: the median of the commits, and the parts of it."""
+    commits = commits_of(plan.repository, 1 if plan.quick else plan.commits)
+    with plan.work_folder() as folder:
+        root = clone_of(plan.repository, folder)
+        found = cache(lambda tool: [_read_for(tool, root, commit) for commit in commits])
+        median = cache(lambda tool, part: statistics.median(counts[part] for counts in found(tool)))
+        what, against = f"the median of {len(commits)} tasks of {plan.repository.resolve().name}", "all files whole"
+        for part, most in (("choice and changes", SHARE_READ), ("choice", SHOWN), ("change", SHOWN)):
+            calls = "two changes" if part == "choice and changes" else "a change"
+            times = CHANGES if part == "choice and changes" else 1
+            ours = counted(lambda tool, part=part: median(tool, part))
+            theirs = counted(lambda tool, times=times: times * median(tool, "whole"))
+            yield Comparison(f"{what}: {part}", f"{calls}, {against}", ours, theirs, 1, most, unit="characters")
+
+
+def _read_for(tool: Tool, root: Path, commit: Commit) -> Counter[str]:
+    """Return how many characters the prompts of a commit's choice and change have, and the change with all files."""
+    _prepare_choice(root, commit)
+    write_file(root / "agent-config/config.toml", AS_INITIALIZED)
+
+    def prompt(*options: str) -> int:
+        Command([tool.command, "rollup", "--quiet", *options], root).run()
+        return len(subprocess.run([tool.command, "prompt"], cwd=root, capture_output=True, check=True).stdout.decode())
+
+    counts = Counter(whole=prompt(), change=prompt(*SELECT))
+    counts["choice"] = sum(len(path.read_text("utf-8")) for path in root.glob("agent-config/logs/*/1-query.txt"))
+    counts["choice and changes"] = counts["choice"] + CHANGES * counts["change"]
     return counts

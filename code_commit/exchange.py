@@ -1,7 +1,7 @@
 """One exchange with an LLM: the prompt that goes out, the response that comes back, and who listens in between."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -13,13 +13,15 @@ class Shown(NamedTuple):
     """What a prompt shows of the project's files: a codebase, and beside it the texts of `files`.
 
     `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
-    codebase that the prompt shows as removed since.
+    codebase that the prompt shows as removed since. `windows` are the paths of files that are shown in part, each with
+    the lines that are.
     """
 
     codebase: str = ""
     whole: Collection[str] | None = None
     files: Mapping[str, str] = {}
     removed: Collection[str] = ()
+    windows: Sequence[tuple[str, str]] = ()
 
 
 class Prompt(NamedTuple):

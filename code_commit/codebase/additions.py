@@ -7,14 +7,14 @@ might hold is taken: text files that git tracks, or does not ignore, and no secr
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase.chooser import path_of
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
-from code_commit.codebase.text import find_unseen
+from code_commit.codebase.text import Window, find_unseen, window
 from code_commit.errors import NotSetUpError
 from code_commit.git import repository_options
 from code_commit.project import Project
@@ -26,33 +26,58 @@ _SHARE = 10
 _SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
 
-_MENTION = re.compile(r"(?P<name>(?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?P<line>[\"']?(?::\[?|, line |\()\d)?")
-"""A word that may be a path, and whether a line number follows: `a.py", line 3`, `a.rs:1`, `a.ts(3,4)`, `A.java:[3`."""
+_AROUND = 30
+"""So many lines are shown before and after one that the output names in a file that is too long."""
+
+_MENTION = re.compile(r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?")
+"""A word that may be a path, and the line number that follows: `a.py", line 3`, `a.rs:1`, `a.ts(3,4)`, `A.java:[3`."""
 
 
 def find_additions(
     project: Project, codebase: str, output: str, known: Collection[str], redactor: Redactor
-) -> list[FileReplacement]:
+) -> tuple[list[FileReplacement], list[Window]]:
     """Return the files that the output names and the codebase lacks, but for those of `known` paths.
 
     Those that are named with a line number go first; all are up to a tenth of the codebase's size together, of a
-    small one up to 8,000 characters. Outside of a git repository there are none.
+    small one up to 8,000 characters. Of a file that is too long for that they are the lines around the named ones.
+    Outside of a git repository there are none.
     """
     if project.git is None:
-        return []
+        return [], []
     try:
         paths, _ = list_files(project.root, [], project.git.options)
     except NotSetUpError:
-        return []  # a build broke the repository: what follows tells that
-    named = [path for path in named_files(output, paths, str(project.root)) if path not in known]
+        return [], []  # a build broke the repository: what follows tells that
+    lines = _named_lines(output, paths, str(project.root))
+    named = [path for path in _with_lines_first(lines) if path not in known]
     texts = _read(project, named[:_MOST_FILES], redactor, Selection())
     unseen = find_unseen(texts, codebase)
-    room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), []
+    room, additions, windows = max(len(codebase) // _SHARE, _SMALLEST_ROOM), [], list[Window]()
     for path, text in texts.items():
-        if path in unseen and text.strip() and len(text) <= room:
+        if path not in unseen or not text.strip():
+            continue
+        if len(text) <= room:
             room -= len(text)
             additions.append(FileReplacement(path, text))
-    return additions
+            continue
+        there = range(1, text.count("\n") + 2)
+        for part in _windows(path, text, sorted(line for line in lines[path] if line in there)):
+            if len(part.text) <= room:
+                room -= len(part.text)
+                windows.append(part)
+    return additions, windows
+
+
+def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
+    """Yield the windows around the lines, in one where they meet."""
+    first = last = 0
+    for line in lines:
+        if last and line - _AROUND > last + 1:
+            yield window(path, text, first, last)
+            last = 0
+        first, last = first if last else line - _AROUND, line + _AROUND
+    if last:
+        yield window(path, text, first, last)
 
 
 def show_unseen(
@@ -129,23 +154,34 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
     return {file.name: file.content.encode()[: file.bytes].decode() for file in files}
 
 
-def named_files(output: str, paths: Collection[str], root: str) -> list[str]:
-    """Return those of the project's paths that a build's output names, by themselves or by an end that only they have.
+def named_files(output: str, paths: Collection[str], root: str = "") -> list[str]:
+    """Return those of the project's paths that a text names, by themselves or by an end that only they have.
 
     Those that are named with a line number come first.
     """
+    return _with_lines_first(_named_lines(output, paths, root))
+
+
+def _with_lines_first(lines: Mapping[str, Collection[int]]) -> list[str]:
+    return sorted(lines, key=lambda path: not lines[path])
+
+
+def _named_lines(output: str, paths: Collection[str], root: str) -> dict[str, set[int]]:
+    """Return the paths that a build's output names, each with the numbers of its lines that it names."""
+    output = without_passed(output)
+    if root:
+        output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
-    named: dict[str, bool] = {}
-    output = without_passed(output)
-    for name, line in dict.fromkeys(_MENTION.findall(output.replace(f"file://{root}/", " ").replace(f"{root}/", " "))):
+    named: dict[str, set[int]] = {}
+    for name, line in dict.fromkeys(_MENTION.findall(output)):
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
             ends = [word] if word in paths else [path for path in near if path.endswith(f"/{word}")]
             if len(ends) == 1:
-                named[ends[0]] = bool(line) or named.get(ends[0], False)
-    return sorted(named, key=lambda path: not named[path])
+                named.setdefault(ends[0], set()).update([int(line)] if line else [])
+    return named
 
 
 def without_passed(output: str) -> str:

@@ -4,17 +4,22 @@ Its answer has their paths, one a line, between `^^^files` and `^^^end`; the wor
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
+from code_commit.codebase.fit import CHANGE_LOG, definition_of, identifiers
+from code_commit.codebase.text import Section
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.runs.log import AttemptLog, RunLog
-from code_commit.runs.words import listed
+from code_commit.runs.words import count, listed
 from code_commit.settings import did_you_mean
 
 _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
-_DRESSED = re.compile(r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?(?:\s+\(outline\))?(?:\s+---)?[,;]?")
+_DRESSED = re.compile(
+    r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
+    r"(?:\s+\((?:outline|[\d,]+ bytes)[^()]*\))?(?:\s+---)?[,;]?"
+)
 """A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -31,10 +36,43 @@ class NothingChosenError(RejectedResponseError):
         return "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
 
 
-def selection_prompt(instructions: str, query: str, outlines: str) -> Prompt:
+def selection_prompt(instructions: str, query: str, mentions: str, outlines: str) -> Prompt:
     """Return the prompt that asks which files are needed whole."""
-    parts = {"query": labelled("query", query), "codebase": labelled("codebase", outlines)}
+    parts = {"query": labelled("query", query), "mentions": labelled("mentions", mentions) if mentions else ""}
+    parts["codebase"] = labelled("codebase", outlines)
     return Prompt(instructions, "", "".join(parts.values()), parts)
+
+
+def find_mentions(files: Sequence[Section], query: str) -> str:
+    """Return in which files and lines the names stand that the query writes as code, as grep has it.
+
+    Those that stand in few lines come first, of each name its definitions, of one that is everywhere these alone. It
+    is short, and change logs are left out.
+    """
+    found: list[tuple[int, str, str]] = []
+    files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
+    for name in identifiers(query, files):
+        word, definition = re.compile(rf"\b{name}\b"), definition_of(name)
+        lines = [
+            (not definition.search(line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
+            for file in files
+            if name in file.content
+            for number, line in enumerate(file.content.split("\n"), 1)
+            if word.search(line)
+        ]
+        lines.sort(key=lambda line: line[0])
+        most = _MENTIONS_OF_ONE if len(lines) <= _EVERYWHERE else sum(not line[0] for line in lines)
+        if told := "".join(line for _, line in lines[: min(most, _MENTIONS_OF_ONE)]):
+            found.append((len(lines), name, told))
+    mentions = ""
+    for number, name, told in sorted(found):
+        text = f"{name}: {count(number, 'line')}\n{told}"
+        mentions += text if len(mentions) + len(text) <= _MENTIONS else ""
+    return mentions
+
+
+_MENTIONS, _LONGEST_MENTION = 4_000, 120  # characters of all, and of a line
+_MENTIONS_OF_ONE, _EVERYWHERE = 8, 60  # lines
 
 
 def select_files(

@@ -1,85 +1,190 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
-Words only rank here. A file that the query names comes first, then the few that hold a rare word of its beginning (the
-name of a function, say), then what tells of the whole project, then by the words that query and file share (BM25: rare
-words count more, long files less; what the query repeats, or begins with, counts more too).
+Words only rank here. build.sh comes first, then a file that the query names, then one that defines what it names, then
+the few that hold a rare word of its beginning, then what tells of the whole project, then by the words that query and
+file share (BM25: rare words count more, long files less; what the query repeats, or begins with, counts more too), and
+last licences and the like. After a choice the chosen files are whole, and there are outlines of those next to them.
 """
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from code_commit.codebase.text import NAMES_LINE, OUTLINE_MARK, Section, header
+from code_commit.codebase.text import NAMES_LINE, Section, Window, window
+from code_commit.project import BUILD_SCRIPT
 
 UNLIMITED = 10**12
 """Tokens of a model that nobody knows the window of."""
 
+BESIDE = 48_000
+"""Characters, about 15,000 tokens: so much may stand beside the chosen files, of larger ones as much as they have."""
 
-class Fitted(NamedTuple):
-    """What a budget has room for, each in the order in which the files came."""
-
-    whole: list[Section]
-    outlines: dict[str, str]
-    names: list[Section]
-    unnamed: list[Section]
-    """The files that there is not even room for the names of."""
-
-    @property
-    def text(self) -> str:
-        """All of it, as long as was granted at most."""
-        names = "".join(section.as_name for section in self.names)
-        more = _UNNAMED.format(len(self.unnamed)) if self.unnamed else ""
-        end = f"{NAMES_LINE}\n{names}{more}\n" if names or more else ""
-        return "".join([*(section.text for section in self.whole), *self.outlines.values(), end])
-
-
-_TINY = 200
-"""Characters of a file that is whole though nobody chose it: its name and size take nearly as many."""
-_UNNAMED = "and {:,} more\n"
+_NOTHING_TO_OUTLINE = "nothing to outline in them:\n"
+_NO_ROOM, _FAR = "no room for their outlines:\n", "not next to a chosen file:\n"
+_UNNAMED = "and {:,} more{}\n"
+_LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
+_NAMED_BESIDE = 10_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
+_MOST_TOO_LONG = 50
+"""Outlines that are too long for what is left of the room, before no more files are read."""
+
+CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
+_HEAD = 60  # lines
+_IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
+_LAST = re.compile(
+    r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
+)
+
+
+_SHORT = 3
 
 
 class Need(NamedTuple):
     """What a codebase is for: the words of the task, and a text whose files are worth as much as those that it names.
 
-    `chosen` are the files that go in whole beside those that all tasks need; None where the words choose.
+    `chosen` are the files that go in whole beside those that all tasks need; None where the words choose. A codebase
+    `for_choice` has short outlines of all other files. `judges` are the files that build.sh names; `edits` says that an
+    answer may change a file that is shown in part.
     """
 
     query: str
     mentions: str = ""
     chosen: Collection[str] | None = None
+    for_choice: bool = False
+    judges: Collection[str] = ()
+    edits: bool = False
+
+    @property
+    def is_chosen(self) -> bool:
+        return self.chosen is not None and not self.for_choice
+
+    def named(self, files: Iterable[Section]) -> set[str]:
+        """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
+        words = set(re.findall(r"[\w./+-]*\w", f"{self.query}\n{self.mentions}"))
+
+        def is_named(name: str) -> bool:
+            base = name.rpartition("/")[2]
+            stem = base.partition(".")[0]
+            is_shouted = len(stem) > _SHORT and stem.isupper()
+            return name in words or ("." in base and base in words) or (is_shouted and stem in words)
+
+        return {file.name for file in files if is_named(file.name)}
+
+
+class Fitted(NamedTuple):
+    """What a budget has room for, each in the order in which the files came.
+
+    `parts` are what stands of files that are not whole: outlines, and the windows. `names` are by why there is no more
+    of a file, `unnamed` the files whose names do not stand there either, `folders` how many of these are where.
+    """
+
+    whole: list[Section]
+    parts: dict[str, str]
+    windows: list[Window]
+    names: dict[str, list[Section]]
+    unnamed: list[Section]
+    folders: str = ""
+
+    @property
+    def text(self) -> str:
+        """All of it, as long as was granted at most."""
+        names = "".join(why + "".join(file.as_name for file in files) for why, files in self.names.items() if files)
+        more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
+        end = f"{NAMES_LINE}\n{names}{more}\n" if names or more else ""
+        return "".join([*(section.text for section in self.whole), *self.parts.values(), end])
+
+
+def _folders(files: Sequence[Section], room: int) -> str:
+    """Return how many of the files are in which folders, "" where there is no room for it."""
+    counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files)
+    told = f": {', '.join(f'{folder} {number}' for folder, number in counts.most_common())}"
+    return told if len(told) <= room else ""
 
 
 def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, need: Need) -> Fitted:
     """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
-    chosen = need.chosen
-    if chosen is None and sum(len(section.text) for section in sections) <= room:
-        return Fitted(list(sections), {}, [], [])
-    room -= len(f"{NAMES_LINE}\n\n") + len(_UNNAMED.format(len(sections)))
-    ranked = rank(sections, need, context)
-    wanted = {file.name for file in sections if chosen is None or len(file.text) <= _TINY}
-    if chosen is not None:
-        wanted |= {*chosen, *context}
-        ranked.sort(key=lambda file: file.name not in chosen)
+    if need.chosen is None and sum(len(section.text) for section in sections) <= room:
+        return Fitted(list(sections), {}, [], {}, [])
+    why = _FAR if need.is_chosen else _NO_ROOM
+    frame = f"{NAMES_LINE}\n{_NOTHING_TO_OUTLINE}{why}\n{_UNNAMED.format(len(sections), '')}"
+    longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+    room -= len(frame) + longest
+    ranked, wanted = rank(sections, need, context), _wanted(sections, context, need)
+    near = find_near(sections, need.chosen or ()) | dict.fromkeys(need.judges, _NEAREST)
+    if need.chosen is not None:
+        ranked.sort(key=lambda file: -1 if file.name in wanted else near.get(file.name, _NOT_NEAR))
     known, names = _first(ranked, room // _SHARE_OF_NAMES)
-    room -= names
     kept = room // _SHARE_OF_OUTLINES
+    room -= names
     whole, used = _whole([file for file in known if file.name in wanted], room - kept, {})
     room -= used
-    outlines = _outlines([section for section in known if section.name not in whole], room)
-    room -= sum(len(outlines[file.name]) - len(file.as_name) for file in known if file.name in outlines)
-    more, used = _whole([file for file in known if file.name in wanted - whole], room, outlines)
+    others = [file for file in known if file.name not in whole]
+    beside = room
+    if need.is_chosen:
+        others = [file for file in others if file.name in near or file.name in wanted]
+        beside = min(room, max(BESIDE, sum(len(file.text) for file in known if file.name in whole)))
+    parts = _parts(others, beside, need)
+    room -= sum(len(text) - len(file.as_name) for file in known if (text := parts.get(file.name)))
+    more, used = _whole([file for file in known if file.name in wanted - whole], room, parts)
     whole |= more
     named = [*known, *_first(ranked[len(known) :], room - used)[0]]
-    only_named = {section.name for section in named} - whole - outlines.keys()
+    if need.is_chosen:
+        unseen = [file for file in named if file.name not in whole and not parts.get(file.name)]
+        named, _ = _first(unseen, _NAMED_BESIDE)
+    shown = whole | {name for name, text in parts.items() if text}
+    only_named = {file.name for file in named} - shown
+    grouped: dict[str, list[Section]] = {_NOTHING_TO_OUTLINE: [], why: []}
+    for file in sections:
+        if file.name in only_named:
+            grouped[_NOTHING_TO_OUTLINE if file.name in parts else why].append(file)
+    in_part = [file for file in sections if file.name in shown - whole]
+    unnamed = [file for file in ranked if file.name not in only_named | shown]
     return Fitted(
-        [section for section in sections if section.name in whole],
-        {file.name: outlines[file.name] for file in sections if file.name in outlines and file.name not in whole},
-        [section for section in sections if section.name in only_named],
-        ranked[len(named) :],
+        [file for file in sections if file.name in whole],
+        {file.name: parts[file.name] for file in in_part},
+        [_head(file) for file in in_part if _is_headed(file, need)],
+        grouped,
+        unnamed,
+        _folders(unnamed, longest),
     )
+
+
+def _wanted(sections: Sequence[Section], context: Collection[str], need: Need) -> set[str]:
+    """Return the files that are to be whole: where the words choose, all but those that serve no task unnamed."""
+    named = need.named(sections)
+    if need.chosen is None:
+        return {file.name for file in sections if file.name in named or not _is_idle(file)}
+    chosen = [file for file in sections if file.name in need.chosen]
+    wanted = {file.name for file in chosen if file.name in named or not _is_headed(file, need)}
+    room = BESIDE
+    for file in sections:
+        if file.name in need.judges and len(file.text) <= room:
+            room -= len(file.text)
+            wanted.add(file.name)
+    return wanted | {name for name in context if not _IDLE.fullmatch(name) or name in named} | {BUILD_SCRIPT}
+
+
+def _is_idle(file: Section) -> bool:
+    if file.name.endswith("__init__.py"):
+        return not file.content.strip()
+    return _IDLE.fullmatch(file.name) is not None or _is_long_change_log(file)
+
+
+def _is_long_change_log(file: Section) -> bool:
+    return CHANGE_LOG.fullmatch(file.name) is not None and file.content.count("\n") > _HEAD + 1
+
+
+def _is_headed(file: Section, need: Need) -> bool:
+    """Tell whether a file is shown by its first lines, where it is not whole: new entries of a change log go there."""
+    return need.edits and not need.for_choice and _is_long_change_log(file)
+
+
+def _head(file: Section) -> Window:
+    return window(file.name, file.content, 1, _HEAD)
 
 
 def _first(sections: Sequence[Section], room: int) -> tuple[list[Section], int]:
@@ -92,47 +197,143 @@ def _first(sections: Sequence[Section], room: int) -> tuple[list[Section], int]:
     return list(sections), used
 
 
-def _whole(sections: Iterable[Section], room: int, outlines: Mapping[str, str]) -> tuple[set[str], int]:
-    """Return the files that can be whole in the place of their outlines or names, and how much room that takes."""
+def _whole(sections: Iterable[Section], room: int, parts: Mapping[str, str]) -> tuple[set[str], int]:
+    """Return the files that can be whole in the place of their parts or names, and how much room that takes."""
     whole, used = set(), 0
     for section in sections:
-        cost = len(section.text) - len(outlines.get(section.name, section.as_name))
+        cost = len(section.text) - len(parts.get(section.name) or section.as_name)
         if used + cost <= room:
             used += cost
             whole.add(section.name)
     return whole, used
 
 
-def _outlines(sections: Iterable[Section], room: int) -> dict[str, str]:
-    """Return the outlines of the first files, as many as there is room for; no more files are read than that."""
-    from code_commit.codebase.outline import outline
+def _parts(sections: Iterable[Section], room: int, need: Need) -> dict[str, str]:
+    """Return the outlines of the first files, as many as there is room for, "" for a file that has none.
 
-    outlines = {}
+    Not many more files are read than that.
+    """
+    from code_commit.codebase.outline import brief, outline
+
+    parts, too_long = {}, 0
     for section in sections:
-        text = f"{header(section.name + OUTLINE_MARK)}{outline(section.name, section.content)}\n"
-        if text.count("\n") == 2 or len(text) >= len(section.text):
-            continue
-        room -= len(text) - len(section.as_name)
-        if room < 0:
+        if _is_headed(section, need):
+            text = _head(section).section
+        elif CHANGE_LOG.fullmatch(section.name):
+            text = ""
+        else:
+            lines = outline(section.name, section.content)
+            text = section.as_outline(brief(lines) if need.for_choice else lines) if lines else ""
+        if not text or len(text) >= len(section.text):
+            parts[section.name] = ""
+        elif len(text) <= room:
+            room -= len(text)
+            parts[section.name] = text
+        elif (too_long := too_long + 1) > _MOST_TOO_LONG:
             break
-        outlines[section.name] = text
-    return outlines
+    return parts
+
+
+_IMPORT = re.compile(
+    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
+    r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
+    re.MULTILINE,
+)
+_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_FOLDER_NAMES = {"__init__", "index", "mod"}
+_NEAREST, _BY_IMPORT, _SAME_FOLDER, _NOT_NEAR = range(4)
+
+
+def find_near(sections: Iterable[Section], chosen: Collection[str]) -> dict[str, int]:
+    """Return the files next to the chosen ones, and how near they are, 0 the nearest.
+
+    First what they import, their tests, and the change logs of their folders and those above; then what imports them;
+    then what is in the same folder. Imports are known by the names of files alone.
+    """
+    files = [(file, _module(file.name)) for file in sections]
+    texts = [(module, file) for file, module in files if file.name in chosen]
+    own = {_TEST_NAME.sub("", module) for module, _ in texts}
+    used = set(chain.from_iterable(_imports(file) for _, file in texts))
+    folders = {file.name.rpartition("/")[0] for _, file in texts}
+    above = {"", *(folder[: match.start()] for folder in folders for match in re.finditer(r"/|$", folder))}
+    near = {}
+    for file, module in files:
+        folder = file.name.rpartition("/")[0]
+        is_log_of_it = folder in above and CHANGE_LOG.fullmatch(file.name)
+        if module in used or _TEST_NAME.sub("", module) in own or is_log_of_it:
+            near[file.name] = _NEAREST
+        elif not own.isdisjoint(_imports(file)):
+            near[file.name] = _BY_IMPORT
+        elif folder in folders:
+            near[file.name] = _SAME_FOLDER
+    return near
+
+
+def _module(path: str) -> str:
+    """Return the name by which other files import one."""
+    folder, _, base = path.rpartition("/")
+    stem = base.partition(".")[0]
+    return folder.rpartition("/")[2] if stem in _FOLDER_NAMES else stem
+
+
+def _imports(file: Section) -> set[str]:
+    is_document = file.name.endswith((".md", ".rst", ".txt"))
+    return set() if is_document else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(file.content))))
 
 
 def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
     files, query = list(sections), need.query
     scores, holding_rare = _bm25(files, query.lower(), _words(query))
-    mentioned = set(re.findall(r"[\w./+-]*\w", f"{query}\n{need.mentions}"))
+    named = need.named(files).union(need.judges)
+    defining = find_defining(files, identifiers(query, files))
+    plain = find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
 
     def place(number: int) -> tuple[int, float, str]:
         name = files[number].name
-        base = name.rpartition("/")[2]
-        is_named = name in mentioned or ("." in base and base in mentioned)
-        place = 0 if is_named else 1 if number in holding_rare else 2 if name in context else 3
-        return place, -scores[number], name
+        is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
+        kinds = (
+            name == BUILD_SCRIPT,
+            name in named,
+            number in defining and not is_last,
+            (number in holding_rare or number in plain) and not is_last,
+            name in context,
+            not is_last,
+            True,
+        )
+        return kinds.index(True), -scores[number], name
 
     return [files[number] for number in sorted(range(len(files)), key=place)]
+
+
+_CODE = re.compile(r"`[^`\n]+`|\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+")
+_DEFINITION = (
+    r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
+    r"|type|val|var)[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?(?:%s)\b"
+)
+
+
+def identifiers(query: str, files: Iterable[Section]) -> set[str]:
+    """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; none in a file's name."""
+    suffixes = {file.name.rpartition(".")[2] for file in files}
+    code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
+    return {word for match in code for word in re.findall(r"[A-Za-z_]\w{2,}", match)}
+
+
+def definition_of(name: str) -> re.Pattern[str]:
+    """Return what finds the head of a definition of this name."""
+    return re.compile(_DEFINITION % re.escape(name))
+
+
+def find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]:
+    """Return the numbers of the files that define one of the names, of those that few files define."""
+    found: set[int] = set()
+    for name in names:
+        definition = definition_of(name)
+        holding = [number for number, file in enumerate(files) if name in file.text]
+        defining = [number for number in holding if definition.search(files[number].text)]
+        found.update(defining if len(defining) <= _RARE else ())
+    return found
 
 
 _MOST_WORDS = 64
@@ -157,7 +358,7 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
 
     A word is found inside of others too, as `slug` in `make_slug`.
     """
-    beginning = query.strip().partition("\n\n")[0]
+    beginning = _beginning(query)
     holding_rare: set[int] = set()
     average = sum(len(file.text) for file in files) / max(len(files), 1)
     scores = [0.0] * len(files)
@@ -174,3 +375,8 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
             in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
             scores[number] += weight * (in_text + _IN_PATH * (word in files[number].name.lower()))
     return scores, holding_rare
+
+
+def _beginning(query: str) -> str:
+    """Return the first paragraph."""
+    return query.strip().partition("\n\n")[0]

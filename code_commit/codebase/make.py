@@ -1,7 +1,9 @@
 """Makes a codebase of the project's files: all of them whole, or what there is room for."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 
+from code_commit.codebase.additions import named_files
 from code_commit.codebase.fit import Need, fit_sections
 from code_commit.codebase.select import (
     CONTEXT_FILES,
@@ -18,7 +20,7 @@ from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section
 from code_commit.errors import NotSetUpError
 from code_commit.files import replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import listed
 
@@ -45,7 +47,8 @@ def make_codebase(
         return _whole(files, selection, redactor)
     found = list(files)
     chosen = choose(found, selection, request) if choose and request.select else None
-    return fitted(found, selection, redactor, request.fit, Need(request.query, request.mentions, chosen))
+    need = Need(request.query, request.mentions, chosen, edits=request.edits)
+    return fitted(found, selection, redactor, request.fit, need)
 
 
 def _whole(files: Iterable[Section], selection: Selection, redactor: Redactor) -> Codebase:
@@ -68,16 +71,20 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
     longest = room // _SHARE_OF_CONTEXT
     context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
+    judge = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
+    need = need._replace(judges=named_files(judge, {file.name for file in found}))
     made = fit_sections(found, context, room - len(end), need)
-    if need.chosen is None and not made.whole and not made.outlines:
+    if need.chosen is None and not made.whole and not made.parts:
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {file.name: f"{file.bytes:,} bytes" for file in [*made.names, *made.unnamed]}:
+    if only_named := {file.name: f"{file.bytes:,} bytes" for file in chain(*made.names.values(), made.unnamed)}:
         left_out[NO_ROOM if need.chosen is None else NOT_CHOSEN] = only_named
     sizes = {file.name: file.bytes for file in made.whole}
     is_partial = len(sizes) < len(found)
+    outlined = [name for name in made.parts if name not in {window.path for window in made.windows}]
     untracked = _untracked(selection, sizes)
-    return Codebase([made.text, end], sizes, list(made.outlines), is_partial, left_out, untracked, selection.warnings)
+    about = left_out, untracked, selection.warnings
+    return Codebase([made.text, end], sizes, outlined, made.windows, is_partial, *about)
 
 
 def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:

@@ -13,7 +13,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, open_regular
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, Project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.secrets import find_secret, is_secret_name
 from code_commit.terminal import shown
@@ -32,6 +32,7 @@ LOCK_FILE = "lock file"
 MINIFIED = "minified"
 MARKED = "vendored or generated"
 LARGE = "over 256 kB"
+OWN_PAGE = "page of code-commit"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 
@@ -54,6 +55,8 @@ _LOCK_FILE_NAMES = """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
+_OWN_MARK = '<meta name="generator" content="code-commit">'
+_PAGE_BEGINS_IN = 1_000  # characters
 
 
 class CodebaseRequest(NamedTuple):
@@ -62,7 +65,7 @@ class CodebaseRequest(NamedTuple):
     `include` has pathspecs of files that are taken even if a rule excludes them. `fit` says into how many tokens it has
     to go (0: all that the model leaves), None where it need not; `select` that an LLM chooses what is whole. `query` is
     the task whose words say what is worth most; the files that the text `mentions` names are worth as much as those
-    that the task names.
+    that the task names. `edits` says that answers may be edits, of files too that are shown in part.
     """
 
     pathspecs: Sequence[str] = ()
@@ -72,6 +75,7 @@ class CodebaseRequest(NamedTuple):
     select: bool = False
     query: str = ""
     mentions: str = ""
+    edits: bool = False
 
 
 @dataclass(slots=True)
@@ -101,7 +105,10 @@ class Selection:
 
 
 def select_files(project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest) -> Selection:
-    """Return the files for a codebase, those first that tell of the whole project. Raises NotSetUpError."""
+    """Return the files for a codebase, those first that tell of the whole project. Raises NotSetUpError.
+
+    build.sh, which judges every answer, is among them even if no pathspec names it or git ignores it.
+    """
     selection = Selection()
     with repository_options(project.root, project.git) as options:
         paths, selection.warnings = list_files(project.root, request.pathspecs, options)
@@ -112,7 +119,9 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
             if not selection.included:
                 raise NotSetUpError(f"--include {shown(request.include[0])}: no file that git does not ignore is there")
             paths |= selection.included
-        selection.named = {os.path.normpath(pathspec) for pathspec in request.pathspecs}
+        if BUILD_SCRIPT not in paths and project.build_script.is_file():
+            paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, False)
+        selection.named = {BUILD_SCRIPT, *map(os.path.normpath, request.pathspecs)}
         names = fit_names(paths, selection)
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
@@ -274,6 +283,8 @@ def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bo
         raise _UnfitFileError("not UTF-8") from None
     if not may_be_secret and (secret := find_secret(text)):
         raise _UnfitFileError(CONFIDENTIAL, secret)
+    if name.endswith(".html") and _OWN_MARK in text[:_PAGE_BEGINS_IN]:
+        raise _UnfitFileError(OWN_PAGE)
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)

@@ -9,6 +9,7 @@ at their word only where they fit the project.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,11 +22,12 @@ from code_commit.files import read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import listed
 
-OUTLINE_MARK = " (outline)"
-NAMES_LINE = "--- FILES THAT THERE WAS NO ROOM FOR ---"
+NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
+_PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")
+"""What a line names that a part of a file follows: `a.py (outline, 1,234 bytes)`, `CHANGES.rst (lines 1-60)`."""
 _LARGEST = 5
 
 
@@ -53,22 +55,48 @@ class Section(NamedTuple):
 
     @property
     def as_name(self) -> str:
-        """One line, for a file that there is no room for."""
+        """One line, for a file that stands with neither text nor outline."""
         return f"{self.name} ({self.bytes:,} bytes)\n"
+
+    def as_outline(self, outline: str) -> str:
+        """Return the part of a codebase that has the file's outline."""
+        return f"{header(f'{self.name} (outline, {self.bytes:,} bytes)')}{outline}\n"
+
+
+class Window(NamedTuple):
+    """Some lines of a file, from the first to the last, both counted from 1, which a prompt shows in its place."""
+
+    path: str
+    first: int
+    last: int
+    text: str
+
+    @property
+    def section(self) -> str:
+        """Its part of a codebase."""
+        return file_section(f"{self.path} (lines {self.first}-{self.last})", self.text)
+
+
+def window(path: str, text: str, first: int, last: int) -> Window:
+    """Return these lines of a file's text, or those of them that it has."""
+    lines = text.split("\n")[: -1 if text.endswith("\n") else None]
+    first, last = max(first, 1), min(last, len(lines))
+    return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
 
 
 @dataclass(frozen=True)
 class Codebase:
     """A codebase: the parts of its text, and what it holds of each file.
 
-    `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of; `is_partial` when it
-    was made so that not every file is whole. `left_out` has for each reason the files that are not in it, each with a
-    detail or "". `untracked` are those in it that git does not track.
+    `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of, `windows` the lines
+    of those that it has in part; `is_partial` when it was made so that not every file is whole. `left_out` has for each
+    reason the files that are not in it, each with a detail or "". `untracked` are those in it that git does not track.
     """
 
     parts: Sequence[str]
     sizes: Mapping[str, int] = field(default_factory=dict)
     outlined: Sequence[str] = ()
+    windows: Sequence[Window] = ()
     is_partial: bool = False
     left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     untracked: Sequence[str] = ()
@@ -94,7 +122,8 @@ class Codebase:
     @property
     def shown(self) -> Shown:
         """What whoever reads it sees of files."""
-        return Shown(self.text, frozenset(self.sizes) if self.is_partial else None)
+        whole = frozenset(self.sizes) if self.is_partial else None
+        return Shown(self.text, whole, windows=tuple((part.path, part.text) for part in self.windows))
 
 
 def read_codebase(project: Project) -> Codebase:
@@ -106,17 +135,27 @@ def read_codebase(project: Project) -> Codebase:
 def parse_codebase(text: str, root: Path) -> Codebase:
     """Return a text as the codebase of the project at this root.
 
-    A line counts as that of an outline where the project has the file. A codebase is partial where one of these has no
-    line of its own as a whole file: it may be any file's text that has such a line too.
+    A line counts as that of an outline, or of some lines, where the project has the file. A codebase is partial where
+    one of these has no line of its own as a whole file: it may be any file's text that has such a line too.
     """
-    names = {name for name, _ in read_sections(text)} - _OWN_NAMES
-    marked = [name.removesuffix(OUTLINE_MARK) for name in names if name.endswith(OUTLINE_MARK)]
-    whole = {name for name in names if not name.endswith(OUTLINE_MARK)}
+    whole, parts, windows = set(), set(), []
+    for name, content in read_sections(text):
+        part = _PART.fullmatch(name)
+        if part is None:
+            whole.add(name)
+        elif _is_file(root, part[1]):
+            parts.add(part[1])
+            windows += [Window(part[1], int(part[2]), int(part[3]), content)] if part[2] else []
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
-    outlined, only_named = ([name for name in names if name and (root / name).is_file()] for names in (marked, named))
-    is_partial = bool(only_named) or not whole.issuperset(outlined)
-    return Codebase([text], dict.fromkeys(whole.difference(outlined, only_named), 0), outlined, is_partial)
+    only_named = [name for name in named if _is_file(root, name)]
+    is_partial = bool(only_named) or not whole.issuperset(parts)
+    sizes = dict.fromkeys(whole.difference(_OWN_NAMES, parts, only_named), 0)
+    return Codebase([text], sizes, sorted(parts - {part.path for part in windows}), windows, is_partial)
+
+
+def _is_file(root: Path, name: str) -> bool:
+    return bool(name) and (root / name).is_file()
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from code_commit.llm.keys import require_key
 from code_commit.llm.models import choose_fallback, longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
 from code_commit.project import Project
-from code_commit.prompts.layout import load_system_prompt
+from code_commit.prompts.layout import load_system_prompt, may_change
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
@@ -69,7 +69,7 @@ class FileChooser:
 
         Raises NotSetUpError, LLMError and RejectedResponseError.
         """
-        from code_commit.codebase.chooser import select_files, selection_prompt
+        from code_commit.codebase.chooser import find_mentions, select_files, selection_prompt
         from code_commit.workflow import ask  # a run whose files nobody chooses does without
 
         project, redactor = self.project, self.checked.redactor
@@ -82,9 +82,13 @@ class FileChooser:
             self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
             return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
-        need = Need(request.query, chosen=())
-        outlines = fitted(found, selection, redactor, _tokens_for(asked, instructions + request.query), need)
-        prompt = selection_prompt(instructions, request.query, outlines.text)
+        if patterns := "\n".join(may_change(self.checked.settings)):
+            instructions += f"{patterns}\n\n"
+        mentions = redactor.redact_text(find_mentions(found, request.query))
+        rest = instructions + request.query + mentions
+        need = Need(request.query, chosen=(), for_choice=True)
+        outlines = fitted(found, selection, redactor, _tokens_for(asked, rest), need)
+        prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
         check_prompt_has_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()

@@ -125,7 +125,7 @@ def with_room(project: Project, settings: Settings, request: CodebaseRequest) ->
     """Return the request with its task, and with how many tokens the codebase may have. Raises NotSetUpError."""
     if request.fit is None and not request.select:
         return request
-    request = request._replace(query=request.query or read_query(project))
+    request = request._replace(query=request.query or read_query(project), edits=settings.answer_format != "files")
     if request.fit:
         return request
     from code_commit.check import tokens_left
@@ -173,10 +173,11 @@ def _lines(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in _warnings(codebase))
     files = count(len(codebase.sizes), "file")
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {codebase.bytes:,} bytes, about {_tokens(codebase):,} tokens"
-    if codebase.outlined or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
+    if codebase.outlined or codebase.windows or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
         whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
         shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
+        yield from (f"shown in part: {shown(at.path)}, lines {at.first} to {at.last}" for at in codebase.windows)
     if codebase.untracked:
         yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
     shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
@@ -202,6 +203,7 @@ def _as_json(codebase: Codebase) -> dict[str, Any]:
         "tokens": _tokens(codebase),
         "largest": [{"path": name, "bytes": size, "share": size / codebase.bytes} for name, size in codebase.largest],
         "outlines": list(codebase.outlined),
+        "parts": [part.path for part in codebase.windows],
         "untracked": list(codebase.untracked),
         "left_out": [
             {"path": os.fsencode(name).decode("utf-8", "replace"), "reason": reason, "detail": detail}

@@ -190,12 +190,13 @@ def _refit_of(project: Project, checked: Checked, codebase: Codebase, log: RunLo
     """Return what makes a shorter codebase of a repair, if the settings want it."""
     if checked.settings.rollup not in ("fit", "select"):
         return None
+    edits = checked.settings.answer_format != "files"
     chosen = "\n".join(codebase.sizes) if checked.settings.rollup == "select" else ""
 
     def refit(characters: int, mentions: str) -> Codebase:
         tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
         mentions = mentions.replace(f"{project.root}/", " ")
-        request = CodebaseRequest(fit=tokens, query=checked.query, mentions=f"{chosen}\n{mentions}")
+        request = CodebaseRequest(fit=tokens, query=checked.query, mentions=f"{chosen}\n{mentions}", edits=edits)
         made = make_codebase(project, checked.settings.rollup_exclude, request, checked.redactor)
         log.write_text(f"{len(log.record.attempts)}-{CODEBASE_OF_RUN}", made.text)
         log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")

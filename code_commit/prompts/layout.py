@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
-from code_commit.codebase.text import Codebase, file_section, read_sections
+from code_commit.codebase.text import Codebase, Window, file_section, read_sections
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, labelled
 from code_commit.runs.words import duration
@@ -52,12 +52,13 @@ class FailedBuild(NamedTuple):
     """What a repair prompt shows of a build that failed.
 
     `replacements` are the files that answers changed, as they are now; `additions` those that the output names and the
-    codebase lacks.
+    codebase lacks; `windows` the lines that it names of those that are too long.
     """
 
     output: str
     replacements: Sequence[FileChange]
     additions: Sequence[FileReplacement] = ()
+    windows: Sequence[Window] = ()
 
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
@@ -89,7 +90,8 @@ _LAST = "No answer after this one is used: a list of files would be of no use no
 
 def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
     if settings.answer_format == "auto":
-        return any(content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
+        is_long = (content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
+        return bool(codebase.windows) or any(is_long)
     return settings.answer_format == "edits"
 
 
@@ -104,6 +106,11 @@ def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
     if settings.build_timeout:
         limit = duration(settings.build_timeout)
         yield f"build.sh is stopped after {limit}; that counts as a failure."
+    yield from may_change(settings)
+
+
+def may_change(settings: Settings) -> Iterator[str]:
+    """Yield what the options say of which paths may change."""
     if settings.allow:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:
@@ -140,15 +147,20 @@ def lay_out(
     for change in changes:
         files.pop(change.path, None)
     added = [file_section(file.path, file.content) for file in files.values()]
-    if any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
+    whole = {*files, *(change.path for change in changes)}
+    windows = [part for part in failed.windows if part.path not in whole] if failed else []
+    if windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
         phase = task.late_edits + phase
     output = labelled("build.sh output", failed.output) if failed else ""
     replacements = labelled("file replacements", "".join(shown_changes)) if failed else ""
+    added += [part.section for part in windows]
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
     seen = {file.path: file.content for file in (*files.values(), *changes) if isinstance(file, FileReplacement)}
     removed = tuple(change.path for change in changes if isinstance(change, FileRemoval))
-    shows = task.codebase.shown._replace(files=seen, removed=removed)
+    shown = task.codebase.shown
+    parts_shown = (*shown.windows, *((part.path, part.text) for part in windows))
+    shows = shown._replace(files=seen, removed=removed, windows=parts_shown)
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     if task.layout == "cached":

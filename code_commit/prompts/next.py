@@ -146,8 +146,8 @@ class Conversation:
         if not self._settings.codebase_additions:
             return FailedBuild(output, replacements)
         known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
-        additions = find_additions(self._project, self._task.codebase.text, output, known, self._redactor)
-        return FailedBuild(output, replacements, additions)
+        additions, windows = find_additions(self._project, self._task.codebase.text, output, known, self._redactor)
+        return FailedBuild(output, replacements, additions, windows if self._settings.answer_format != "files" else ())
 
 
 def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:

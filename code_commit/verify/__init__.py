@@ -85,6 +85,11 @@ _UNSEEN = (
     "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
     " where the task names it"
 )
+_UNSEEN_PART = (
+    "only some of its lines are shown, a change could lose the rest: send edits whose finds stand in these lines, or"
+    " leave its block out"
+)
+_BLANKS = " \t\r"
 _NOT_HELD = "the code rollup does not hold it as it is now"
 _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
@@ -289,8 +294,13 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
     It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
-    said of the path: of what is wrong with an edit, the LLM could not have known better.
+    said of the path: of what is wrong with an edit, the LLM could not have known better. Of a file that is shown in
+    part these lines may be edited.
     """
+    windows: dict[str, list[str]] = {}
+    for path, text in shown_files.windows:
+        windows.setdefault(path, []).append(_without_blanks(text))
+    edits = {change.path: change.edits for change in findings.open if isinstance(change, EditBlock)}
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")
         for path in findings.open_paths
@@ -298,9 +308,18 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     }
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     for path in sorted(find_unseen(texts, shown_files.codebase)):
-        if shown_files.whole is not None and path not in shown_files.whole:
+        if path in windows:
+            finds = [_without_blanks(edit.find) for edit in edits.get(path, ())]
+            if not finds or not all(any(find in text for text in windows[path]) for find in finds):
+                findings.close(path, "unseen", _UNSEEN_PART)
+        elif shown_files.whole is not None and path not in shown_files.whole:
             findings.close(path, "unseen", _UNSEEN)
         elif strict:
             findings.add(path, "stale", _STALE)
         else:
             yield RunWarning("unseen", f"{shown(path)}: {_NOT_HELD}, the LLM did not see what it changes", path)
+
+
+def _without_blanks(lines: str) -> str:
+    """Return lines as edits compare them at last: without the blanks at their ends."""
+    return "".join(f"\n{line.rstrip(_BLANKS)}" for line in lines.split("\n"))

@@ -30,14 +30,18 @@ def fitted(run: Run, root: Path, *arguments: str) -> tuple[str, dict]:
     return (root / ROLLUP).read_text(), json.loads(done.stdout)
 
 
+def outlined(root: Path, name: str) -> str:
+    return f"--- {name} (outline, {(root / name).stat().st_size:,} bytes) ---\n"
+
+
 def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root: Path, run_code_commit: Run):
     text, result = fitted(run_code_commit, root, "--fit", "4000")
     for name in ("AGENTS.md", "src/part_07.py", "src/slugs.py"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text, name
-    outline = "--- src/part_59.py (outline) ---\nimport os\ndef part_59(first, *, second=2):\n\n"
+    outline = f"{outlined(root, 'src/part_59.py')}import os\ndef part_59(first, *, second=2):\n\n"
     assert outline in text or "src/part_59.py (1," in text
     assert len(result["outlines"]) > 5
-    assert all(f"--- {name} (outline) ---\nimport os\ndef " in text for name in result["outlines"])
+    assert all(f"{outlined(root, name)}import os\ndef " in text for name in result["outlines"])
     told = [file["path"] for file in result["left_out"] if file["reason"] == "no room"]
     assert result["files"] + len(result["outlines"]) + len(told) == 65
     assert all(f"\n{name} (" in text for name in told)
@@ -61,7 +65,8 @@ def test_a_file_with_a_rare_word_of_the_task_goes_before_what_tells_of_the_proje
     assert "--- AGENTS.md ---\n" in text
     (root / "agent-config/query.txt").write_text("Let all\nreturn the total.\n\nThe fractions as well.\n")
     text, _ = fitted(run_code_commit, root, "--fit", "4000")
-    assert all(f"--- {name} ---\n" in text for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"))
+    assert all(f"--- {name} ---\n" in text for name in ("AGENTS.md", "CLAUDE.md", "LLMInstructions.md"))
+    assert outlined(root, "README.md") in text
 
 
 def test_what_has_no_room_is_named_or_counted_an_empty_file_too(project_folder: Path, run_code_commit: Run):
@@ -73,10 +78,10 @@ def test_what_has_no_room_is_named_or_counted_an_empty_file_too(project_folder: 
     for tokens in ("150", "200", "300", "400"):
         text, result = fitted(run_code_commit, project_folder, "--fit", tokens)
         told = {file["path"] for file in result["left_out"] if file["reason"] == "no room"}
-        _, _, end = text.partition("--- FILES THAT THERE WAS NO ROOM FOR ---\n")
+        _, _, end = text.partition("--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")
         named = {name for name in told if f"{name} (" in end}
         assert result["files"] + len(result["outlines"]) + len(told) == 7, tokens
-        assert (f"and {len(told - named)} more\n" in end) == (named != told), end
+        assert (f"and {len(told - named)} more" in end) == (named != told), end
         assert named == told or tokens in ("150", "200"), text
 
 
@@ -203,11 +208,11 @@ def test_a_run_rolls_up_first_where_the_settings_say_so(rollup, root: Path, run_
         assert done.returncode == 0, done.stderr
         prompt = next(root.glob("agent-config/logs/*/1-query.txt")).read_text()
         assert text in prompt
-        assert ("(outline) ---\n" in text, module("make_slug", 90) in text) == (rollup == "fit", rollup == "fit")
+        assert ("(outline, " in text, module("make_slug", 90) in text) == (rollup == "fit", rollup == "fit")
     assert ("older" in text) == (rollup == "file")
     (root / ROLLUP).write_text("old")
     run_code_commit(root, "-m", "Make ok.txt say ok.", *recorded(root, "^^^ok.txt\nok\n^^^end\n"))
-    assert ("(outline) ---\n" in (root / ROLLUP).read_text()) == (rollup == "fit")
+    assert ("(outline, " in (root / ROLLUP).read_text()) == (rollup == "fit")
 
 
 FAILING = """#!/bin/sh

@@ -55,9 +55,10 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     text, result = (root / ROLLUP).read_text(), json.loads(done.stdout)
     for name in ("ok.txt", "src/part_07.py", "AGENTS.md"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text
-    assert "--- src/part_08.py (outline) ---\nimport os\ndef part_08(first, *, second=2):\n\n" in text
+    size = f"{(root / 'src/part_08.py').stat().st_size:,} bytes"
+    assert f"--- src/part_08.py (outline, {size}) ---\nimport os\ndef part_08(first, *, second=2):\n\n" in text
     assert "--- src/part_08.py ---\n" not in text
-    assert (result["files"], len(result["outlines"])) == (5, 39)  # with the smallest, .gitignore and build.sh
+    assert (result["files"], len(result["outlines"])) == (4, 39)  # with AGENTS.md and build.sh
     assert "  ok.txt is read by build.sh.\n2 files chosen: ok.txt, src/part_07.py\n" in done.stderr
     (record,) = records(root)
     assert (record["command"], record["status"], record["chosen"]) == (
@@ -67,8 +68,7 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     )
     asked = of(root, record, "1-query.txt")
     assert "[query]\nMake ok.txt say ok.\n\n[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
-    assert "--- src/part_07.py (outline) ---\nimport os\ndef part_07" in asked
-    assert f"\nok.txt ({len(LONG)} bytes)\n" in asked.partition("NO ROOM FOR")[2]
+    assert f"--- src/part_07.py (outline, {size}) ---\nimport os\ndef part_07\n\n" in asked
     assert "looks like a secret: secret.pem" in asked
     assert "total" not in asked
 
@@ -123,7 +123,7 @@ TIDY = ["ok.txt", "src/part_07.py"]
         "^^^files\nok.txt\nsrc/part_07.py\n^^^end\n",
         "Why.\n\n  ^^^ files \n\n- ./ok.txt\n* `src/part_07.py`\n  ok.txt\n\n^^^end\nAnd so on.",
         '^^^files\r\n1. ok.txt,\r\n2) "src/part_07.py"\r\n^^^end',
-        "<think>\n^^^files\nAGENTS.md\n^^^end\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline) ---\n^^^end\n",
+        "<think>\n^^^files\nAGENTS.md\n^^^end\n</think>\n^^^files\n--- ok.txt ---\n--- src/part_07.py (outline, 9,876 bytes) ---\n^^^end\n",
         "^^^files\nok.txt\n^^^end\nand\n^^^^files\nsrc/part_07.py\n^^^^end\n",
     ],
 )
@@ -209,19 +209,19 @@ def test_what_was_chosen_is_made_to_fit_too(root: Path, run_code_commit: Run):
     assert done.returncode == 0, done.stderr
     text = (root / ROLLUP).read_text()
     assert 0.75 * 6000 < len(text) / 3.2 <= 6000
-    assert "--- ok.txt ---" not in text
+    assert "--- ok.txt ---" in text, "build.sh names it"
     (root / "agent-config/config.toml").write_text("context_window = 9000\n")
     assert run_code_commit(root, "rollup", "--select", *recorded(root, answer)).returncode == 0
     assert len((root / ROLLUP).read_text()) / 3.2 < 4500
 
 
 def test_what_does_not_fit_of_the_outlines_is_named(root: Path, run_code_commit: Run):
-    (root / "agent-config/config.toml").write_text("context_window = 3500\n")
+    (root / "agent-config/config.toml").write_text("context_window = 4500\n")
     for number in range(40):
         (root / f"src/part_{number:02}.py").write_text("".join(module(f"{number}_{part}", 9) for part in range(10)))
     assert run_code_commit(root, "rollup", "--select", *recorded(root, CHOICE)).returncode == 0
     asked = of(root, records(root)[0], "1-query.txt")
-    assert len(asked) / 3.2 < 3500
+    assert len(asked) / 3.2 < 4500
     assert "\nsrc/part_39.py (" in asked or "\nsrc/part_38.py (" in asked
 
 

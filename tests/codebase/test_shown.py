@@ -1,0 +1,253 @@
+"""What a codebase that the tool makes shows of a project beside the files that a task needs: what judges it, what is next
+to it, the heads of change logs, and no more.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run, git, module, recorded, the_log
+
+ROLLUP = "agent-config/codeRollup.txt"
+BUILD = "#!/bin/sh\n# judged by checks/judge.py\ngrep -qx ok ok.txt\n"
+LOG = "Changes\n=======\n\n" + "".join(f"-   Entry {number} of it.\n" for number in range(200))
+IDLE = {
+    "README.md": "# The project\n\nWords on it.\n",
+    ".github/FUNDING.yml": "github: someone\n",
+    ".github/dependabot.yml": "version: 2\n",
+    "far/__init__.py": "",
+    "CHANGES.rst": LOG,
+    "LICENSE": "Do as you like.\n",
+}
+CHOICE = "^^^files\nlib/core.py\n^^^end\n"
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    """A project of 25,000 tokens: lib/core.py imports lib/deep/used.py, app.py imports it, tests/test_core.py tests it."""
+    files = {f"far/part_{number:02}.py": module(f"part_{number:02}", 90) for number in range(45)}
+    files |= {"lib/core.py": "from lib.deep import used\n" + module("core", 90), "lib/deep/used.py": module("used", 9)}
+    files |= {"app.py": "from lib.core import core\n" + module("app", 9), "lib/beside.py": module("beside", 9)}
+    files |= {"tests/test_core.py": module("test_it", 9), "checks/judge.py": module("judge", 9), **IDLE}
+    for name, text in {**files, "build.sh": BUILD}.items():
+        (project_folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (project_folder / name).write_text(text)
+    (project_folder / "agent-config/query.txt").write_text("Let it be quicker.\n")
+    (project_folder / "agent-config/config.toml").write_text('answer_format = "auto"\nsandbox = "off"\n')
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    return project_folder
+
+
+def rolled_up(run: Run, root: Path, *arguments: str) -> str:
+    done = run(root, "rollup", *arguments)
+    assert done.returncode == 0, done.stderr
+    return (root / ROLLUP).read_text()
+
+
+def asked(root: Path) -> str:
+    return (the_log(root) / "1-query.txt").read_text()
+
+
+def outlined(root: Path, name: str) -> str:
+    return f"\n--- {name} (outline, {(root / name).stat().st_size:,} bytes) ---\n"
+
+
+def test_build_sh_and_what_it_names_are_whole_in_every_codebase(root: Path, run_code_commit: Run):
+    git(root, "rm", "-q", "--cached", "build.sh")
+    (root / ".git/info/exclude").write_text("build.sh\n")
+    select = ["--select", *recorded(root, CHOICE)]
+    texts = {
+        "fresh": rolled_up(run_code_commit, root),
+        "a pathspec": rolled_up(run_code_commit, root, "lib"),
+        "fit": rolled_up(run_code_commit, root, "--fit", "3000"),
+        "select": rolled_up(run_code_commit, root, *select),
+        "the choice": asked(root),
+    }
+    for what, text in texts.items():
+        assert f"--- build.sh ---\n{BUILD}" in text, what
+        assert (f"--- checks/judge.py ---\n{module('judge', 9)}" in text) == (what != "a pathspec"), what
+
+
+def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_code_commit: Run):
+    text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    for name in ("lib/deep/used.py", "app.py", "lib/beside.py", "tests/test_core.py"):
+        assert outlined(root, name) in text, name
+    assert "far/part_07.py (outline" not in text
+    end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
+    size = (root / "far/part_07.py").stat().st_size
+    assert f"\nfar/part_07.py ({size:,} bytes)\n" in end.partition("not next to a chosen file:")[2]
+    assert all(outlined(root, f"far/part_{number:02}.py") in asked(root) for number in range(45))
+
+
+def test_outlines_beside_the_choice_are_limited_and_the_rest_is_counted(root: Path, run_code_commit: Run):
+    (root / "many").mkdir()
+    for number in range(400):
+        text = (
+            f"from lib import core\ndef a_long_name_{number}({', '.join(f'argument_{n}' for n in range(30))}): pass\n"
+        )
+        (root / f"many/one_of_them_{number}.py").write_text(f"{text}{'    ' * 200}\n")
+    text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    beside = sum(len(section) for section in text.split("\n--- ") if " (outline, " in section)
+    assert 40_000 < beside < 48_000
+    end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
+    assert len(end) < 12_000
+    assert ": many " in end.partition("\nand ")[2]
+    assert len(rolled_up(run_code_commit, root, "--select", "--fit", "4000", *recorded(root, CHOICE))) <= 4000 * 3.2
+
+
+def test_what_serves_no_task_is_whole_only_where_the_task_names_it(root: Path, run_code_commit: Run):
+    options = "--select", *recorded(root, CHOICE)
+    for text in (rolled_up(run_code_commit, root, *options), rolled_up(run_code_commit, root, "--fit", "20000")):
+        assert not [name for name in set(IDLE) - {"LICENSE"} if f"--- {name} ---\n" in text]
+        assert "\nfar/__init__.py (0 bytes)\n" in text
+    (root / "agent-config/query.txt").write_text("Say in README and CHANGES.rst that it is quick.\n")
+    text = rolled_up(run_code_commit, root, "--fit", "20000")
+    assert f"--- README.md ---\n{IDLE['README.md']}" in text
+    assert f"--- CHANGES.rst ---\n{LOG}" in text
+
+
+def edit(path: str, find: str, new: str) -> str:
+    return f"^^^{path}\n^^^find\n{find}\n^^^replace\n{new}\n{find}\n^^^end\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_taken"),
+    [
+        (edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick."), True),
+        (edit("CHANGES.rst", "-   Entry 199 of it.", "-   It is quick."), False),
+        (edit("CHANGES.rst", "-   Entry 5 of it.   ", "-   It is quick."), True),
+        (edit("CHANGES.rst", "Entry 0 of it.", "-   It is quick."), False),
+        (f"^^^CHANGES.rst\n{LOG}-   It is quick.\n^^^end\n", False),
+        ("^^^CHANGES.rst\n^^^delete\n", False),
+    ],
+    ids=["an edit in it", "an edit below", "blanks", "half a line", "whole", "deleted"],
+)
+@pytest.mark.parametrize("rollup", ["select", "file"])
+def test_a_change_log_is_edited_where_its_head_is_shown(
+    rollup: str, answer: str, *, is_taken: bool, root: Path, run_code_commit: Run
+):
+    head = "".join(LOG.splitlines(keepends=True)[:60])
+    if rollup == "file":
+        rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    answers = [answer + "^^^ok.txt\nok\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"]
+    options = recorded(root, *([CHOICE] if rollup == "select" else []), *answers)
+    done = run_code_commit(root, "--rollup", rollup, *options)
+    assert done.returncode == 0, done.stderr
+    log = max((root / "agent-config/logs").iterdir())
+    assert f"\n--- CHANGES.rst (lines 1-60) ---\n{head}\n" in (log / "1-query.txt").read_text()
+    assert "(lines 1-60) you see these lines alone" in (log / "1-query.txt").read_text()
+    assert ("It is quick." in (root / "CHANGES.rst").read_text()) == is_taken
+    record = json.loads((log / "run.json").read_text())
+    verdicts = [
+        (attempt["verdict"], [reason["rule"] for reason in attempt["rejections"]]) for attempt in record["attempts"]
+    ]
+    assert verdicts == ([("applied", [])] if is_taken else [("rejected", ["unseen"]), ("applied", [])])
+    if not is_taken:
+        assert f"[codebase additions]\n--- CHANGES.rst ---\n{LOG}" in (log / "2-query.txt").read_text()
+
+
+def test_two_places_in_a_change_log_are_ambiguous_though_one_is_shown(root: Path, run_code_commit: Run):
+    (root / "CHANGES.rst").write_text(f"{LOG}-   Entry 0 of it.\n")
+    answer = edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick.")
+    done = run_code_commit(root, "--rollup", "select", "--on-rejected", "stop", *recorded(root, CHOICE, answer))
+    assert (done.returncode, "more than once, from lines 4, 204 of the file" in done.stderr) == (4, True), done.stderr
+
+
+def test_where_answers_are_whole_files_a_change_log_can_be_chosen_whole(root: Path, run_code_commit: Run):
+    options = recorded(root, "^^^files\nlib/core.py\nCHANGES.rst\n^^^end\n")
+    assert f"--- CHANGES.rst ---\n{LOG}" not in rolled_up(run_code_commit, root, "--select", *options)
+    (root / "agent-config/config.toml").write_text('sandbox = "off"\n')
+    assert f"--- CHANGES.rst ---\n{LOG}" in rolled_up(run_code_commit, root, "--select", *options)
+
+
+@pytest.mark.parametrize("answer_format", ["edits", "files"])
+def test_of_a_large_file_a_repair_shows_the_lines_around_those_that_the_build_names(
+    answer_format: str, root: Path, run_code_commit: Run
+):
+    large = "".join(f"x_{number} = 1\n" for number in range(1, 2001))
+    (root / "large.py").write_text(large)
+    (root / "build.sh").write_text(
+        "#!/bin/sh\ngrep -q '^ok' ok.txt && grep -qx 'x_500 = 2' large.py && exit\n"
+        "echo '  File \"large.py\", line 500, in f'; echo large.py:510: error; echo large.py:1500: error; exit 1\n"
+    )
+    (root / ROLLUP).write_text("--- ok.txt ---\nnot yet\n\n")
+    (root / "agent-config/config.toml").write_text(
+        f'codebase_additions = true\nsandbox = "off"\nanswer_format = "{answer_format}"\nmax_repairs = 3\n'
+    )
+    wrong = "^^^large.py\n^^^find\nx_900 = 1\n^^^replace\nx_900 = 2\n^^^end\n"
+    right = "^^^large.py\n^^^find\nx_500 = 1\n^^^replace\nx_500 = 2\n^^^end\n"
+    done = run_code_commit(root, *recorded(root, "^^^ok.txt\nok\n^^^end\n", wrong, right))
+    prompt = (the_log(root) / "2-query.txt").read_text()
+    windows = [f"--- large.py (lines {a}-{b}) ---\nx_{a} = 1\n" for a, b in ((470, 540), (1470, 1530))]
+    if answer_format == "files":
+        assert not any(window in prompt for window in windows)
+        return
+    assert done.returncode == 0, done.stderr
+    assert all(window in prompt for window in windows)
+    assert "x_541 = 1" not in prompt
+    assert "2 rejected" in done.stderr or "only some of its lines are shown" in done.stderr
+    assert (root / "large.py").read_text() == large.replace("x_500 = 1", "x_500 = 2")
+
+
+def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stand(root: Path, run_code_commit: Run):
+    (root / "agent-config/query.txt").write_text("Let `part_07` and lib.used take no total; Total is `xyzzy`.\n")
+    options = "--protect", "tests/", "--allow", "lib/", "--rollup", "select"
+    run_code_commit(root, *options, *recorded(root, CHOICE, "^^^cannot\nNo.\n^^^end\n"))
+    prompt = (min((root / "agent-config/logs").iterdir()) / "1-query.txt").read_text()
+    assert "one of these patterns (.gitignore syntax) may change: lib/\n" in prompt
+    assert "match one of these are protected as well: tests/\n" in prompt
+    mentions = prompt.partition("\n[mentions]\n")[2].partition("\n[codebase]\n")[0]
+    assert "part_07: 1 line\nfar/part_07.py:4:def part_07(first, *, second=2):\n" in mentions
+    assert (
+        "used: 2 lines\nlib/deep/used.py:4:def used(first, *, second=2):\nlib/core.py:1:from lib.deep import used\n"
+        in mentions
+    )
+    assert "xyzzy" not in mentions
+    assert len(mentions) < 4_100
+
+
+def test_it_is_told_truly_what_becomes_of_a_file_that_was_not_chosen(root: Path, run_code_commit: Run):
+    rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    words = " ".join(asked(root).split())
+    assert "cannot be changed:" not in words
+    assert (
+        "One that is missing has to be asked for before it can be changed, which uses up one of few attempts" in words
+    )
+
+
+def test_pages_of_our_own_are_left_out(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, "^^^ok.txt\nok\n^^^end\n")).returncode == 0
+    assert run_code_commit(root, "log", "--html", "page.html").returncode == 0
+    (root / "other.html").write_text("<!doctype html>\n<title>Mine</title>\n")
+    text = rolled_up(run_code_commit, root)
+    assert "--- page.html ---" not in text
+    assert "\npage of code-commit: page.html\n" in text
+    assert "--- other.html ---" in text
+
+
+@pytest.mark.parametrize(
+    "heads", [("def {}(a):", "x.py"), ("pub fn {}(a: u8) {{", "x.rs"), ("func (r *R) {}() {{", "x.go")]
+)
+def test_a_definition_that_the_task_names_goes_before_files_that_share_words(heads, root: Path, run_code_commit: Run):
+    head, name = heads
+    words = "# make it accept a flag, as click does: accept the flag that click makes\n" * 30
+    for number in range(8):
+        (root / f"flags_{number}.py").write_text(f"{words}click.echo(1)\n")
+    (root / name).write_text(f"{head.format('echo')}\n" + "    return 1\n" * 300)
+    (root / "agent-config/query.txt").write_text("Make click.echo accept a flag\n")
+    text = rolled_up(run_code_commit, root, "--fit", "3000")
+    assert f"--- {name} ---\n" in text
+
+
+def test_a_fifth_is_kept_for_outlines_and_licences_come_last(root: Path, run_code_commit: Run):
+    (root / "huge.py").write_text("".join(f"def make_{number}(accept, flag): pass\n" for number in range(2000)))
+    (root / "LICENSE").write_text("make it accept a flag\n" * 600)
+    (root / "agent-config/query.txt").write_text("Make it accept a flag\n")
+    text = rolled_up(run_code_commit, root, "--fit", "8000")
+    outlines = sum(len(section) for section in text.split("\n--- ") if " (outline, " in section)
+    assert outlines > 8000 * 3.2 / 5 * 0.7 or all(
+        outlined(root, f"far/part_{number:02}.py") in text or f"--- far/part_{number:02}.py ---" in text
+        for number in range(45)
+    )
+    assert "--- LICENSE ---" not in text
