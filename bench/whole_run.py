@@ -19,7 +19,7 @@ from bench.commits import BYTES_PER_TOKEN, PRICES
 from bench.comparing import SHOWN, Comparison, Plan, Side, counted, growth
 from bench.environments import SOURCE, Tool
 from bench.measuring import Command
-from bench.projects import make_checkout, sources, write_file
+from bench.projects import make_checkout, source_texts, sources, write_file
 from bench.steps import KEY
 
 sys.path.insert(0, str(SOURCE / "tests" / "llm"))
@@ -30,6 +30,7 @@ BARE = Path(__file__).with_name("bare_httpx.py")
 WHAT = "a run of two attempts"
 SPEC = "the specification's order"
 AGENT_TIME = 0.05
+LONG = 2_000
 TOKENS_READ = 10_000_000
 """What the server says to have read: with less, a client takes a large prompt for cut off."""
 ANSWERS = WRONG, RIGHT = tuple(f"^^^answer.txt\n{word}\n^^^end\n" for word in ("wrong", "right"))
@@ -92,11 +93,26 @@ class Job:
         """Return the prompts of four attempts, each of which sends another module whole."""
         modules = zip((WRONG, WRONG, *ANSWERS), sources(files=4), strict=True)
         answers = [f"{'^' * 9}{name}\n{text}# changed\n{'^' * 9}end\n{answer}" for answer, (name, text) in modules]
-        command = self.ours(answers, "--prompt-layout", layout)(tool)
+        return self._prompts(tool, answers, "--prompt-layout", layout)
+
+    def repair_input(self, shown: str, tool: Tool) -> float:
+        """Return the bytes of a repair that no cache has, after an edit of one line of a file of 2,000 lines."""
+        lines = "".join(source_texts()).splitlines(keepends=True)[:LONG]
+        text = "".join([*lines[: LONG // 2], "CHANGED = 0\n", *lines[LONG // 2 + 1 :]])
+        write_file(self.root / "long.py", text)
+        write_file(self.root / "agent-config/codeRollup.txt", f"--- long.py ---\n{text}\n")
+        write_file(self.root / "agent-config/config.toml", f'file_replacements = "{shown}"\n')
+        edit = f"{'^' * 9}long.py\n{'^' * 9}find\nCHANGED = 0\n{'^' * 9}replace\nCHANGED = 1\n{'^' * 9}end\n"
+        options = ("--prompt-layout", "cached", "--answer-format", "auto")
+        first, repair = self._prompts(tool, [f"{edit}{WRONG}", RIGHT], *options)
+        return len(repair) - _shared((first, repair))
+
+    def _prompts(self, tool: Tool, answers: Sequence[str], *options: str) -> list[bytes]:
+        command = self.ours(answers, *options)(tool)
         assert isinstance(command, Command)
         command.run()
         (log,) = (self.root / "agent-config" / "logs").iterdir()
-        return [(log / f"{number}-query.txt").read_bytes() for number in range(1, 5)]
+        return [(log / f"{number}-query.txt").read_bytes() for number in range(1, len(answers) + 1)]
 
     def bare(self) -> Side:
         """Return the job with nothing around it."""
@@ -162,6 +178,9 @@ def cached_layout(plan: Plan) -> Iterator[Comparison]:
             ours = counted(lambda tool, prices=(plain, write, read): cached_cost(cached(tool), *prices))
             theirs = counted(lambda tool, plain=plain: cached_cost(spec(tool), plain, plain, plain))
             yield Comparison(f"input of 4 attempts, `cached`, {model}", SPEC, ours, theirs, 1, 0.45, unit="dollars")
+        sides = (counted(partial(job.repair_input, shown)) for shown in ("diff", "whole"))
+        what = f"uncached input of a repair, one line of {LONG:,} changed, as a diff"
+        yield Comparison(what, "the whole file", *sides, 1, 0.1, unit="bytes")
 
 
 def cached_cost(prompts: Sequence[bytes], plain: float, write: float, read: float) -> float:

@@ -166,6 +166,7 @@ class Settings(NamedTuple):
     keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
     keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
     codebase_additions: bool = False
+    file_replacements: Literal["whole", "diff"] = "whole"
     sandbox_network: bool = False
     sandbox_caches: tuple[str, ...] = ()
     prices: Mapping[str, Price] = {}

@@ -1,7 +1,8 @@
 """What may run outside the sandbox: nothing that lies inside the project, where an answer or a build could write it.
 
-Programs are looked up without the entries of PATH that are relative or inside the project, modules without such entries
-of `sys.path`. Inside is the whole git work tree. Until `sys.path` is clean, nothing but `gc`, `os` and `sys` is imported.
+Programs are looked up without the entries of PATH that are relative or inside the project, modules without such
+entries of `sys.path`. Inside is the whole git work tree. Until `sys.path` is clean, nothing but `gc`, `os` and `sys` is
+imported.
 """
 
 import os

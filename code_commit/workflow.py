@@ -5,7 +5,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from code_commit.apply import apply_changes, count_transactions, find_overwritten, note_built
+from code_commit.apply import apply_changes, count_transactions, find_overwritten, load_originals, note_built
 from code_commit.build import Builder, build_environment
 from code_commit.changes import (
     DeclinedError,
@@ -79,7 +79,8 @@ def run_workflow(job: Job, task: Task, complete: Complete, log: RunLog) -> RunRe
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            conversation.build_failed(attempt, blocks_of(response.text), build, changed)
+            originals = load_originals(log.snapshot) if task.diffs else {}
+            conversation.build_failed(attempt, blocks_of(response.text), build, changed, originals)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 
 

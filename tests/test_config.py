@@ -162,7 +162,12 @@ def test_the_example_config_shows_every_setting_with_its_default():
     names = set(re.findall(r"^# (\w+) = ", text, re.MULTILINE))
     fields = set(SETTINGS) - {"prices"}
     assert fields <= names
-    assert tomllib.loads(text) == {"answer_format": "auto", "prompt_layout": "cached", "codebase_additions": True}
+    assert tomllib.loads(text) == {
+        "answer_format": "auto",
+        "prompt_layout": "cached",
+        "codebase_additions": True,
+        "file_replacements": "diff",
+    }
     only_defaults = re.sub(r"(?m)^\w.*\n", "", text)
     shown = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = |\[prices)", "", only_defaults))
     assert shown.pop("prices")["my-model"]["input"] == 2.0

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,54 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
         "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n[build.sh output]\nerror\n\n"
         "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n[file replacements]\n"
     )
+
+
+ROWS = [f"line {number}\n" for number in range(100)]
+OLD, NEW = "".join(ROWS), "".join([*ROWS[:50], "new\n", *ROWS[51:]])
+HUNK = f"@@ -41,21 +41,21 @@ line 39\n{' '.join(['', *ROWS[40:50]])}-line 50\n+new\n{' '.join(['', *ROWS[51:61]])}"
+HELD = f"--- a.py ---\n{OLD}\n--- b.py ---\nb\n\n"
+SHOWN_AS = {
+    # the codebase, what the file was before the run, what it is now, what a repair shows of it
+    "held whole": (HELD, OLD, NEW, f"a.py (diff) ---\n{HUNK}"),
+    "held last": (f"--- a.py ---\n{OLD}\n", OLD, NEW, f"a.py (diff) ---\n{HUNK}"),
+    "without a newline at the end": (HELD, OLD.rstrip(), NEW.rstrip(), f"a.py (diff) ---\n{HUNK}"),
+    "as it was": (HELD, OLD, OLD, "a.py (diff) ---\n"),
+    "not held": ("--- b.py ---\nb\n\n", OLD, NEW, f"a.py ---\n{NEW}"),
+    "held in another version": (HELD.replace("line 9\n", "x\n"), OLD, NEW, f"a.py ---\n{NEW}"),
+    "held in a longer version": (HELD.replace("line 99\n", "line 99\n\nx\n"), OLD, NEW, f"a.py ---\n{NEW}"),
+    "held as an outline": (HELD.replace("a.py", "a.py (outline)"), OLD, NEW, f"a.py ---\n{NEW}"),
+    "held by another name": (HELD.replace("a.py", "x/a.py"), OLD, NEW, f"a.py ---\n{NEW}"),
+    "new": (HELD, None, NEW, f"a.py ---\n{NEW}"),
+    "changed in many places": (HELD, OLD, NEW.replace("5\n", "x\n"), f"a.py ---\n{NEW.replace(f'5{chr(10)}', f'x{chr(10)}')}"),
+}  # fmt: skip
+
+
+def lay_out_diff(codebase: str, original: str | None, now: str, asked: Sequence[FileReplacement] = (), **options: str):
+    settings = Settings(**{"prompt_layout": "cached", "file_replacements": "diff"} | options)
+    task = make_task(Path("/project"), settings, PROMPTS, "q", Codebase([codebase]))
+    originals = {} if original is None else {"a.py": original}
+    return lay_out(task, [], FailedBuild("", [FileReplacement("a.py", now)], originals=originals), asked)
+
+
+@pytest.mark.parametrize(("codebase", "original", "now", "shown"), SHOWN_AS.values(), ids=SHOWN_AS)
+def test_a_changed_file_is_shown_by_what_differs_where_the_codebase_holds_it_and_that_is_much_shorter(
+    codebase, original, now, shown
+):
+    prompt = lay_out_diff(codebase, original, now)
+    assert f"[file replacements]\n--- FILE REPLACEMENT {shown}\n" in f"{prompt.rest}\n"
+    assert prompt.shows.files == {"a.py": now}
+    told = "stands\nbefore a unified diff, with ten lines of context, of the file from [codebase]"
+    assert told in prompt.system
+    whole = f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{now}"
+    for options in ({"prompt_layout": "spec"}, {"file_replacements": "whole"}):
+        prompt = lay_out_diff(codebase, original, now, **options)
+        assert (whole in prompt.rest, told in prompt.text) == (True, False)
+
+
+def test_a_changed_file_that_was_asked_for_is_shown_whole():
+    prompt = lay_out_diff(HELD, OLD, NEW, [FileReplacement("a.py", NEW)])
+    assert f"[file replacements]\n--- FILE REPLACEMENT a.py ---\n{NEW}" in prompt.rest
+    assert "[codebase additions]\n-" not in prompt.text
 
 
 def long_file(lines: int) -> Codebase:

@@ -16,7 +16,7 @@ from code_commit.apply.restore import (
     note_built,
     restore,
 )
-from code_commit.apply.snapshot import count_transactions
+from code_commit.apply.snapshot import count_transactions, load_originals
 from code_commit.apply.transaction import apply_changes
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "find_overwritten",
     "is_half_changed",
     "is_locked",
+    "load_originals",
     "lock_tree",
     "needs_recovery",
     "note_built",

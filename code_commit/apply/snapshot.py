@@ -134,6 +134,12 @@ def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
     return content
 
 
+def load_originals(snapshot: Path) -> dict[str, bytes]:
+    """Return what the files that the run changed held before it, where they were there. Raises ApplyError."""
+    states = first_states(load_layers(snapshot))
+    return {path: read_original(snapshot, path, state) for path, state in states.items() if state is not None}
+
+
 def keep_contents(snapshot: Path, layer: str, contents: Iterable[bytes | None]) -> None:
     """Keep what a layer, by the name of its file, made of its files; a full disk keeps nothing."""
     with suppress(OSError), replacing(_contents_of(snapshot, layer)) as file:

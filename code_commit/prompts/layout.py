@@ -4,14 +4,15 @@ The system prompts come first, then the user's sections, each under its label on
 section is data: nothing here, and nothing that reads the response, looks for labels or fences in it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
-from code_commit.codebase.text import Codebase, Window, file_section, read_sections
+from code_commit.codebase.text import Codebase, Window, file_section, header, read_sections
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, labelled
+from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -35,7 +36,8 @@ class Task(NamedTuple):
 
     `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
     `late_edits` is how to send edits, where that is told as soon as an answer made a file long, or a long one is added.
-    `longest` is how many characters a prompt may have, None where nobody knows.
+    `longest` is how many characters a prompt may have, None where nobody knows. `diffs` when a changed file that the
+    codebase holds whole is shown by what differs from there.
     """
 
     prompts: SystemPrompts
@@ -46,19 +48,22 @@ class Task(NamedTuple):
     attempts: int = 4
     late_edits: str = ""
     longest: int | None = None
+    diffs: bool = False
 
 
 class FailedBuild(NamedTuple):
     """What a repair prompt shows of a build that failed.
 
     `replacements` are the files that answers changed, as they are now; `additions` those that the output names and the
-    codebase lacks; `windows` the lines that it names of those that are too long.
+    codebase lacks; `windows` the lines that it names of those that are too long; `originals` what changed files were
+    before the run, of those that may be shown by what differs.
     """
 
     output: str
     replacements: Sequence[FileChange]
     additions: Sequence[FileReplacement] = ()
     windows: Sequence[Window] = ()
+    originals: Mapping[str, str] = {}
 
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
@@ -82,7 +87,8 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
     attempts = 1 if settings.dry_run else 1 + settings.max_repairs
-    return Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
+    task = Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
+    return task._replace(diffs=_shows_diffs(settings))
 
 
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
@@ -95,6 +101,10 @@ def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
     return settings.answer_format == "edits"
 
 
+def _shows_diffs(settings: Settings) -> bool:
+    return settings.file_replacements == "diff" and settings.prompt_layout == "cached"
+
+
 _LONG_FILE = 200
 """Lines; the blank one after it comes on top."""
 
@@ -103,6 +113,8 @@ def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
     """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
     only = "no path begins with it, unless a folder of that name is in [codebase]"
     yield f"The project's root folder is called {shown(root.name)}; {only}."
+    if _shows_diffs(settings):
+        yield _DIFFS
     if settings.build_timeout:
         limit = duration(settings.build_timeout)
         yield f"build.sh is stopped after {limit}; that counts as a failure."
@@ -115,6 +127,13 @@ def may_change(settings: Settings) -> Iterator[str]:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:
         yield f"Paths that match one of these are protected as well: {_patterns(settings.protect)}"
+
+
+_DIFFS = """\
+In [file replacements] a line that ends with (diff) ---, in place of ---, stands
+before a unified diff, with ten lines of context, of the file from [codebase] to
+what it holds now: outside of it the file is as it is there. Find what you send
+in the file as it is now, and send no diff."""
 
 
 def _patterns(patterns: Iterable[str]) -> str:
@@ -141,8 +160,8 @@ def lay_out(
     if number == task.attempts:
         phase += _LAST
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    changes = sorted(failed.replacements, key=lambda change: change.path) if failed else []
-    shown_changes = [_replacement(change) for change in changes]
+    changes = failed.replacements if failed else []
+    shown_changes = list(_show_changes(task, failed, {file.path for file in additions})) if failed else []
     files = {file.path: file for file in (*additions, *(failed.additions if failed else ()))}
     for change in changes:
         files.pop(change.path, None)
@@ -172,7 +191,23 @@ def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else content + "\n"
 
 
-def _replacement(change: FileChange) -> str:
-    if isinstance(change, FileReplacement):
-        return f"--- FILE REPLACEMENT {change.path} ---\n{_ended(change.content)}"
-    return f"--- FILE REMOVED {change.path} ---\n"
+def _show_changes(task: Task, failed: FailedBuild, asked: Collection[str]) -> Iterator[str]:
+    """Yield each changed file, sorted by path: whole, or by what differs from the codebase where that is much shorter.
+
+    Those of `asked` are whole in any case.
+    """
+    codebase = f"\n{task.codebase.text}" if task.diffs else ""
+    for change in sorted(failed.replacements, key=lambda change: change.path):
+        if isinstance(change, FileRemoval):
+            yield f"--- FILE REMOVED {change.path} ---\n"
+            continue
+        mark, text, original = "", _ended(change.content), failed.originals.get(change.path)
+        if task.diffs and original is not None and change.path not in asked:
+            _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")
+            is_whole = held and (not after.strip() or after.startswith("\n--- "))
+            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole else text
+            mark, text = (_DIFF_MARK, diff) if len(diff) * _SHORTER < len(text) else (mark, text)
+        yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"
+
+
+_CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -120,12 +120,21 @@ class Conversation:
         told = Told(*map(redact, tell_attempt(attempt.record)))
         self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))
 
-    def build_failed(self, attempt: AttemptLog, blocks: str, build: BuildResult, changed: Collection[str]) -> None:
+    def build_failed(
+        self,
+        attempt: AttemptLog,
+        blocks: str,
+        build: BuildResult,
+        changed: Collection[str],
+        originals: Mapping[str, bytes],
+    ) -> None:
         """Let the next prompt ask for a repair of the build; `changed` are the paths that answers changed so far.
 
-        `blocks` are those of the response.
+        `blocks` are those of the response; `originals` have what these files held before the run, where that is wanted.
         """
         failed = self._read_failed_build(attempt, changed)
+        texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
+        failed = failed._replace(originals=texts)
         same = self._compare(attempt, blocks, comparable(build, failed.output))
         self._outcomes.append(Outcome(tell_attempt(attempt.record), *same, failed))
 

@@ -80,7 +80,13 @@ def diff_files(edits: Iterable[FileEdit]) -> tuple[list[AppliedChange], bytes]:
     return changes, b"".join(text for _, text in sorted(texts.items()))
 
 
-def _differences(before: bytes, after: bytes) -> tuple[int, int, list[bytes]]:
+def hunks_between(before: str, after: str, context: int) -> str:
+    """Return the hunks of a unified diff of two texts, with so many lines around each change; "" if nothing differs."""
+    _, _, hunks = _differences(before.encode(), after.encode(), context)
+    return b"".join(hunks).decode()
+
+
+def _differences(before: bytes, after: bytes, context: int = CONTEXT_LINES) -> tuple[int, int, list[bytes]]:
     """Return how many lines are added and removed, and the hunks."""
     sizes = _count_lines(before), _count_lines(after)
     if before == after:
@@ -92,7 +98,7 @@ def _differences(before: bytes, after: bytes) -> tuple[int, int, list[bytes]]:
     blocks = list(_differing_ranges(old, new))
     removed = sum(end - start for (start, end), _ in blocks)
     added = sum(end - start for _, (start, end) in blocks)
-    return added, removed, list(_hunks(old, new, blocks))
+    return added, removed, list(_hunks(old, new, blocks, context))
 
 
 def _count_lines(content: bytes) -> int:
@@ -146,19 +152,19 @@ def _quoted(name: str) -> bytes:
     return raw if quoted == raw else b'"%s"' % quoted
 
 
-def _hunks(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block]) -> Iterator[bytes]:
+def _hunks(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block], context: int) -> Iterator[bytes]:
     start = 0
     while start < len(blocks):
         end = start + 1
-        while end < len(blocks) and blocks[end][0][0] - blocks[end - 1][0][1] <= 2 * CONTEXT_LINES:
+        while end < len(blocks) and blocks[end][0][0] - blocks[end - 1][0][1] <= 2 * context:
             end += 1
-        yield _hunk(old, new, blocks[start:end])
+        yield _hunk(old, new, blocks[start:end], context)
         start = end
 
 
-def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block]) -> bytes:
-    lead = min(CONTEXT_LINES, blocks[0][0][0])
-    trail = min(CONTEXT_LINES, len(old) - blocks[-1][0][1])
+def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block], context: int) -> bytes:
+    lead = min(context, blocks[0][0][0])
+    trail = min(context, len(old) - blocks[-1][0][1])
     old_range = (blocks[0][0][0] - lead, blocks[-1][0][1] + trail)
     new_range = (blocks[0][1][0] - lead, blocks[-1][1][1] + trail)
     rows = [b"@@ -%s +%s @@%s\n" % (_span(old_range), _span(new_range), _function_before(old, old_range[0]))]

@@ -228,7 +228,12 @@ def test_init_writes_what_is_missing_and_says_what_is_next(tmp_path: Path, run_c
     assert "nothing was written" in again.stdout
     assert "Next:" not in again.stdout
     settings = tomllib.loads((tmp_path / "agent-config/config.toml").read_text())
-    assert set(settings) == {"answer_format", "prompt_layout", "codebase_additions"}  # as its first lines say
+    assert set(settings) == {
+        "answer_format",
+        "prompt_layout",
+        "codebase_additions",
+        "file_replacements",
+    }  # as its first lines say
     head = (tmp_path / "agent-config/config.toml").read_text()[:300]
     assert all(name in head for name in settings)
     assert before == {path: path.read_bytes() for path in before}
