@@ -1,0 +1,2 @@
+#!/bin/sh
+grep -qx 42 answer.txt
