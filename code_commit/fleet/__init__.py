@@ -5,8 +5,11 @@ import math
 import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from code_commit.commands.output import print_failure, print_text
@@ -57,10 +60,16 @@ def add_arguments(parser: ArgumentParser) -> None:
         "-m", dest="task", metavar="TEXT", help="this task for each of --repositories, in place of TASKS"
     )
     parser.add_argument("--repositories", metavar="FILE", help="a path or URL a line; - reads standard input")
-    parser.add_argument("--build", metavar="FILE", help="with -m: the build.sh of all of them")
+    parser.add_argument("--build", metavar="FILE", help="with -m or --from-history: the build.sh of all tasks")
     parser.add_argument("--model", action="append", metavar="MODEL", help="do each task with this model (repeatable)")
     parser.add_argument("--setting", action="append", metavar="NAME=VALUE", help="and with this setting (repeatable)")
     parser.add_argument("--trials", type=whole, metavar="N", help="do each so many times")
+    parser.add_argument("--from-history", type=Path, metavar="REPOSITORY", help="print tasks made of its commits")
+    parser.add_argument("--tests", nargs="+", metavar="GLOB", help="with --from-history: which files are tests")
+    parser.add_argument("--commits", metavar="RANGE", help="with --from-history: of these commits (default: HEAD)")
+    parser.add_argument("--limit", type=whole, metavar="N", help="with --from-history: so many tasks at most")
+    parser.add_argument("--hidden", action="store_true", help="with --from-history: the run does not see the tests")
+    parser.add_argument("--validate", action="store_true", help="with --from-history: those that tests tell apart")
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
@@ -96,6 +105,12 @@ class Order(NamedTuple):
     task: str = ""
     repositories: str = ""
     build: str = ""
+    from_history: Path | None = None
+    tests: Sequence[str] = ()
+    commits: str = "HEAD"
+    limit: int | None = None
+    hidden: bool = False
+    validate: bool = False
     model: Sequence[str] = ()
     setting: Sequence[str] = ()
     trials: int = 1
@@ -127,7 +142,7 @@ def run(options: dict[str, Any]) -> int:
 
             print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
             return EXIT_SUCCESS
-        return _carry_out(order)
+        return _print_history(order, order.from_history) if order.from_history else _carry_out(order)
     except (CodeCommitError, Interrupted) as error:
         if order.json:
             print_failure(error)
@@ -173,6 +188,65 @@ def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
         raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
 
 
+def _print_history(order: Order, repository: Path) -> int:
+    """Print the tasks that a repository's commits make. Raises NotSetUpError and ClusterError."""
+    from code_commit.fleet.history import read_history, tasks_of
+    from code_commit.fleet.tasks import parse_tasks
+
+    if not order.tests:
+        raise NotSetUpError("name the tests: --tests GLOB, as in --tests 'tests/**'")
+    root, unfit = Path(os.path.realpath(repository)), Counter[str]()
+    commits = read_history(root, order.commits)
+    kind = "verify" if order.hidden else "overlay"
+    defaults: dict[str, Any] = {"repository": str(root), "setup": True, "sealed": True}
+    if order.build:
+        defaults["build"] = _build_of(order)
+    if not order.hidden:
+        defaults["settings"] = {"protect": order.tests}
+    made = tasks_of(root, commits, order.tests, kind, unfit)
+    found = list(made if order.validate else islice(made, order.limit))
+    lines = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)]
+    if order.validate and found:
+        tasks = parse_tasks(lines, str(repository), Path())
+        _require_safe_cluster(order, tasks)
+        for task, (_, solution) in zip(tasks, found, strict=True):
+            task._solution = solution  # noqa: SLF001 - no line has it
+        fit = _validated(order, tasks, unfit)
+        lines = [lines[0], *(line for task, line in zip(tasks, lines[1:], strict=True) if task.id in fit)][
+            : 1 + (order.limit or len(lines))
+        ]
+    print_text("\n".join(lines))
+    told = [count(len(lines) - 1, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
+    Progress(Redactor([]), quiet=order.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
+    return EXIT_SUCCESS if len(lines) > 1 else EXIT_BUILD_FAILED
+
+
+def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) -> set[str]:
+    """Return the ids of the tasks whose solutions tests tell from what was before; count why others are none."""
+    from code_commit.fleet.cluster import Dispatcher, connect
+    from code_commit.fleet.limits import Budget
+    from code_commit.fleet.table import FleetTable
+
+    fit: set[str] = set()
+    with TemporaryDirectory() as folder, FleetTable(len(tasks), quiet=order.quiet) as table:
+
+        def take(outcome: "Outcome") -> bool:
+            table.landed(outcome.result)
+            if outcome.result.is_green:
+                fit.add(outcome.result.id)
+            else:
+                unfit[outcome.result.reason] += 1
+            return len(fit) < (order.limit or math.inf)
+
+        with connect(order.scheduler, order.at_once, table.say) as cluster:
+            Dispatcher(cluster, Budget(Path(folder), None), table, take).run(tasks)
+    return fit
+
+
+def _build_of(order: Order) -> str:
+    return read_text(Path(order.build), "write the build into it", order.build) if order.build else ""
+
+
 def _listed(order: Order) -> "list[FleetTask]":
     """Return the tasks that the options name. Raises NotSetUpError."""
     from code_commit.fleet.tasks import list_repositories, parse_tasks, read_tasks
@@ -187,9 +261,8 @@ def _listed(order: Order) -> "list[FleetTask]":
     file, purpose = order.repositories, "write a path or URL into each line"
     is_stdin = file == "-"
     text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
-    build = read_text(Path(order.build), "write the build into it", order.build) if order.build else ""
     folder = Path() if is_stdin else Path(file).parent
-    values = {"query": order.task, "build": build, "setup": True}
+    values = {"query": order.task, "build": _build_of(order), "setup": True}
     return parse_tasks(list_repositories(text.split("\n"), folder, values), file, folder)
 
 

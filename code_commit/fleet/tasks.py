@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import from_json
@@ -30,6 +30,13 @@ _MOST_SHOWN = 50
 
 
 Files = dict[str, str | None]
+
+
+class Solution(NamedTuple):
+    """The commit that did a task in the past, and the tests that it changed as they were before."""
+
+    commit: str
+    tests_before: Files
 
 
 class FleetTask(BaseModel):
@@ -54,6 +61,7 @@ class FleetTask(BaseModel):
     task: Annotated[str, Field(description="the task that this is one of several ways, or trials, to do")] = ""
     label: Annotated[str, Field(description="the way: its results are summed up apart")] = ""
     _folder: Path = PrivateAttr(Path())
+    _solution: Solution | None = PrivateAttr(None)
 
     @field_validator("repository")
     @classmethod
@@ -92,6 +100,11 @@ class FleetTask(BaseModel):
     def supplied(self) -> Files:
         """The files that are put into the clone before the run."""
         return {**self.overlay, **({BUILD_SCRIPT: self.build} if self.build else {})}
+
+    @property
+    def solution(self) -> Solution | None:
+        """What has done it, where it is asked whether this is a task; no line has it."""
+        return self._solution
 
     @property
     def digest(self) -> str:

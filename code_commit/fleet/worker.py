@@ -27,11 +27,11 @@ from code_commit.commands.output import redactor_of
 from code_commit.errors import EXIT_BUILD_FAILED, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed
-from code_commit.fleet.tasks import Files, FleetTask
+from code_commit.fleet.tasks import Files, FleetTask, Solution
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, Project, find_project
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
 from code_commit.runs.list import find_run_folders
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
@@ -105,8 +105,12 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
     with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
         work = _Work(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
-            work.clone(*_bare_copy(work, source, place))
-            outcome = work.outcome(work.roll_up_and_run(max_cost))
+            bare, commit = _bare_copy(work, source, place)
+            if task.solution:
+                outcome = Outcome(work.validate(bare, commit, task.solution))
+            else:
+                work.clone(bare, commit)
+                outcome = work.outcome(work.roll_up_and_run(max_cost))
         except NotSetUpError as error:
             outcome = Outcome(ended(task, "not_set_up", error.exit_code, str(error)))
         except TimedOutError:
@@ -222,6 +226,18 @@ class _Work:
         if done.returncode > EXIT_BUILD_FAILED:
             raise NotSetUpError(problems)
         return Built(done.returncode == 0, problems)
+
+    def validate(self, bare: Path, commit: str, solution: Solution) -> Result:
+        """Tell by the build whether the tests tell the solution from what was before, and a run could find it."""
+        build: Files = {BUILD_SCRIPT: self.task.build} if self.task.build else {}
+        why = ""
+        if self.build(bare, commit, self.task.supplied | self.task.verify).passed:
+            why = "tests pass before it"
+        elif not self.build(bare, solution.commit, build).passed:
+            why = "tests fail after it"
+        elif self.task.verify and not self.build(bare, solution.commit, build | solution.tests_before).passed:
+            why = "tests of before, which a run sees, fail after it"
+        return ended(self.task, *(("unfit", EXIT_BUILD_FAILED, why) if why else ("success", 0, "")))
 
     def _verified(self, result: Result, tree: str, log: Path) -> Result:
         """Build a green result once more, with the files over it that the run did not see."""
@@ -388,6 +404,9 @@ def put_files(root: Path, files: Files) -> None:
         try:
             if path.is_symlink() or text is None:
                 path.unlink(missing_ok=True)
+            with suppress(OSError):  # git keeps no empty folder
+                for folder in path.relative_to(root).parents[:-1]:
+                    (root / folder).rmdir()
             if text is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text.encode())

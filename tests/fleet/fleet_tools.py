@@ -232,13 +232,14 @@ class Cluster:
         environment = {**os.environ, "CODE_COMMIT_CHAT_API_KEY": KEY}
         return self._forked.start(["dask-" + words[0], *words[1:]], self.root, environment, hidden=str(self.hidden))
 
-    def start_fleet(self, tasks: Path, *arguments: str) -> ForkedProcess:
-        """Start a fleet on the cluster; its results go to the folder `out` beside its list."""
-        words = ["code-commit", *fleet_words(tasks, "--scheduler", self.address, "--insecure", *arguments)]
+    def start_fleet(self, tasks: Path, *arguments: str, listed: bool = True) -> ForkedProcess:
+        """Start a fleet on the cluster; its results go to the folder `out` beside its list, if it is one."""
+        of_list = fleet_words(tasks) if listed else ["fleet"]
+        words = ["code-commit", *of_list, "--scheduler", self.address, "--insecure", *arguments]
         return self._forked.start(words, tasks.parent, os.environ)
 
-    def run_fleet(self, tasks: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        with self.start_fleet(tasks, *arguments) as fleet:
+    def run_fleet(self, tasks: Path, *arguments: str, listed: bool = True) -> subprocess.CompletedProcess[str]:
+        with self.start_fleet(tasks, *arguments, listed=listed) as fleet:
             output, complaint = fleet.communicate(60)
         return subprocess.CompletedProcess(fleet.args, fleet.wait(), output, complaint)
 

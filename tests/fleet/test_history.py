@@ -1,0 +1,117 @@
+"""Tasks made of a repository's own commits, and the answers of those commits given to them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import git
+from fleet_tools import RIGHT, make_answers, make_list, make_repository, results
+
+from code_commit.errors import NotSetUpError
+from code_commit.fleet.history import read_history
+
+BUILD = "set -e; for test in tests/*.sh; do sh $test; done"
+COMMITS = {
+    "Add one": {"one.txt": "1\n", "tests/one.sh": "grep -q 1 one.txt\n"},
+    "Code alone": {"other.txt": "x\n"},
+    "Tests alone": {"tests/one.sh": "grep -q 1 one.txt  # again\n"},
+    "Tested before": {"other.txt": "y\n", "tests/x.sh": "grep -q 1 one.txt\n"},
+    "Broken": {"other.txt": "z\n", "tests/x.sh": "exit 1\n"},
+    "Mend it\n\nAnd say more.": {"two.txt": "2\n", "tests/x.sh": None, "tests/two.sh": "#!/bin/sh\ngrep 2 two.txt\n"},
+    "Other build": {"build.sh": f"#!/bin/sh\n{BUILD}; true\n", "tests/z.sh": "true\n"},
+    "Picture": {"a.png": b"\x89\0", "tests/z.sh": "true #\n"},
+}
+UNFIT = {
+    "no test changed: 2",
+    "nothing but tests changed: 1",
+    "a protected file changed: 1",
+    "a file that is no text changed: 1",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = make_repository(tmp_path / "repository", BUILD)
+    git(root, "rm", "-q", ".gitignore")
+    git(root, "commit", "-qm", "bare")
+    for message, files in COMMITS.items():
+        for name, text in files.items():
+            path = root / name
+            path.parent.mkdir(exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", message)
+    git(root, "checkout", "-q", "-b", "side", "HEAD^")
+    git(root, "merge", "-q", "--no-ff", "-m", "a merge", "main")
+    return root
+
+
+def history(cluster, root: Path, *words: str) -> tuple[list[dict], list[str]]:
+    """Return the lines that are printed, and those that are told."""
+    done = cluster.run_fleet(root, "--from-history", str(root), "--tests", "tests/**", *words, listed=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines()
+
+
+def test_commits_with_tests_and_other_files_become_tasks(cluster, root):
+    (defaults, *tasks), told = history(cluster, root)
+    titles = [task["query"].split("\n")[0] for task in tasks]
+    assert titles == ["Mend it", "Broken", "Tested before", "Add one"]
+    assert set(told[0].split(", ")) == {"9 commits: 4 tasks", *UNFIT}
+    mend = tasks[0]
+    assert mend["query"] == "Mend it\n\nAnd say more."
+    assert mend["overlay"] == {"tests/two.sh": "#!/bin/sh\ngrep 2 two.txt\n", "tests/x.sh": None}
+    assert git(root, "log", "-1", "--format=%P", mend["id"]).strip() == mend["commit"]
+    assert defaults["defaults"] == {
+        "repository": str(root),
+        "setup": True,
+        "sealed": True,
+        "settings": {"protect": ["tests/**"]},
+    }
+    (defaults, task), told = history(cluster, root, "--hidden", "--limit", "1", "--commits", "main~2")
+    assert (task["verify"], "settings" in defaults["defaults"]) == (mend["overlay"], False)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(cluster, root, tmp_path, hidden):
+    """The answer of the commit is the right one, that of another one is not; an empty one solves nothing."""
+    (tmp_path / "build").write_text(f"test ! -d tests || {{ {BUILD}; }}")
+    words = ("--validate", "--build", str(tmp_path / "build"), *(["--hidden"] if hidden else []))
+    (defaults, *tasks), told = history(cluster, root, *words)
+    titles = ["Mend it", "Add one"]
+    unfit = {"9 commits: 2 tasks", "tests fail after it: 1", "tests pass before it: 1", *UNFIT}
+    if hidden:  # it mended a test that a run would have to pass
+        titles.remove("Mend it")
+        unfit ^= {"9 commits: 2 tasks", "9 commits: 1 task", "tests of before", "which a run sees", "fail after it: 1"}
+    assert [task["query"].split("\n")[0] for task in tasks] == titles
+    assert set(told[-1].split(", ")) == unfit
+    assert "unfit" in "\n".join(told)
+
+    answers = {
+        "Mend it": "^^^two.txt\n2\n^^^end\n",
+        "Add one": "^^^one.txt\n1\n^^^end\n",
+        "wrong": RIGHT,
+        "empty": "Nothing to do.",
+    }
+    models = {name: make_answers(tmp_path / name.replace(" ", "-"), answer) for name, answer in answers.items()}
+    lines = [
+        {**task, "id": f"{title}-{kind}".replace(" ", "-"), "settings": {"model": models[name], "max_repairs": 0}}
+        for task, title in zip(tasks, titles, strict=True)
+        for kind, name in (("right", title), ("wrong", "wrong"), ("empty", "empty"))
+    ]
+    cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", defaults, *lines))
+    ends = {"right": ("success", None), "wrong": ("build_failed", None), "empty": ("rejected", None)}
+    if hidden:
+        ends |= {"right": ("success", True), "wrong": ("not_verified", False)}
+    found = {name: (line["status"], line["verified"]) for name, line in results(tmp_path).items()}
+    assert found == {line["id"]: ends[line["id"].rpartition("-")[2]] for line in lines}
+
+
+def test_a_history_that_cannot_be_read_is_told(root, tmp_path):
+    with pytest.raises(NotSetUpError, match="is no folder: clone the repository first"):
+        read_history(Path("https://example.org/x"), "HEAD")
+    with pytest.raises(NotSetUpError, match="unknown revision"):
+        read_history(root, "nowhere..HEAD")
