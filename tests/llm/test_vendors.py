@@ -100,7 +100,7 @@ def test_a_further_vendor_is_one_value(project_folder, model, key_is_in):
     else:
         environment["FIFTH_API_KEY"] = KEY
     with FakeServer(["^^^ok.txt\nok\n^^^end\n"]) as server:
-        command = [sys.executable, "-c", FIFTH, *model, "--base-url", server.url, "--json"]
+        command = [sys.executable, "-c", FIFTH, *model, "--base-url", f"fifth:{server.url}", "--json"]
         done = subprocess.run(
             command, cwd=project_folder, env=environment, capture_output=True, text=True, check=False, timeout=60
         )
