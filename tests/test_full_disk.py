@@ -7,6 +7,15 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, recorded
 
+WITH_A_FULL_LOG = """
+mkdir disk && mount -t tmpfs -o size=3m none disk && mv agent-config/logs disk/logs && ln -s ../disk/logs agent-config/ &&
+head -c 9m /dev/zero >disk/full 2>/dev/null
+truncate -s -{room}k disk/full || exit 99
+"$@"
+echo "exit $?"
+cat ok.txt
+"""
+
 ON_A_SMALL_DISK = """
 mkdir agent-config/logs && mount -t tmpfs -o size=1m none agent-config/logs || exit 99
 "$@"
@@ -35,3 +44,25 @@ def test_a_build_that_fills_the_disk_is_told_in_the_log_and_in_the_record(projec
     assert ending.startswith("[build.sh: no result, the log file ")
     assert json.loads(record)["status"] == "build_error"
     assert json.loads(record)["finished"] is not None
+
+
+@pytest.mark.root("mount")
+@pytest.mark.parametrize("room", [16, 48, 300, 1000])
+def test_an_undo_that_put_all_back_says_so_where_its_log_has_no_room(room: int, project_folder: Path):
+    """5 would say that files could not be written."""
+    old, new = (f"{number}\n" * 30_000 for number in (1, 2))
+    (project_folder / "ok.txt").write_text(old)
+    subprocess.run(
+        [*CODE_COMMIT, "apply", "-"], cwd=project_folder, input=f"^^^ok.txt\n{new}^^^end\n", text=True, check=True
+    )
+    command = ["unshare", "-m", "sh", "-c", WITH_A_FULL_LOG.replace("{room}", str(room)), "sh", *CODE_COMMIT, "undo"]
+    done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, timeout=60, check=False)
+    ending, _, content = done.stdout.partition("\n")
+    is_back = content == old
+    assert (ending, content in (old, new)) == ("exit 0" if is_back else "exit 5", True), done.stderr
+    assert is_back == (room >= 300)
+    if room == 300:
+        said = "all of it was put back, but not all could be logged: the log file "
+        assert "warning: undid " in done.stderr
+        assert said in done.stderr, done.stderr
+        assert "1-changes.diff cannot be used: No space left on device" in done.stderr

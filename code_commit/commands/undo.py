@@ -4,13 +4,14 @@ Without a name, undos and what they undid are passed over: it goes back run by r
 """
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from code_commit.apply import ChangedSinceError, Part, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
-from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.diff import FileEdit
+from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
 from code_commit.project import Project
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
@@ -67,13 +68,26 @@ def run(options: dict[str, Any]) -> int:
             log.record.undoes = target.name
             with log:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force, part=part)
-                if restored:
-                    log.attempt(1).restored(restored)
                 what = " and ".join(["what --path names"] * bool(only) + [f"attempt {attempt} and later"] * bool(since))
                 done = f"put back of {target.name} only {what}" if what else ""
-                log.finish("success", EXIT_SUCCESS, done or _say_what_was_done(target.name, chain, len(restored)))
-                _mark(chain, log)
+                done = done or _say_what_was_done(target.name, chain, len(restored))
+                if failure := _note(log, restored, done, chain):
+                    progress.say(f"warning: {done}; all of it was put back, but not all could be logged: {failure}")
     return EXIT_SUCCESS
+
+
+def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
+    """Write down what was put back, and return why that failed, "" where it did not: the files are put back anyway."""
+    failures = []
+    steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
+    if restored:
+        steps.insert(0, lambda: log.attempt(1).restored(restored))
+    for step in steps:
+        try:
+            step()
+        except LogError as error:
+            failures.append(str(error))
+    return failures[0] if failures else ""
 
 
 def _transactions_before(attempt: int, target: Path) -> int:
