@@ -234,6 +234,10 @@ def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_res
     return now
 
 
+_BUFFER = 1 << 16
+"""Bytes: a codebase is written file by file."""
+
+
 @contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Give a new file to write. Leaving without an error puts it in the path's place, whole; an error removes it.
@@ -242,7 +246,7 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """
     new = path.with_name(f".{os.urandom(6).hex()}.new")
     try:
-        with open(os.open(new, _NEW_FILE, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+        with open(os.open(new, _NEW_FILE, 0o600), "wb", _BUFFER) as file:  # noqa: PTH123 - a descriptor
             yield file
             file.flush()
             if sync:

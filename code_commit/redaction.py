@@ -196,8 +196,14 @@ class _Secret:
 
         The letters and digits of this run are the needle: tools escape all letters and digits or none.
         """
+        inside = self._key.find(needle)
         place = data.find(needle)
         while place >= 0:
+            begin = place - inside
+            if 0 <= inside <= place and data.startswith(self._key, begin):  # the pattern takes long to compile
+                yield begin, begin + len(self._key), self._mask
+                place = data.find(needle, place + 1)
+                continue
             start, end = max(0, place - self._longest), place + self._longest
             while 0 <= (place := data.find(needle, place + 1)) < end:
                 end = place + self._longest

@@ -176,6 +176,8 @@ def find_marked(
     fields = iter(answer.stdout.split(b"\0"))
     marked = {}
     for path, mark, value in zip(fields, fields, fields, strict=False):
+        if value == b"unspecified":
+            continue
         name = os.fsdecode(path)
         if mark == b"filter":
             if name not in selection.included and _ENCRYPTING_FILTERS.fullmatch(value):
@@ -266,17 +268,18 @@ def _read(tree: Tree, path: str, *, is_wanted: bool) -> bytes:
         content = file.read(size if size <= _LARGE else _BINARY_SHOWS_IN)
         if b"\0" in content:
             raise _UnfitFileError(BINARY)
-        if size > _LARGE and not is_wanted:
-            raise _UnfitFileError(LARGE, f"{size:,} bytes")
-        content += file.readall() if size > _LARGE else b""
+        if size > _LARGE:
+            if not is_wanted:
+                raise _UnfitFileError(LARGE, f"{size:,} bytes")
+            content += file.readall()
+            if b"\0" in content:
+                raise _UnfitFileError(BINARY)
     if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
         raise _UnfitFileError(MINIFIED)
     return content
 
 
 def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bool) -> str:
-    if b"\0" in content:
-        raise _UnfitFileError(BINARY)
     try:
         text = content.decode()
     except UnicodeDecodeError:

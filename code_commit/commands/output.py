@@ -99,10 +99,11 @@ def wants_json(options: Mapping[str, Any]) -> bool:
         return bool(options["json"])
     with suppress(KeyError, ValueError):
         return bool(OPTIONS["json"].parse(os.environ[f"{ENVIRONMENT_PREFIX}JSON"]))
-    import tomllib  # a run that goes well does without
-
     with suppress(OSError, ValueError):
-        return tomllib.loads(read_regular_file(current_folder().config_file).decode()).get("json") is True
+        config = read_regular_file(current_folder().config_file).decode()
+        import tomllib  # many projects have no config.toml
+
+        return tomllib.loads(config).get("json") is True
     return False
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import recover
 from code_commit.codebase.make import Choose, make_codebase, write_codebase
 from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
 from code_commit.codebase.text import Codebase
@@ -18,7 +17,7 @@ from code_commit.commands.output import answering, print_bytes, redactor_of, wan
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.project import AGENT_CONFIG, Project, read_query
+from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project, read_query
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
@@ -107,8 +106,11 @@ def make_rollup(
     settings = load_settings(project, options)
     progress.redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
     progress.quiet, progress.verbose = settings.quiet, settings.verbose
-    if message := recover(project):
-        progress.say(message)
+    if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
+        from code_commit.apply import recover  # a tree is seldom half changed
+
+        if message := recover(project):
+            progress.say(message)
     if not request.select:
         request = with_room(project, settings, request)
         return roll_up(project, settings, request, progress)
