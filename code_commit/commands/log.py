@@ -116,13 +116,16 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
     """Print what all runs came to, or those of a fleet. Raises NotSetUpError."""
-    from code_commit.commands.stats import collect, runs_of_fleet, stats_table
+    from code_commit.commands.stats import collect, label_stats, labels_table, read_trials, runs_of_fleet, stats_table
 
-    models = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))
+    found = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))
+    models, labels = [stats._asdict() for stats in found], label_stats(read_trials(Path(out))) if out else []
     if as_json:
-        print_bytes(redactor_of(project).redact_json([stats._asdict() for stats in models]))
+        of_fleet = {"models": models, "labels": [stats._asdict() for stats in labels]}
+        print_bytes(redactor_of(project).redact_json(of_fleet if out else models))
     else:
-        print_text(stats_table(models, terminal_width() or 80))
+        columns = terminal_width() or 80
+        print_text("\n\n".join([stats_table(found, columns), *([labels_table(labels, columns)] if labels else [])]))
 
 
 def _prune(project: Project) -> None:

@@ -1,10 +1,13 @@
-"""What the runs of a log, or those of a fleet, solved and cost, by model."""
+"""What the runs of a log, or those of a fleet, solved and cost, by model; of a fleet each task by its label too."""
 
+import json
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from statistics import median
-from typing import NamedTuple, TypedDict
+from statistics import mean, median
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
@@ -12,6 +15,8 @@ from code_commit.runs.list import read_run, status_of
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import dollars, duration
 from code_commit.terminal import shown
+
+T = TypeVar("T")
 
 
 class Sum(TypedDict):
@@ -123,12 +128,14 @@ def _sum(numbers: Iterable[float | None], besides: Iterable[float | None] = ()) 
 
 def stats_table(models: Sequence[ModelStats], columns: int) -> str:
     """Return a table with a column for each model; where these do not fit beside one another, a table for each."""
-    if not models:
-        return "No run yet."
-    table = _aligned(list(_rows(models)))
+    return _table(models, _rows, columns) if models else "No run yet."
+
+
+def _table(items: Sequence[T], rows_of: Callable[[Sequence[T]], Iterable[list[str]]], columns: int) -> str:
+    table = _aligned(list(rows_of(items)))
     if max(map(len, table)) <= columns:
         return "\n".join(table)
-    blocks = ([[name], _aligned(rows)] for (_, name), *rows in (list(_rows([stats])) for stats in models))
+    blocks = ([[name], _aligned(rows)] for (_, name), *rows in (list(rows_of([item])) for item in items))
     return "\n\n".join("\n".join(line for lines in block for line in lines) for block in blocks)
 
 
@@ -180,3 +187,134 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
         yield ["  tokens, of all", *(_number(each["tokens"]) for each in chosen)]
         yield ["  cost, of all", *(dollars(each["cost_usd"]) for each in chosen)]
     yield ["answers of unknown cost", *(_number(stats.unknown_costs) for stats in models)]
+
+
+class LabelStats(NamedTuple):
+    """What the trials of a label came to; `tasks` has words for those of each task, in their order.
+
+    Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number.
+    `pass_at_1` is the share of tasks that one trial solves, `interval` Wilson's of 95 % around it, as if each task had
+    been tried once; `pass_at_k` the share that one of `k` trials solves, as many as a task has at most.
+    `cost_per_solved` is None where a cost is not known, or nothing solved.
+    """
+
+    label: str
+    tasks: dict[str, list[str]]
+    trials: int
+    solved: int
+    not_verified: int
+    not_set_up: int
+    pass_at_1: float | None
+    interval: tuple[float, float] | None
+    k: int
+    pass_at_k: float | None
+    cost_usd: float | None
+    cost_per_solved: float | None
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    attempts: int
+
+
+def read_trials(out: Path) -> list[dict[str, Any]]:
+    """Return the latest result of each task in a fleet's folder, none where there is no such file."""
+    trials: dict[str, dict[str, Any]] = {}
+    with suppress(OSError):
+        for line in (out / "results.jsonl").read_bytes().split(b"\n"):
+            with suppress(ValueError, KeyError, TypeError):
+                result = json.loads(line)
+                trials[result["id"]] = result
+    return list(trials.values())
+
+
+def label_stats(trials: Iterable[Mapping[str, Any]]) -> list[LabelStats]:
+    """Return what the results of a fleet came to, by label; those without one by model."""
+    labels: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in trials:
+        labels.setdefault(trial.get("label") or trial.get("model") or "-", []).append(trial)
+    return [_label(label, labels[label]) for label in sorted(labels)]
+
+
+def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
+    judged = [trial for trial in trials if trial["status"] not in ("not_set_up", "machine_failed")]
+    tasks: dict[str, list[str]] = {}
+    ends: dict[str, list[bool]] = {}
+    for trial in sorted(trials, key=lambda trial: str(trial["id"])):
+        name, is_solved = trial.get("task") or trial["id"], trial["exit_code"] == 0
+        tasks.setdefault(name, []).append("solved" if is_solved else trial["status"].replace("_", " "))
+        if trial in judged:
+            ends.setdefault(name, []).append(is_solved)
+
+    def added(name: str) -> Any:
+        return sum(trial.get(name, 0) for trial in judged)
+
+    solved, k = sum(map(sum, ends.values())), max(map(len, ends.values()), default=0)
+    share = mean(mean(end) for end in ends.values()) if ends else None
+    cost = None if any(trial.get("cost_usd") is None for trial in judged) else added("cost_usd")
+    return LabelStats(
+        label=label,
+        tasks=tasks,
+        trials=len(judged),
+        solved=solved,
+        not_verified=sum(trial["status"] == "not_verified" for trial in judged),
+        not_set_up=len(trials) - len(judged),
+        pass_at_1=share,
+        interval=None if share is None else _wilson(share, len(ends)),
+        k=k,
+        pass_at_k=mean(any(end) for end in ends.values() if len(end) == k) if ends else None,
+        cost_usd=cost,
+        cost_per_solved=cost / solved if cost is not None and solved else None,
+        input_tokens=added("input_tokens"),
+        output_tokens=added("output_tokens"),
+        seconds=added("seconds"),
+        attempts=added("attempts"),
+    )
+
+
+def _wilson(share: float, number: int) -> tuple[float, float]:
+    """Return the 95 % score interval of a share (E. B. Wilson, 1927)."""
+    square = _NORMAL_QUANTILE**2 / number
+    centre = share + square / 2
+    half = math.sqrt(square * share * (1 - share) + square * square / 4)
+    return (centre - half) / (1 + square), (centre + half) / (1 + square)
+
+
+_NORMAL_QUANTILE = 1.959964  # of 97.5 %
+
+
+def labels_table(labels: Sequence[LabelStats], columns: int) -> str:
+    """Return tasks against labels, and what each label came to, as `stats_table`."""
+    return _table(labels, label_rows, columns)
+
+
+def label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
+    """Yield the rows of a table, each a name and a cell for each label."""
+    yield ["", *(shown(each.label) for each in labels)]
+    for task in dict.fromkeys(task for each in labels for task in each.tasks):
+        yield [task, *(_ends(each.tasks.get(task, [])) for each in labels)]
+    yield ["solved", *(f"{each.solved} of {each.trials}" for each in labels)]
+    yield ["  not verified", *(_number(each.not_verified) for each in labels)]
+    yield ["not set up", *(_number(each.not_set_up) for each in labels)]
+    yield ["pass@1", *(_percent(each.pass_at_1) for each in labels)]
+    yield ["  95 % interval", *(_interval(each.interval) for each in labels)]
+    if any(each.k > 1 for each in labels):
+        yield ["pass@k", *(f"{_percent(each.pass_at_k)} (k = {each.k})" for each in labels)]
+    yield ["cost", *(dollars(each.cost_usd) for each in labels)]
+    yield ["  for each solved", *(dollars(each.cost_per_solved) for each in labels)]
+    yield ["tokens in", *(_number(each.input_tokens) for each in labels)]
+    yield ["tokens out", *(_number(each.output_tokens) for each in labels)]
+    yield ["time", *(_time(each.seconds) for each in labels)]
+    yield ["attempts", *(_number(each.attempts) for each in labels)]
+
+
+def _ends(ends: Sequence[str]) -> str:
+    """Return what came of one trial, or how many of several solved the task."""
+    return f"{ends.count('solved')} of {len(ends)}" if len(ends) > 1 else "".join(ends) or "-"
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return f"{_percent(ends[0])} to {_percent(ends[1])}" if ends else "-"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

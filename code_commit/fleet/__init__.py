@@ -27,7 +27,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
 from code_commit.settings import read_environment
-from code_commit.terminal import shown
+from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
     from code_commit.fleet.results import Result
@@ -71,6 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--hidden", action="store_true", help="with --from-history: the run does not see the tests")
     parser.add_argument("--validate", action="store_true", help="with --from-history: those that tests tell apart")
     parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
+    parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the patches as SWE-bench takes them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
     parser.add_argument("--insecure", action="store_true", help="take a cluster that builds can command too")
@@ -114,6 +115,7 @@ class Order(NamedTuple):
     model: Sequence[str] = ()
     setting: Sequence[str] = ()
     trials: int = 1
+    predictions: Path | None = None
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
@@ -274,8 +276,10 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
         raise NotSetUpError(
             f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
         ) from error
+    from code_commit.commands.stats import label_stats, labels_table, read_trials
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages, write_own_page
+    from code_commit.fleet.patches import write_predictions
     from code_commit.fleet.results import land, load_results
     from code_commit.fleet.table import FleetTable
 
@@ -303,11 +307,17 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
             table.close(out)
             raise
         pages.write(at_once=True)
+        labels = label_stats(read_trials(out))
+        if any(task.label or task.verify or task.task for task in tasks):
+            table.say(labels_table(labels, terminal_width(sys.stderr) or 80))
         table.close(out)
+    if order.predictions:
+        write_predictions(order.predictions, out, load_results(out).values())
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)
     if order.json:
-        print_text(json.dumps({name: getattr(table.totals, name) for name in table.totals.__slots__}))
+        totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
+        print_text(json.dumps({**totals, "labels": [each._asdict() for each in labels]}))
     if budget.complaint:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED

@@ -1,5 +1,6 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
+import dataclasses
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from code_commit.commands.page import render_page, render_template
 from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.stats import label_rows, label_stats
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.patches import diff_of
@@ -25,6 +27,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
         totals.add(result)
         if result.is_green and result.patch:
             alike[result.patch].append(result)
+    labels = label_stats(map(dataclasses.asdict, results.values()))
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),
@@ -34,6 +37,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
         "results": sorted(
             results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
         ),
+        "rows": list(label_rows(labels)) if any(result.is_compared for result in results.values()) else [],
         "pages": {task for task in results if write_own_page(out / task)},
         "page": PAGE,
         "version": __version__,

@@ -1,6 +1,8 @@
 """What a task changed, as mails that `git am -3` and `git apply --index` take: of the answers, and of the build."""
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from email.header import Header
 from email.utils import format_datetime
@@ -8,6 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.errors import LogError
+from code_commit.files import read_regular_file, replacing
+from code_commit.fleet.results import Result
 from code_commit.git import UnansweredError
 from code_commit.project import find_project
 from code_commit.runs.record import RunRecord
@@ -90,6 +95,26 @@ def diff_of(mail: bytes) -> bytes:
     """Return the diff of a mail; of what is none as it is."""
     begin, end = mail.find(_DIFF) + 1, mail.rfind(_TRAILER)
     return mail[begin:end] if begin and end > begin else mail
+
+
+def write_predictions(file: Path, out: Path, results: Iterable[Result]) -> None:
+    """Write a line of SWE-bench for each result of a run; further trials go by a name of their own. Raises LogError."""
+    names: Counter[tuple[str, str]] = Counter()
+    lines = []
+    for result in sorted(results, key=lambda result: result.id):
+        if result.attempts:
+            task, name = result.task or result.id, result.label or result.model
+            names[task, name] += 1
+            trial = f".{names[task, name]}" if names[task, name] > 1 else ""
+            patch = out / result.id / "changes.patch"
+            diff = diff_of(read_regular_file(patch)) if patch.is_file() else b""
+            prediction = {"instance_id": task, "model_name_or_path": name + trial}
+            lines.append(json.dumps({**prediction, "model_patch": diff.decode("utf-8", "replace")}) + "\n")
+    try:
+        with replacing(file) as written:
+            written.write("".join(lines).encode())
+    except OSError as error:
+        raise LogError(file, error) from error
 
 
 def digest_of(mail: bytes) -> str:

@@ -81,6 +81,11 @@ class Result:
         return self.exit_code == 0
 
     @property
+    def is_compared(self) -> bool:
+        """Whether it is one of several trials or ways, or was verified: then labels are summed up."""
+        return bool(self.label) or self.verified is not None or self.task not in ("", self.id)
+
+    @property
     def word(self) -> str:
         """What came of it in a word or two: `solved`, `green`, `build failed`."""
         return ("solved" if self.verified else "green") if self.is_green else _words(self.status)

@@ -107,7 +107,61 @@ def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_pat
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert [line.split() for line in lines if line.startswith("runs")] == [["runs", "4"], ["runs", "2"], ["runs", "2"]]
-    assert json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)[2]["runs"] == 2
+    assert json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["models"][2]["runs"] == 2
+
+
+def result(task: str, label: str, trial: int, status: str, **more) -> str:
+    line = {"id": f"{task}.{label}.{trial}", "task": task, "label": label, "status": status, "exit_code": 0}
+    line |= {} if status == "success" else {"exit_code": 2 if status == "not_set_up" else 1}
+    numbers = {"cost_usd": 0.25, "input_tokens": 1000, "output_tokens": 100, "seconds": 30.0, "attempts": 2}
+    return json.dumps(line | numbers | more)
+
+
+LABELS = """\
+                           new          old
+a                       2 of 2       0 of 2
+b                       1 of 2       0 of 2
+c                       0 of 2       2 of 2
+d                   not set up            -
+solved                  3 of 6       2 of 6
+  not verified               1            -
+not set up                   1            -
+pass@1                     50%          33%
+  95 % interval     13% to 87%    6% to 79%
+pass@k             67% (k = 2)  33% (k = 2)
+cost                   $1.5000            -
+  for each solved      $0.5000            -
+tokens in                6,000        6,000
+tokens out                 600          600
+time                     3 min        3 min
+attempts                    12           12
+"""
+
+
+def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_path: Path):
+    """Wilson's interval of 1 in 3 is in tables: 0.0615 to 0.7923."""
+    (run,) = list((root / "agent-config/logs").iterdir())[:1]
+    shutil.copytree(run, tmp_path / "out/a.new.1")
+    ends = {"new": ("success", "success", "success", "build_failed", "rejected", "not_verified")}
+    ends["old"] = ("build_failed", "build_failed", "declined", "llm_error", "success", "success")
+    lines = [
+        result("abc"[number // 2], label, number % 2 + 1, end)
+        for label, each in ends.items()
+        for number, end in enumerate(each)
+    ]
+    lines[0] = lines[0].replace("success", "interrupted").replace("0.25", "7")  # an earlier result of it
+    lines += [result("a", "new", 1, "success"), result("d", "new", 1, "not_set_up", attempts=0), "half a li"]
+    lines[-4] = lines[-4].replace("0.25", "null")
+    (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
+    assert run_code_commit(root, "log", "--stats", "../out").stdout.split("\n\n")[-1] == LABELS
+    new, old = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["labels"]
+    assert new["tasks"] == {"a": ["solved"] * 2, "b": ["solved", "build failed"], "c": ["rejected", "not verified"]} | {
+        "d": ["not set up"]
+    }
+    assert (new["pass_at_1"], new["k"], new["pass_at_k"]) == (0.5, 2, pytest.approx(2 / 3))
+    assert new["interval"] == pytest.approx([0.1253, 0.8747], abs=1e-4)
+    assert old["interval"] == pytest.approx([0.0615, 0.7923], abs=1e-4)
+    assert (new["cost_per_solved"], old["cost_per_solved"]) == (0.5, None)
 
 
 def test_numbers_and_names_are_never_cut(root: Path, run_code_commit: Run):
