@@ -10,10 +10,10 @@ from typing import Any
 
 from code_commit.apply import ChangedSinceError, Part, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
-from code_commit.diff import FileEdit
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
 from code_commit.project import Project
+from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
 from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.record import RunRecord
