@@ -133,11 +133,11 @@ def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_
 
 
 def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp_path):
-    """No file can be larger than a few bytes: what the client keeps does not fit."""
-    repository = make_repository(tmp_path / "repository")
+    """No file can be larger than the page of all tasks: what the client keeps does not fit."""
+    repository = make_repository(tmp_path / "repository", "head -c 300000 /dev/urandom | base64; grep -q '^ok$' ok.txt")
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
     with cluster.start_fleet(tasks) as limited:
-        resource.prlimit(limited.pid, resource.RLIMIT_FSIZE, (500, resource.RLIM_INFINITY))
+        resource.prlimit(limited.pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
         _, complaint = limited.communicate(timeout=60)
     assert limited.returncode == 5, complaint
     assert "out/a cannot be used: File too large" in complaint
