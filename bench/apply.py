@@ -17,7 +17,7 @@ from bench.projects import clear_log, commit_all, make_repository, sources, writ
 
 LINES_A_FILE = 60
 DURABLE = "`git apply`, `sync -f`"
-APPLY_BACK = 'git apply -R "$1" && { sync -f . 2>/dev/null || sync; }'
+APPLY_BACK = 'git apply --whitespace=nowarn -R "$1" && { sync -f . 2>/dev/null || sync; }'
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Change:
         """Bring the tree to one side of the change, clear the log, and let git and the disk come to rest."""
         clear_log(self.root)
         if self.first.read_text().startswith("# changed") != changed:
-            git(self.root, "apply", *([] if changed else ["-R"]), str(self.patch))
+            git(self.root, "apply", "--whitespace=nowarn", *([] if changed else ["-R"]), str(self.patch))
         git(self.root, "status", "--porcelain")  # refreshes the index
         os.sync()
 

@@ -4,8 +4,9 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
 _GIT_SECONDS = 120
+_CONVERTED = re.compile(rb"\r|\$Id")
+"""What git stores otherwise than it stands in the tree, where attributes or configuration say so."""
 _GIT_FAILED = 128
 """The exit code of git itself when it cannot go on."""
 
@@ -67,23 +70,53 @@ class Repository:
         """Where the root is in git's work tree: "" or "a/b/"."""
         return "" if self.work_tree == self.root else f"{self.root.relative_to(self.work_tree)}/"
 
-    def ask(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    def ask(
+        self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
         """Ask git about this repository, and about no other that took its place."""
         now = tuple(_version(folder)[:2] for folder in (self.root, self.git_dir))
         self._identity = self._identity or now
         if now != self._identity:
             complaint = b"fatal: the folder of the project, or its git directory, is another one than before"
             return subprocess.CompletedProcess(arguments, _GIT_FAILED, b"", complaint)
-        return ask_git([*self.options, *arguments], self.root)
+        return ask_git([*self.options, *arguments], self.root, stdin, variables)
 
-    def ask_unfiltered(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    def ask_unfiltered(
+        self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
         """Ask git about the content of files, without the filters of its configuration: they may run what is in it.
 
         Raises UnansweredError where the configuration cannot be read.
         """
         settings = ("process=", "clean=", "smudge=", "required=false")
         off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
-        return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments])
+        return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments], stdin, variables)
+
+    def stored(self, path: str, content: bytes) -> bytes:
+        """Return what git would store of a file's content: other line ends, `$Id$`, by attributes and configuration.
+
+        As it is where git does not say. Programs that filter are not run; nothing is written to the repository.
+        """
+        if not _CONVERTED.search(content):
+            return content
+        options = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", f"--path={path}")
+        with tempfile.TemporaryDirectory(prefix="code-commit-") as objects, suppress(UnansweredError, OSError):
+            answer = self.ask_unfiltered(options, content, {"GIT_OBJECT_DIRECTORY": objects})
+            name = answer.stdout.decode().strip()
+            if answer.returncode == 0:
+                return zlib.decompress(Path(objects, name[:2], name[2:]).read_bytes()).partition(b"\0")[2]
+        return content
+
+    def filtered(self, paths: Iterable[str]) -> list[str]:
+        """Return the paths whose content a program of git's configuration changes. Raises UnansweredError."""
+        if not self.configuration().filters:
+            return []
+        answer = self.ask(["check-attr", "-z", "--stdin", "filter"], b"".join(os.fsencode(f"{p}\0") for p in paths))
+        if answer.returncode != 0:
+            raise UnansweredError("git check-attr", answer)
+        words = os.fsdecode(answer.stdout).split("\0")
+        filters = zip(words[::3], words[2::3], strict=False)
+        return [path for path, name in filters if name in self.configuration().filters]
 
     def index(self) -> Index:
         """Return what git tracks now: git is asked again only when the index file changed. Raises UnansweredError."""
@@ -186,8 +219,10 @@ def require_git(root: Path) -> str:
     return git
 
 
-def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Run one read-only git command in `cwd` and return it, whatever its exit code.
+def ask_git(
+    arguments: Sequence[str], cwd: Path, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run one read-only git command in `cwd` and return it, whatever its exit code; `variables` are for it alone.
 
     The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
     repository; the user's own configuration stays. No lock is taken, no file system monitor is started, and nothing
@@ -196,7 +231,7 @@ def ask_git(arguments: Sequence[str], cwd: Path, stdin: bytes = b"") -> subproce
     """
     environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    environment["GIT_NO_REPLACE_OBJECTS"] = "1"
+    environment |= {"GIT_NO_REPLACE_OBJECTS": "1", **(variables or {})}
     words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
     try:
         return subprocess.run(

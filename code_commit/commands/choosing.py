@@ -99,7 +99,7 @@ class FileChooser:
 
     def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
         if self.interrupted:
-            return reopen_run_log(*self.interrupted, self.checked.redactor, self.progress)
+            return reopen_run_log(self.project, *self.interrupted, self.checked.redactor, self.progress)
         settings = self.checked.settings._replace(model=str(self.checked.llm.choice))
         log = open_run_log(self.project, "rollup", settings, self.checked.redactor, self.progress)
         log.write_text(QUERY_OF_RUN, request.query)

@@ -6,27 +6,29 @@ import signal
 import subprocess
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import changed_since
+from code_commit.apply import changed_since, find_changed
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.git import UnansweredError
 from code_commit.project import Project
 from code_commit.runs.list import add_run_argument, find_run_folder, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
-from code_commit.runs.words import rewritten_by_build
+from code_commit.runs.words import listed, rewritten_by_build
 from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
 Prints what the latest run changed in all, or the named one: new files and those
-removed included, as one diff that git apply reads, whatever became of the tree
-since. On a terminal it comes in colours and in git's pager. Exits with 1 where
-the log no longer tells what a file held then ("unknown" with --json, which also
-says which files have "changed_since")."""
+removed included, as one diff that git apply --whitespace=nowarn reads, whatever
+became of the tree since. On a terminal it comes in colours and in git's pager.
+Exits with 1 where the log no longer tells what a file held then ("unknown" with
+--json, which also says which files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff
@@ -46,7 +48,7 @@ def run(options: dict[str, Any]) -> int:
     with answering(as_json=as_json) as project:
         tell_if_half_changed(project)
         folder = find_run_folder(project, options.get("run", ""))
-        found = net_diff(folder, project.root, project.prefix)  # git apply counts from there
+        found = net_diff(folder, project.root, project.prefix, project.git)  # git apply counts from the top
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
@@ -57,6 +59,7 @@ def run(options: dict[str, Any]) -> int:
         elif changed:
             progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
         _tell_rewritten(folder, progress)
+        _tell_filtered(folder, project, progress)
         if as_json:
             told = {"run": folder.name, "unknown": list(found.unknown), "changed_since": changed}
             print_bytes(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
@@ -72,6 +75,13 @@ def _tell_rewritten(folder: Path, progress: Progress) -> None:
     record = read_run(folder)
     if isinstance(record, RunRecord) and (rewritten := rewritten_by_build(record)):
         progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} has that alone")
+
+
+def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
+    with suppress(UnansweredError):
+        if project.git and (paths := project.git.filtered(find_changed(folder / "snapshot"))):
+            names = listed(paths)
+            progress.say(f"git filters {names}, and no filter is run here: git apply may refuse the diff of it")
 
 
 def _page(text: bytes, project: Project) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
 from code_commit.files import open_regular
+from code_commit.git import Repository
 from code_commit.runs.diff import FileEdit, diff_files
 
 
@@ -16,11 +17,11 @@ class NetDiff(NamedTuple):
     unknown: list[str]
 
 
-def net_diff(folder: Path, root: Path, prefix: str = "") -> NetDiff:
+def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
     """Return what the run of this log folder, and its builds, changed below `root`. Raises ApplyError.
 
     The snapshot has what they left; where it has not, as in the logs of older versions, the tree may still have it.
-    `prefix` stands before every path.
+    `prefix` stands before every path. The diff is of what `git` would store, where that is given.
     """
     snapshot = folder / "snapshot"
     layers = load_layers(snapshot)
@@ -38,6 +39,8 @@ def net_diff(folder: Path, root: Path, prefix: str = "") -> NetDiff:
                 continue
         old = read_original(snapshot, path, before) if before else None
         modes = (before.mode if before else 0o644, after.mode if after else 0o644)
+        if git is not None:
+            old, new = (content and git.stored(path, content) for content in (old, new))
         edits.append(FileEdit(prefix + path, old, new, *modes))
     return NetDiff(diff_files(edits)[1], unknown)
 

@@ -61,7 +61,7 @@ def run(options: dict[str, Any]) -> int:
         checked, codebase = check_run(project, settings, given)
         if codebase is None:
             raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
-        reopen = partial(reopen_run_log, folder, record, checked.redactor, progress)
+        reopen = partial(reopen_run_log, project, folder, record, checked.redactor, progress)
         with begun(project, checked, progress, reopen) as log:
             return make_attempts(project, checked, codebase, log, progress).exit_code or 0
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
+from code_commit.git import Repository
 from code_commit.secrets import is_secret_name
 
 CONTEXT_LINES = 3  # as git diff
@@ -66,14 +67,18 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
     return [edit for edit in edits if (edit.old, edit.old_mode) != (edit.new, edit.mode)]
 
 
-def diff_files(edits: Iterable[FileEdit]) -> tuple[list[AppliedChange], bytes]:
+def diff_files(edits: Iterable[FileEdit], git: Repository | None = None) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
 
+    It is of what `git` would store, where that is given: so `git apply --index` takes it, and shows git diff the same.
     Of a file that is a secret's by its name, a line stands there that `git apply` passes over.
     """
     changes, texts = [], {}
     for edit in edits:
-        added, removed, hunks = _differences(edit.old or b"", edit.new or b"")
+        old, new = edit.old or b"", edit.new or b""
+        if git is not None:
+            old, new = git.stored(edit.path, old), git.stored(edit.path, new)
+        added, removed, hunks = _differences(old, new)
         changes.append(AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed))
         text = NOT_SHOWN % _quoted(edit.path) if hunks and is_secret_name(edit.path) else _file_diff(edit, hunks)
         texts[edit.path.encode("utf-8", "replace")] = text

@@ -18,6 +18,7 @@ from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import replacing, write_all
+from code_commit.git import Repository
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.diff import FileEdit, diff_files, edits_of
@@ -68,15 +69,21 @@ def open_run_log(
         process_start=process_start(os.getpid()),
         options=settings.as_record(),
     )
-    return RunLog(folder, record, redactor, listener)
+    log = RunLog(folder, record, redactor, listener)
+    log.git = project.git
+    return log
 
 
-def reopen_run_log(folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> "RunLog":
+def reopen_run_log(
+    project: Project, folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener
+) -> "RunLog":
     """Go on with the log of a run that was interrupted."""
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
-    return RunLog(folder, record, redactor, listener)
+    log = RunLog(folder, record, redactor, listener)
+    log.git = project.git
+    return log
 
 
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
@@ -94,6 +101,8 @@ class RunLog:
         self.record = record
         self.redactor = redactor
         self.listener = listener
+        self.git: Repository | None = None
+        """What the diffs are for, None where the project has no repository."""
         self.before_end: Callable[[Status], object] = lambda _: None
         """Called with the run's status before its end is written down."""
         self._started = time.monotonic() - record.totals.seconds + (record.choice.seconds if record.choice else 0.0)
@@ -323,12 +332,12 @@ class AttemptLog:
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
-        self.record.changes, diff = diff_files(edits)
+        self.record.changes, diff = diff_files(edits, self._log.git)
         self._log.write_bytes(self._name("changes.diff"), diff)
 
     def built(self, edits: Sequence[FileEdit]) -> None:
         """Take what the build made of files of the answers."""
-        changes, diff = diff_files(edits)
+        changes, diff = diff_files(edits, self._log.git)
         self._log.record.rewritten = [
             RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
             for change, edit in zip(changes, edits, strict=True)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, after_a_run, git, tree
+from command import CODE_COMMIT, Run, after_a_run, git, recorded, tree
 
 FIRST = "^^^ok.txt\nnot\n^^^end\n^^^new/é.txt\none\n^^^end\n^^^gone.txt\n^^^delete\n"
 SECOND = "^^^ok.txt\nok\n^^^end\n"
@@ -133,3 +133,57 @@ def test_nothing_of_a_secret_is_shown_that_may_be_changed(project_folder: Path, 
     assert page.count("a secret, not shown") >= 2
     log = next((root / "agent-config/logs").iterdir())
     assert "of-before" not in page + done.stdout + (log / "1-changes.diff").read_text()
+
+
+CONVERTED = {
+    "eol=crlf": ("* eol=crlf\n", "a\r\nb\r\n", "a\nc\n"),
+    "text=auto": ("* text=auto\n", "a\r\nb\r\n", "a\nc\n"),
+    "no rule": ("", "a\r\nb\r\n", "a\nc\n"),
+    "binary": ("* -text\n", "a\r\nb\r\n", "a\nc\n"),
+    "ident": ("* ident\n", "$Id$\nb\n", "$Id: $\nc\n"),
+}
+
+
+@pytest.mark.parametrize("config", ["", "fix", "error"])
+@pytest.mark.parametrize("rules", CONVERTED)
+def test_git_applies_it_to_the_index_too_whatever_it_converts(
+    rules: str, config: str, project_folder: Path, run_code_commit: Run
+):
+    """A diff is of what git stores; `apply.whitespace` of the user's would change, or refuse, trailing blanks."""
+    attributes, old, new = CONVERTED[rules]
+    root = project_folder
+    (root / ".gitattributes").write_text(attributes + "build.sh -text\nok.txt -text\n")
+    for name in ("old.txt", "gone.txt"):
+        (root / name).write_text(old, newline="")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    for name in ("old.txt", "gone.txt", "ok.txt"):  # as git writes them out
+        (root / name).unlink()
+    git(root, "checkout", "-q", ".")
+    if config:
+        git(root, "config", "apply.whitespace", config)
+    blank = f"^^^new.txt\n{new}trailing \n^^^end\n"
+    answer = f"^^^ok.txt\nok\n^^^end\n^^^old.txt\n{new}^^^end\n{blank}^^^gone.txt\n^^^delete\n"
+    done = run_code_commit(root, *recorded(root, answer), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    log = next((root / "agent-config/logs").iterdir())
+    words = ["git", "apply", "--index", "--whitespace=nowarn", "-"]
+    diffs = [subprocess.run([*CODE_COMMIT, "diff"], cwd=root, stdout=subprocess.PIPE, check=True).stdout]
+    diffs.append((log / "1-changes.diff").read_bytes())
+    git(root, "add", "-A")
+    wanted = git(root, "write-tree")
+    for diff in diffs:
+        git(root, "reset", "-q", "--hard")
+        subprocess.run(words, cwd=root, input=diff, check=True)
+        assert git(root, "write-tree") == wanted
+    assert git(root, "status", "--porcelain").count("\n") == 4
+
+
+def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_code_commit: Run):
+    """The program may lie in the project: it is not run once an answer was applied."""
+    assert "filter" not in run_code_commit(root, "diff").stderr
+    git(root, "config", "filter.upper.clean", "touch ran; tr a-z A-Z")
+    (root / ".gitattributes").write_text("ok.txt filter=upper\n")
+    done = run_code_commit(root, "diff")
+    assert "git filters ok.txt, and no filter is run here: git apply may refuse the diff of it" in done.stderr
+    assert not (root / "ran").exists()
