@@ -27,14 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let generated examples be the same each time, however slow the machine is; with --whole they are new ones.
 
-    A shell that starts the tests with `&` lets them ignore these signals; the commands under test must not.
+    A shell that starts the tests with `&`, and nohup, let them ignore signals; the commands under test must not.
     """
     slow = hypothesis.HealthCheck.too_slow
     hypothesis.settings.register_profile(
         "any machine", deadline=None, derandomize=not config.getoption("--whole"), suppress_health_check=[slow]
     )
     hypothesis.settings.load_profile("any machine")
-    for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    default = signal.SIG_DFL
+    actions = {signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: default, signal.SIGHUP: default}
+    for number, action in actions.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, action)
 
@@ -101,6 +103,8 @@ def fresh_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("fresh") / "project"
     root.mkdir()
     git(root, "init", "-q")
+    for sample in (root / ".git" / "hooks").iterdir():  # they would be half of what each test copies
+        sample.unlink()
     (root / ".gitignore").write_text("/agent-config\n/target\n")
     (root / "build.sh").write_text("#!/bin/sh\ncat ok.txt && grep -q '^ok$' ok.txt\n")
     (root / "build.sh").chmod(0o755)

@@ -34,10 +34,10 @@ def environment(folder, script):
     return folder
 
 
-@pytest.fixture
-def history(tmp_path):
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
     """A repository with a commit that changes an existing file, and others beside."""
-    root = make_repository(tmp_path / "history")
+    root = make_repository(tmp_path_factory.mktemp("history") / "history")
     for number in range(60):
         write_file(root / f"src/module{number}.py", "def run():\n    return 1\n" * 20)
     for number in (1, 2):
@@ -50,7 +50,9 @@ def history(tmp_path):
 
 
 @pytest.mark.parametrize("name", BENCHES)
-def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history):
+def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history, whole):
+    if name == "fleet" and not whole:
+        pytest.skip("two fleets of ten seconds of CPU time; --whole runs them")
     options = ["--rounds", "1", "--environment", sys.prefix, "--repository", str(history)]
     done = bench(name, *options, "--json", str(tmp_path / "cost.json"), folder=tmp_path)
     assert done.returncode in (0, 1), done.stderr

@@ -145,14 +145,16 @@ def test_what_is_no_list(text: str, incomplete: str | None, rule: str):
 
 
 @pytest.mark.parametrize("text", ["^^^files\n", " ", "^^^files\n- x\n^^^end\n", "a - b (outline) "])
-def test_an_llm_that_repeats_itself_costs_time_in_proportion(text: str):
-    files = {f"src/{word}/part_{number}.py" for number in range(2500) for word in ("one", "two", "three", "four")}
+def test_an_llm_that_repeats_itself_costs_time_in_proportion(text: str, whole: bool):  # noqa: FBT001 - a fixture
+    part = 1 if whole else 5
+    numbers = range(2500 // part)
+    files = {f"src/{word}/part_{number}.py" for number in numbers for word in ("one", "two", "three", "four")}
     begun = time.process_time()
-    _read_list(Response("^^^files\n" + text * (1_000_000 // len(text)) + "\n^^^end\n", "stop"), files)
-    unknown = "".join(f"src/one/prt_{number}.py\n" for number in range(20_000))
+    _read_list(Response("^^^files\n" + text * (1_000_000 // part // len(text)) + "\n^^^end\n", "stop"), files)
+    unknown = "".join(f"src/one/prt_{number}.py\n" for number in range(20_000 // part))
     _, reasons = _read_list(Response(f"^^^files\n{unknown}^^^end\n", "stop"), files)
     assert len(reasons) == 20
-    assert time.process_time() - begun < 10
+    assert time.process_time() - begun < 10 / part
 
 
 WRONG = "^^^files\nok.txt\npart_07.py\nsrc/part_4.py\nsrc/\n^^^end\n"

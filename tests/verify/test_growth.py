@@ -202,8 +202,9 @@ def test_what_reaches_the_tests_that_were_there_is_news(path, old, new):
      "it('a', () => {\n" * 18_000, "def f(): pass\n" * 21_000, "class A:\n  def f(self): self.a\n" * 8_500, "import a.b\n" * 27_000, "\0"],
     ids=lambda text: ascii(text[:20]),
 )  # fmt: skip
-def test_the_time_is_linear_in_the_size(path, text):
+def test_the_time_is_linear_in_the_size(path, text, whole):
+    text = text if whole else text[: len(text) // 5]
     start = time.process_time()
     only_adds(path, text.encode(), text.encode() + b"\n\nx.y = 1\n")
     only_adds(path, b"x = 1\n", b"x = 1\n" + text.encode())
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < (10 if whole else 2)
