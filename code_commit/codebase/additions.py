@@ -115,8 +115,9 @@ def show_asked(
         selection.leave_out("[codebase] has it whole", path)
         del texts[path]
     others = {path: reason for reason, left_out in selection.left_out.items() for path in left_out}
-    hints = {path: did_you_mean(path, paths) for path in list(asked.keys() - paths.keys())[:_MOST_HINTS]}
-    others |= {path: f"no file of the project{hints.get(path, '')}" for path in asked if path not in paths}
+    for number, path in enumerate(path for path in asked if path not in paths):
+        hint = did_you_mean(path[:_LONGEST_NAME], paths) if number < _MOST_HINTS else ""
+        others[path] = f"no file of the project{hint}"
     not_shown = listed([f"{path[:_LONGEST_NAME]} ({reason})" for path, reason in others.items()], _MOST_TOLD)
     told = [f"shown whole from now on: {listed(texts, _MOST_TOLD)}"] if texts else []
     told += [f"not shown: {not_shown}"] if others else []
