@@ -32,6 +32,7 @@ _LONGEST_ESCAPE = len("&#x0073;")
 _XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
 _HALF_ESCAPE = rb"\\\\?(?:u[0-9a-fA-F]{0,3})?\Z|%[0-9a-fA-F]?\Z|&[#0-9a-zA-Z]{0,6}\Z"
 """What may become an escaped character, at the end of the data."""
+_LEADS = (b"\\", b"%", b"&")
 _HALF_ESCAPED = b"(?:" + _HALF_ESCAPE + rb"|\Z)"
 
 _DOTS = rb"(?:\*\*\*\*{0,197}|\.\.\.\.{0,197}|xxxxx{0,196}|\xe2\x80\xa6)"
@@ -254,13 +255,18 @@ class _Secret:
         places = [len(data)]
         if tail.endswith(self._halves):
             places += [len(data) - len(half) for half in self._halves if tail.endswith(half)]
-        matches = (self._half_spelled.search(tail), self._half_quotation.search(tail))
+        patterns = []  # each is compiled when data ask for it
+        if self._key[:_SHORTEST_PIECE] in tail or any(lead in tail for lead in _LEADS):
+            patterns.append(self._half_spelled)
+        if self._key[:2] in tail:
+            patterns.append(self._half_quotation)
+        matches = (pattern.search(tail) for pattern in patterns)
         return min([*places, *(start + match.start() for match in matches if match)])
 
     @cached_property
     def _halves(self) -> tuple[bytes, ...]:
-        """How each form begins that is not spelled character by character."""
-        return tuple({form[:size] for form in self._encoded for size in range(1, len(form))})
+        """How each form begins, where no character is escaped."""
+        return tuple({form[:size] for form in (self._key, *self._encoded) for size in range(1, len(form))})
 
     @cached_property
     def _half_spelled(self) -> re.Pattern[bytes]:
