@@ -87,6 +87,10 @@ _TEST = r"""
     |[^/]*\.(?:feature|bats|snap|phpt|robot|t))\Z
     """
 
+_PIECES = "test spec mocks snap e2e fixtures golden .feature .bats .phpt .robot .t .cy. it."
+_IN_EVERY_TEST = tuple(_PIECES.split())
+"""Of these one at least, in lower case."""
+
 _SHADOW = r"""
     (?:(?:lib|python|src|tests?)/)?(?:_?pytest|pluggy|unittest|doctest|nose2?|coverage|tox|nox|hypothesis|mypy|ruff|flake8
     |pylint|pyflakes|pycodestyle|black|isort|pyright)(?:\.py|/__(?:init|main)__\.py)\Z
@@ -148,7 +152,8 @@ def _kind_of(path: str, *, is_new: bool) -> Kind | None:
         return "ci"
     if _is_runner(path):
         return "runner"
-    return "test" if re.match(_TEST, path, re.VERBOSE) else None
+    can_be_test = any(map(path.lower().__contains__, _IN_EVERY_TEST))
+    return "test" if can_be_test and re.match(_TEST, path, re.VERBOSE) else None
 
 
 def _is_runner(path: str) -> bool:

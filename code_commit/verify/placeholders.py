@@ -130,17 +130,17 @@ def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
     if not line.words:
         is_comment = not file.is_prose and line.comment != "" and line.dots_before and not line.is_example
         return file.shrinks and (is_comment or re.fullmatch(file.bare_dots, text) is not None)
-    kind = _kind(line.words)
     is_enclosed = line.dots_before and line.dots_after
     if is_enclosed or (line.dots_before and line.comment and not file.is_prose):
         must_be_sure = (file.is_prose or file.is_new) if is_enclosed else not file.shrinks
-        return kind is not None or _is_of_placeholders(line.words, must_be_sure=must_be_sure)
+        return _kind(line.words) is not None or _is_of_placeholders(line.words, must_be_sure=must_be_sure)
     if file.is_prose:
-        return line.comment == "<!--" and kind not in (None, "state")
-    if not line.comment:
-        is_likely = file.shrinks and kind is not None and line.bracket in ("[", "<") and " " in line.words
-        return is_likely or (line.bracket != "" and kind == "rest and state")
-    return _is_likely(line, kind, file, is_continued=is_continued)
+        return line.comment == "<!--" and _kind(line.words) not in (None, "state")
+    if line.comment:
+        return _is_likely(line, _kind(line.words), file, is_continued=is_continued)
+    kind = _kind(line.words) if line.bracket else None
+    is_likely = file.shrinks and kind is not None and line.bracket in ("[", "<") and " " in line.words
+    return is_likely or kind == "rest and state"
 
 
 def _is_likely(line: _Line, kind: _Kind | None, file: _File, *, is_continued: bool) -> bool:
