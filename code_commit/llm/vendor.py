@@ -82,8 +82,7 @@ def bearer_header(key: str, _: Settings) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vendor:
+class Vendor(NamedTuple):
     """Everything that is particular to one vendor of LLMs, or to one kind of server."""
 
     name: str
@@ -106,7 +105,7 @@ class Vendor:
     default_model: str = ""
     bare_names: str = ""
     """A regular expression for the models that are known without the vendor's name."""
-    models: Mapping[str, Model] = dataclasses.field(default_factory=dict)
+    models: Mapping[str, Model] = {}
     """What is known of its models. One that is not here is asked all the same: it has no price."""
 
     def find_model(self, name: str) -> Model | None:
