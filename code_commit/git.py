@@ -3,8 +3,6 @@
 import os
 import re
 import subprocess
-import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,6 +98,9 @@ class Repository:
         if not _CONVERTED.search(content):
             return content
         options = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", f"--path={path}")
+        import tempfile  # most files are stored as they stand
+        import zlib
+
         with tempfile.TemporaryDirectory(prefix="code-commit-") as objects, suppress(UnansweredError, OSError):
             answer = self.ask_unfiltered(options, content, {"GIT_OBJECT_DIRECTORY": objects})
             name = answer.stdout.decode().strip()
@@ -248,6 +249,8 @@ def repository_options(root: Path, repository: Repository | None) -> Iterator[Se
     if repository is not None:
         yield repository.options
         return
+    import tempfile  # most projects are in a repository
+
     with tempfile.TemporaryDirectory(prefix="code-commit-") as folder:
         bare = Path(folder)  # the least that git takes for one
         (bare / "objects").mkdir()

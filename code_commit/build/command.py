@@ -7,7 +7,6 @@ BuildError, so that no LLM is blamed for it. What fails inside it is the build's
 import contextlib
 import os
 import resource
-import shutil
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -45,7 +44,7 @@ def build_command(project: Project, environment: Mapping[str, str], warn: Callab
         return (f"./{BUILD_SCRIPT}",)
     if not is_executable:
         warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")
-    bash = shutil.which("bash", path=environment.get("PATH"))
+    bash = _find("bash", environment)
     if bash is None:
         mend = f"chmod +x {BUILD_SCRIPT}" if interpreter else "begin it with #!/bin/sh"
         raise BuildError(f"{BUILD_SCRIPT} cannot be started: bash is not on the PATH; install it, or {mend}")
@@ -81,8 +80,14 @@ def _check_interpreter(line: str, root: Path, environment: Mapping[str, str]) ->
     if program.name == "env" and len(words) > 1:
         asked = [word for word in words[1].removeprefix("-S").split() if "=" not in word]
         name = asked[0] if asked and not asked[0].startswith("-") else None  # None: options leave it unclear
-        if name and shutil.which(name if "/" not in name else str(root / name), path=environment.get("PATH")) is None:
+        if name and _find(name if "/" not in name else str(root / name), environment) is None:
             raise BuildError(f"{begins}, but {shown(name)} is not on the PATH: install it")
+
+
+def _find(program: str, environment: Mapping[str, str]) -> str | None:
+    import shutil  # it imports what packs files; most scripts name their interpreter
+
+    return shutil.which(program, path=environment.get("PATH"))
 
 
 def build_environment(

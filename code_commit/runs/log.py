@@ -6,7 +6,6 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -124,6 +123,8 @@ class RunLog:
         status: Status = getattr(known, "status", "internal_error")
         message = str(known)
         if status == "internal_error":
+            import traceback
+
             with suppress(LogError):
                 self.write_text("traceback.txt", "".join(traceback.format_exception(error)))
             message = f"{type(error).__name__}; the traceback is in {self.shown_name('traceback.txt')}"
