@@ -29,7 +29,7 @@ _MOST_FILES = 200
 _AROUND = 30
 """So many lines are shown before and after one that the output names in a file that is too long."""
 
-_MENTION = re.compile(r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?")
+_MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 """A word that may be a path, and the line number that follows: `a.py", line 3`, `a.rs:1`, `a.ts(3,4)`, `A.java:[3`."""
 
 
@@ -176,7 +176,7 @@ def _named_lines(output: str, paths: Collection[str], root: str) -> dict[str, se
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
-    for name, line in dict.fromkeys(_MENTION.findall(output)):
+    for name, line in dict.fromkeys(re.findall(_MENTION, output)):
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
             ends = [word] if word in paths else [path for path in near if path.endswith(f"/{word}")]
@@ -188,14 +188,14 @@ def _named_lines(output: str, paths: Collection[str], root: str) -> dict[str, se
 def without_passed(output: str) -> str:
     """Return a build's output without its lines that only say what passed, where others say that something failed."""
     lines = output.split("\n")
-    failed = [_FAILED.search(line) is not None for line in lines]
+    failed = [re.search(_FAILED, line) is not None for line in lines]
     if not any(failed):
         return output
-    return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not _PASSED.match(line))
+    return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not re.match(_PASSED, line))
 
 
-_FAILED = re.compile(r"\b(fail|error|not ok)", re.IGNORECASE)
-_PASSED = re.compile(r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$")
+_FAILED = r"(?i)\b(fail|error|not ok)"
+_PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
 def _spellings(word: str) -> Iterator[str]:

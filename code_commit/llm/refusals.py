@@ -14,8 +14,8 @@ from code_commit.terminal import shown
 LONGEST_MESSAGE = 600
 _LONGEST_HEAD = 10_000  # of a web page, in which its title is looked for
 
-_MONEY = re.compile(r"credit_balance|insufficient_quota|(spend|usage)_limit|billing|payment_required|quota_exceeded")
-_TOO_LONG = re.compile(r"context_length|context_size|string_above_max|request_(body_)?too_large")
+_MONEY = r"credit_balance|insufficient_quota|(spend|usage)_limit|billing|payment_required|quota_exceeded"
+_TOO_LONG = r"context_length|context_size|string_above_max|request_(body_)?too_large"
 _KEY = frozenset(["invalid_api_key", "authentication_error", "authentication", "unauthenticated", "api_key_invalid"])
 _LASTING_CODES = """
     invalid_request_error invalid_request invalid_argument failed_precondition
@@ -24,8 +24,8 @@ _LASTING_CODES = """
 _LASTING = frozenset(_LASTING_CODES.split())
 """For an error that comes with status 200, or in the middle of a stream; every other one can pass."""
 
-_MONEY_MESSAGE = re.compile(r"(?i)credit balance|spend(ing)? limit|usage limits?\b|insufficient (balance|funds|credit)")
-_TOO_LONG_MESSAGE = re.compile(
+_MONEY_MESSAGE = r"(?i)credit balance|spend(ing)? limit|usage limits?\b|insufficient (balance|funds|credit)"
+_TOO_LONG_MESSAGE = (
     r"(?i)context (length|window|size|limit)|prompt is too long|maximum context|too many tokens|token count .* exceeds"
     r"|context.{0,20}overflow"
 )
@@ -102,16 +102,16 @@ def _embedded_status(codes: set[str], message: str) -> int:
             return int(code)
     if codes & _KEY:
         return 401
-    return 400 if codes & _LASTING or _has(codes, _TOO_LONG) or _TOO_LONG_MESSAGE.search(message) else 500
+    return 400 if codes & _LASTING or _has(codes, _TOO_LONG) or re.search(_TOO_LONG_MESSAGE, message) else 500
 
 
-def _has(codes: set[str], pattern: re.Pattern[str]) -> bool:
-    return any(pattern.search(code) for code in codes)
+def _has(codes: set[str], pattern: str) -> bool:
+    return any(re.search(pattern, code) for code in codes)
 
 
 def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> _Advice | None:
     """Say what to do about an error that the API's own words call lasting, None where they do not."""
-    if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and _MONEY_MESSAGE.search(message)):
+    if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and re.search(_MONEY_MESSAGE, message)):
         return "quota", "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
         return "quota", "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
@@ -119,7 +119,7 @@ def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpo
         if not endpoint.key_source:
             return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
         return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
-    if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and _TOO_LONG_MESSAGE.search(message)):
+    if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and re.search(_TOO_LONG_MESSAGE, message)):
         advice = "make agent-config/codeRollup.txt smaller, or name a model with a larger window"
         return "too_long", f"the prompt is too long for {endpoint.model}: {advice}"
     return None
