@@ -223,9 +223,20 @@ def _print_history(order: Order, repository: Path) -> int:
     return EXIT_SUCCESS if len(lines) > 1 else EXIT_BUILD_FAILED
 
 
+def _cluster() -> Any:
+    """Return the module of the cluster, without which all that only looks at lists does. Raises NotSetUpError."""
+    try:
+        from code_commit.fleet import cluster
+    except ImportError as error:
+        raise NotSetUpError(
+            f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
+        ) from error
+    return cluster
+
+
 def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) -> set[str]:
     """Return the ids of the tasks whose solutions tests tell from what was before; count why others are none."""
-    from code_commit.fleet.cluster import Dispatcher, connect
+    dask = _cluster()
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.table import FleetTable
 
@@ -240,8 +251,8 @@ def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) 
                 unfit[outcome.result.reason] += 1
             return len(fit) < (order.limit or math.inf)
 
-        with connect(order.scheduler, order.at_once, table.say) as cluster:
-            Dispatcher(cluster, Budget(Path(folder), None), table, take).run(tasks)
+        with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
+            dask.Dispatcher(cluster, Budget(Path(folder), None), table, take).run(tasks)
     return fit
 
 
@@ -270,15 +281,10 @@ def _listed(order: Order) -> "list[FleetTask]":
 
 def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     """Do what is to be done of the tasks, tell what came of all of them, and return the exit code."""
-    try:
-        from code_commit.fleet.cluster import Dispatcher, connect
-    except ImportError as error:
-        raise NotSetUpError(
-            f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
-        ) from error
+    dask = _cluster()
     from code_commit.commands.stats import label_stats, labels_table, read_trials
     from code_commit.fleet.limits import Budget, Failures
-    from code_commit.fleet.page import Pages, write_own_page
+    from code_commit.fleet.page import Pages
     from code_commit.fleet.patches import write_predictions
     from code_commit.fleet.results import land, load_results
     from code_commit.fleet.table import FleetTable
@@ -292,7 +298,6 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
 
         def take(outcome: "Outcome") -> bool:
             land(out, *outcome)
-            write_own_page(out / outcome.result.id)
             table.landed(outcome.result)
             pages.write()
             return failures.allow_more_after(outcome.result)
@@ -300,8 +305,8 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
         try:
             pages.write()
             if left:
-                with connect(order.scheduler, order.at_once, table.say) as cluster:
-                    Dispatcher(cluster, budget, table, take).run(left)
+                with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
+                    dask.Dispatcher(cluster, budget, table, take).run(left)
         except (ClusterError, Interrupted):
             pages.write(at_once=True)
             table.close(out)

@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.tasks import Files, Solution
+from code_commit.fleet.tasks import Solution
 from code_commit.git import ask_git, match_patterns
 from code_commit.paths import find_protected
 
-_REMOVED, _PLAIN_MODES = "000000", {"000000", "100644", "100755"}
-
-
-class UnfitError(Exception):
-    """A commit is no task; `str()` says why, for all of its kind alike."""
+_REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}
 
 
 def read_history(repository: Path, commits: str) -> list[tuple[str, str]]:
@@ -39,39 +35,35 @@ def tasks_of(
     Its tests, the files that patterns of .gitignore syntax name, are the line's `kind`.
     """
     for commit, parent in commits:
-        try:
-            before, after = _tests_of(repository, commit, parent, tests)
-        except UnfitError as error:
-            unfit[str(error)] += 1
+        raw = ask_git(["diff-tree", "-r", "-z", "--no-renames", parent, commit], repository).stdout
+        words = raw.decode("utf-8", "surrogateescape").split("\0")
+        changes = {path: entry.removeprefix(":").split() for entry, path in zip(words[::2], words[1::2], strict=False)}
+        named = sorted(match_patterns(tests, changes))
+        if not named:
+            unfit["no test changed"] += 1
+        elif len(named) == len(changes):
+            unfit["nothing but tests changed"] += 1
+        elif any(find_protected(path, ()) for path in changes.keys() - set(named)):
+            unfit["a protected file changed"] += 1
         else:
+            try:
+                texts = [
+                    {path: _text_of(repository, *changes[path][side::2][:2]) for path in changes} for side in (0, 1)
+                ]
+            except ValueError:
+                unfit["a file that is no text changed"] += 1
+                continue
+            before, after = ({path: each[path] for path in named} for each in texts)
             message = ask_git(["log", "-1", "--format=%B", commit], repository).stdout.decode("utf-8", "replace")
-            line = {"id": commit[:12], "commit": parent, "query": message.strip() or commit, kind: after}
-            yield line, Solution(commit, before)
-
-
-def _tests_of(repository: Path, commit: str, parent: str, tests: Sequence[str]) -> tuple[Files, Files]:
-    """Return the tests that a commit changed, as they were and as it left them. Raises UnfitError."""
-    raw = ask_git(["diff-tree", "-r", "-z", "--no-renames", parent, commit], repository).stdout
-    entries = raw.decode("utf-8", "surrogateescape").split("\0")
-    changes = {path: entry.removeprefix(":").split() for entry, path in zip(entries[::2], entries[1::2], strict=False)}
-    named = match_patterns(tests, changes)
-    if not named:
-        raise UnfitError("no test changed")
-    if len(named) == len(changes):
-        raise UnfitError("nothing but tests changed")
-    if any(find_protected(path, ()) for path in changes.keys() - named):
-        raise UnfitError("a protected file changed")
-    before, after = (
-        {path: _text_of(repository, words[side], words[side + 2]) for path, words in changes.items()} for side in (0, 1)
-    )
-    return {path: before[path] for path in sorted(named)}, {path: after[path] for path in sorted(named)}
+            query = message.strip() or commit
+            yield {"id": commit[:12], "commit": parent, "query": query, kind: after}, Solution(commit, before)
 
 
 def _text_of(repository: Path, mode: str, blob: str) -> str | None:
-    text = b"" if mode == _REMOVED else ask_git(["cat-file", "blob", blob], repository).stdout
-    try:
-        if mode in _PLAIN_MODES and b"\0" not in text:
-            return None if mode == _REMOVED else text.decode()
-    except UnicodeDecodeError:
-        pass
-    raise UnfitError("a file that is no text changed")
+    """Return a file's text, None where there is none. Raises ValueError for what is no text."""
+    if mode == _REMOVED:
+        return None
+    content = ask_git(["cat-file", "blob", blob], repository).stdout
+    if mode not in _PLAIN_MODES or b"\0" in content:
+        raise ValueError(mode)
+    return content.decode()

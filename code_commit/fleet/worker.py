@@ -69,13 +69,6 @@ class Outcome(NamedTuple):
     build_patch: bytes = b""
 
 
-class Built(NamedTuple):
-    """What came of one build: `output` says why it failed, with its last lines."""
-
-    passed: bool
-    output: str
-
-
 class Supervision(NamedTuple):
     """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
 
@@ -105,11 +98,11 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
     with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
         work = _Work(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
-            bare, commit = _bare_copy(work, source, place)
+            bare, work.commit = _bare_copy(work, source, place)
             if task.solution:
-                outcome = Outcome(work.validate(bare, commit, task.solution))
+                outcome = Outcome(work.validate(bare, task.solution))
             else:
-                work.clone(bare, commit)
+                work.clone(bare, work.commit, work.root, task.supplied)
                 outcome = work.outcome(work.roll_up_and_run(max_cost))
         except NotSetUpError as error:
             outcome = Outcome(ended(task, "not_set_up", error.exit_code, str(error)))
@@ -166,20 +159,16 @@ class _Work:
 
     def __init__(self, task: FleetTask, root: Path, supervision: Supervision) -> None:
         self.task = task
-        self._root = root
+        self.root = root
         self._supervision = supervision
         self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = False
-        self._commit = ""
+        self.commit = ""
         self._record_seen = 0
         self._limits_met = 0
 
-    def clone(self, bare: Path, commit: str) -> None:
-        """Make the clone, and what a run needs in it. Raises NotSetUpError."""
-        self._commit = commit
-        self._make_clone(bare, commit, self._root, self.task.supplied)
-
-    def _make_clone(self, source: Path, commit: str, root: Path, files: Files) -> None:
+    def clone(self, source: Path, commit: str, root: Path, files: Files) -> None:
+        """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
         sandboxes = (self.task.settings.get("sandbox"), os.environ.get(f"{ENVIRONMENT_PREFIX}SANDBOX"))
         way = "--local" if "strict" in sandboxes else "--shared"  # a build there does not see the copy
         if self.task.sealed:
@@ -192,11 +181,10 @@ class _Work:
             raise NotSetUpError(f"{root} is not the clone that was made for the task: nothing was done")
         self.git(root, "checkout", "-q", "--detach", commit)
         put_files(root, files)
-        paths = [*files, *([".gitignore"] if self.task.setup else [])]
         if self.task.setup:
             write_ignore_line(Project(root))
-        if paths:
-            self.git(root, "update-index", "--add", "--remove", "--replace", "--", *paths)
+        if files or self.task.setup:
+            self.git(root, "update-index", "--add", "--remove", "--replace", "--", *files, ".gitignore")
             self.git(root, *_PLAIN, "commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")
         config = root / AGENT_CONFIG
         try:
@@ -212,30 +200,30 @@ class _Work:
         for number, key in enumerate(self._supervision.keys):
             (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
 
-    def build(self, source: Path, commit: str, files: Files) -> "Built":
+    def build(self, source: Path, commit: str, files: Files) -> str:
         """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.
 
-        Raises NotSetUpError where it cannot run.
+        Return why it failed, with its last lines, "" where it passed. Raises NotSetUpError where it cannot run.
         """
-        root = Path(mkdtemp(dir=self._root.parent), "clone")
-        self._make_clone(source, commit, root, files)
+        root = Path(mkdtemp(dir=self.root.parent), "clone")
+        self.clone(source, commit, root, files)
         no_llm = ("--rollup", "fresh", "--model", f"replay:{AGENT_CONFIG}")
         done = self._code_commit("check", "--build", "--json", *no_llm, root=root)
         told = json.loads(done.stdout)
         problems = "\n".join(check["problem"] for check in told.get("checks", [told]) if check["problem"])
         if done.returncode > EXIT_BUILD_FAILED:
             raise NotSetUpError(problems)
-        return Built(done.returncode == 0, problems)
+        return problems
 
-    def validate(self, bare: Path, commit: str, solution: Solution) -> Result:
+    def validate(self, bare: Path, solution: Solution) -> Result:
         """Tell by the build whether the tests tell the solution from what was before, and a run could find it."""
         build: Files = {BUILD_SCRIPT: self.task.build} if self.task.build else {}
         why = ""
-        if self.build(bare, commit, self.task.supplied | self.task.verify).passed:
+        if not self.build(bare, self.commit, self.task.supplied | self.task.verify):
             why = "tests pass before it"
-        elif not self.build(bare, solution.commit, build).passed:
+        elif self.build(bare, solution.commit, build):
             why = "tests fail after it"
-        elif self.task.verify and not self.build(bare, solution.commit, build | solution.tests_before).passed:
+        elif self.task.verify and self.build(bare, solution.commit, build | solution.tests_before):
             why = "tests of before, which a run sees, fail after it"
         return ended(self.task, *(("unfit", EXIT_BUILD_FAILED, why) if why else ("success", 0, "")))
 
@@ -243,14 +231,14 @@ class _Work:
         """Build a green result once more, with the files over it that the run did not see."""
         self._deadline = time.monotonic() + (self.task.timeout or math.inf)
         try:
-            commit = self.git(self._root, *_PLAIN, "commit-tree", tree, "-p", self._commit, "-m", "The result")
-            built = self.build(self._root, commit, self.task.supplied | self.task.verify)
+            commit = self.git(self.root, *_PLAIN, "commit-tree", tree, "-p", self.commit, "-m", "The result")
+            why = self.build(self.root, commit, self.task.supplied | self.task.verify)
         except (NotSetUpError, TimedOutError) as error:
-            built = Built(False, str(error) or "timed out")
-        (log / "verify.txt").write_text(f"{built.output}\n")
-        if built.passed:
+            why = str(error) or "timed out"
+        (log / "verify.txt").write_text(f"{why or 'passed'}\n")
+        if not why:
             return replace(result, verified=True)
-        why = f"green, but not verified: {built.output}"
+        why = f"green, but not verified: {why}"
         return replace(result, verified=False, status="not_verified", exit_code=EXIT_BUILD_FAILED, message=why)
 
     def roll_up_and_run(self, max_cost: float | None) -> bytes:
@@ -273,7 +261,7 @@ class _Work:
         result, patches = self._result_of(record), Patches()
         try:
             if record.attempts:
-                patches = make_patches(self._root, self._commit, record, self.task.query, self.task.supplied)
+                patches = make_patches(self.root, self.commit, record, self.task.query, self.task.supplied)
         except (NotSetUpError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             result = replace(result, status="machine_failed", exit_code=5, message=why)
@@ -282,7 +270,7 @@ class _Work:
         result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
         if result.is_green and self.task.verify:
             result = self._verified(result, patches.tree, folder)
-        redact = redactor_of(Project(self._root)).redact
+        redact = redactor_of(Project(self.root)).redact
         return Outcome(result, content, redact(patches.changes), packed({"": folder} | choice), redact(patches.build))
 
     def _result_of(self, record: RunRecord | None) -> Result:
@@ -299,7 +287,7 @@ class _Work:
         if record is None:
             return result
         usage = record.totals.usage
-        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self._commit)
+        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self.commit)
         result = replace(result, input_tokens=usage.input, output_tokens=usage.output)
         if record.error and record.error.needed_usd:
             result = replace(result, needed_usd=record.error.needed_usd)
@@ -344,7 +332,7 @@ class _Work:
         """Run a command of ours in the clone, or in another."""
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
         environment = {name: value for name, value in os.environ.items() if name not in named}
-        return self._process([*own_command(self._root.parents[1]), *arguments], root or self._root, environment)
+        return self._process([*own_command(self.root.parents[1]), *arguments], root or self.root, environment)
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]
@@ -367,7 +355,7 @@ class _Work:
                     raise
 
     def _log_folder(self) -> Path | None:
-        return next(reversed(find_run_folders(Project(self._root))), None)
+        return next(reversed(find_run_folders(Project(self.root))), None)
 
 
 def cost_of(record: RunRecord) -> float | None:
