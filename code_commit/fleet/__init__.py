@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Does many tasks over many trees: TASKS has a JSON object per line (id,
 repository, query, and if need be commit, rollup, settings ...; --schema prints
-the schema). Each gets a fresh clone, code-commit rollup, run and diff.
-What comes of it goes to OUT/ID/, a line to OUT/results.jsonl. Asked again, it
-goes on: a task that has a result runs again only when its line has changed.
+the schema). Each gets a fresh clone, code-commit rollup, run and diff. What
+comes of it goes to OUT/ID/, a line to OUT/results.jsonl. Asked again, it goes
+on: a task that has a result runs again only when its line has changed. With
+--model, --setting and --trials it compares; --from-history prints tasks that
+a repository's own commits make.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
 Exits with 0 if every task is green, 1 if some are not, 3 if the money that
 --max-cost names did not suffice for all, 5 if the cluster was lost."""
@@ -48,8 +50,9 @@ EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
 code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
-code-commit fleet tasks.jsonl --out models --model openai --model gemini --trials 3
-code-commit fleet -m 'Raise httpx to 0.28.' --repositories list --out results
+code-commit fleet tasks.jsonl --out models --model openai --model gemini
+code-commit fleet -m 'Raise httpx.' --repositories list --out results
+code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
