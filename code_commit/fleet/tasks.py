@@ -174,6 +174,8 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
         except ValidationError as error:
             raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
         made[-1]._folder = task._folder  # noqa: SLF001 - no field of the line
+    for _, mistake in _taken({number: task.id for number, task in enumerate(made)}):
+        raise NotSetUpError(mistake)
     return made
 
 
@@ -213,12 +215,14 @@ def parse_tasks(lines: Sequence[str], name: str, folder: Path) -> list[FleetTask
             tasks[number]._folder = folder  # noqa: SLF001 - no field of the line
         except ValidationError as error:
             mistakes += [(number, _explained(details)) for details in error.errors()]
-    names = {number: str(each.get("id", number)) for number, each in values.items() if isinstance(each, dict)}
+    names = {number: str(each["id"]) for number, each in values.items() if isinstance(each, dict) and "id" in each}
     mistakes += [*_taken(names), *_missing(tasks)]
     if mistakes:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
         told = [f"{name}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
         raise NotSetUpError("\n".join([f"{count(len(mistakes), 'mistake')} in the list of tasks:", *told, *more]))
+    if not tasks:
+        raise NotSetUpError(f"{name} has no task but what holds for all of them")
     return list(tasks.values())
 
 

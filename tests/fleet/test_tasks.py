@@ -90,7 +90,7 @@ def test_a_first_line_holds_for_all_and_paths_count_from_the_list(tmp_path, monk
     (tmp_path / "lists").mkdir()
     defaults = {"query": "Do it.", "settings": {"max_repairs": 1, "strict": True}, "build": "true\n"}
     own = {"settings": {"max_repairs": 0}, "build": ""}
-    lines = [{"defaults": defaults}, {"id": "a", "repository": "../one"}, {"id": "b", "repository": "../one", **own}]
+    lines = [{"defaults": defaults}, {"id": "1", "repository": "../one"}, {"id": "b", "repository": "../one", **own}]
     path = make_list(tmp_path / "lists" / "tasks.jsonl", *lines)
     a, b = read_tasks(path)
     monkeypatch.chdir(tmp_path / "lists")
@@ -101,6 +101,8 @@ def test_a_first_line_holds_for_all_and_paths_count_from_the_list(tmp_path, monk
 
 
 def test_a_mistake_in_the_defaults_is_told_once(tmp_path):
+    with pytest.raises(NotSetUpError, match="has no task but what holds for all of them"):
+        read_tasks(make_list(tmp_path / "none.jsonl", {"defaults": {}}))
     lines = [{"defaults": {"qery": "Do it."}}, *({"id": f"t{n}", "repository": "."} for n in range(9))]
     with pytest.raises(NotSetUpError) as caught:
         read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
@@ -137,6 +139,8 @@ def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
     }.items():
         with pytest.raises(NotSetUpError, match=re.escape(told)):
             make_matrix(tasks, [setting], 1)
+    with pytest.raises(NotSetUpError, match="id: a.replay-x-y is the name of more than one task"):
+        make_matrix(tasks, ["model=replay:x/y", "model=replay:x:y"], 1)
     with pytest.raises(NotSetUpError, match="unknown model 'gpr'"):
         make_matrix(tasks, ["model=gpr"], 1)
 
