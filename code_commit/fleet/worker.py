@@ -173,7 +173,8 @@ class _Work:
         way = "--local" if "strict" in sandboxes else "--shared"  # a build there does not see the copy
         if self.task.sealed:
             self.git(source, "init", "-q", "--", str(root))
-            self.git(root, "fetch", "-q", "--no-tags", "--", str(source), commit)
+            version = ("-c", "protocol.version=2")  # it gives any commit, not those of branches alone
+            self.git(root, *version, "fetch", "-q", "--no-tags", "--", str(source), commit)
         else:
             self.git(source, "clone", "-q", way, "--no-checkout", "--", str(source), str(root))
         git = find_project(root).git

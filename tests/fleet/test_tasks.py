@@ -139,7 +139,7 @@ def test_each_task_is_done_in_each_way_so_many_times(tmp_path):
     }.items():
         with pytest.raises(NotSetUpError, match=re.escape(told)):
             make_matrix(tasks, [setting], 1)
-    with pytest.raises(NotSetUpError, match="id: a.replay-x-y is the name of more than one task"):
+    with pytest.raises(NotSetUpError, match=r"id: a\.replay-x-y is the name of more than one task"):
         make_matrix(tasks, ["model=replay:x/y", "model=replay:x:y"], 1)
     with pytest.raises(NotSetUpError, match="unknown model 'gpr'"):
         make_matrix(tasks, ["model=gpr"], 1)

@@ -7,6 +7,7 @@ import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
@@ -183,6 +184,8 @@ def test_a_green_result_is_built_once_more_with_files_that_the_run_did_not_see(t
 
 @pytest.mark.parametrize("sealed", [True, False])
 def test_a_sealed_clone_ends_at_the_commit(tmp_path, sealed):
+    with (Path.home() / ".gitconfig").open("a") as config:
+        config.write("[protocol]\n\tversion = 0\n")
     repository = make_repository(tmp_path / "repository", "git log --all --format=%s; git cat-file -t $(cat ok.txt)")
     git(repository, "commit", "-q", "--allow-empty", "-m", "the parent")
     git(repository, "commit", "-q", "--allow-empty", "-m", "the solution")
