@@ -460,21 +460,26 @@ def _check_terminal(report: Report, settings: Settings) -> None:
 
 
 def _check_clean(report: Report, settings: Settings, project: Project) -> tuple[TreeState | None, TreeBefore | None]:
-    """Return the tree as git sees it before the run, for the run to compare with, and for its record."""
-    before, tree, doubt = (
+    """Return the tree as git sees it before the run, for the run to compare with, and for its record.
+
+    New files that git does not track are no doubt, unless a clean tree is wanted: a run tells of those it changes.
+    """
+    before, tree, is_new_alone, doubt = (
         None,
         None,
+        False,
         "this is no git repository: no git diff to review; the log has each attempt's changes as a diff",
     )
     try:
         if tree := look_at_tree(project):
             before = TreeBefore(tree.commit, is_clean(project, tree))
             doubt = "" if before.clean else "git status is not clean: the diff will mix your changes with the LLM's"
+            is_new_alone = not tree.stamps
     except UnansweredError as error:
         tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
     if doubt and settings.require_clean:
         report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
-    elif doubt:
+    elif doubt and not is_new_alone:
         report.warn(doubt)
     return tree, before
 

@@ -84,7 +84,8 @@ def find_project(directory: Path | None = None) -> Project:
     try:
         root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
     except OSError as error:
-        message = f"the current directory cannot be used: {error.strerror}; change to the project's folder"
+        where = f"the folder {shown(str(directory))}" if directory else "the current directory"
+        message = f"{where} cannot be used: {error.strerror}; change to the project's folder"
         raise NotSetUpError(message) from error
     require_git(root)
     project = Project(root, find_repository(root))

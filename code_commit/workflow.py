@@ -25,8 +25,8 @@ from code_commit.prompts.next import Conversation, Refit, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import BuildResult, RunRecord
-from code_commit.runs.review import TreeState
-from code_commit.runs.words import cut_off_in_words
+from code_commit.runs.review import TreeState, untracked_before
+from code_commit.runs.words import cut_off_in_words, listed
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import Rules, verify_changes
@@ -130,6 +130,9 @@ def change_files(job: Job, response: Response, shows: Shown | None, log: RunLog,
         return {change.path for change in parse_response(response.text)}
     changes = verify_response(job, response, shows, attempt)
     attempt.applying(changes)
+    replaced = [change.path for change in changes.changes if change.original is not None]
+    if mixed := untracked_before(job.before, replaced):
+        log.add_warning("review", f"git does not track {listed(mixed)}: git diff shows nothing of what stood there")
     if job.approve is not None and attempt.record.changes:
         _wait_for_approval(job.approve, attempt)
     try:

@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fake_server import FakeServer
 
 import code_commit
 from code_commit import NotSetUpError, rollup, run
@@ -191,3 +192,21 @@ def test_the_package_has_nothing_else():
     assert code_commit.__version__
     with pytest.raises(AttributeError, match="walk"):
         code_commit.walk  # noqa: B018 - the access is the test
+
+
+@pytest.mark.parametrize("call", [run, rollup])
+def test_a_folder_that_is_not_there_is_named(call, tmp_path: Path):
+    with pytest.raises(NotSetUpError, match=f"the folder {tmp_path}/nowhere cannot be used: No such file"):
+        call(tmp_path / "nowhere")
+
+
+def test_a_call_begins_once_whatever_the_provider_makes_of_it(project_folder: Path):
+    """A background job that has its id is no new call, with a whole --llm-timeout before it."""
+    key = project_folder / "agent-config/openai-key.txt"
+    key.write_text("test-key-0123456789")
+    key.chmod(0o600)
+    events = []
+    with FakeServer(answers=["^^^ok.txt\nok\n^^^end\n"]) as server:
+        address = server.base_url("openai")
+        run(project_folder, model="openai", base_url=address, on_step=lambda _, event: events.append(event))
+    assert events.count("asking") == 1

@@ -74,7 +74,7 @@ HIDING = {
         "the build wrote .gitattributes, kept/.gitattributes, src/.gitattributes (if you did not): git diff may not"
     ],
     "git init -q new": ["git diff does not show new/a.txt: git ignores it now, or it lies in a repository of its own"],
-    "rm -r new": ["git diff does not show new/a.txt: it is as in HEAD"],
+    "rm -r new": ["git diff does not show new/a.txt: it is gone, and HEAD has none either"],
 }
 
 
@@ -288,3 +288,30 @@ def test_of_what_was_rolled_back_or_answered_anew_no_build_is_told(root: Path, r
     build_does(root, "echo more >> a.py; false")
     done = run_code_commit(root, *recorded(root, a + WRONG), "--rollback", "--max-repairs", "0")
     assert (done.returncode, "After the answer" in done.stderr) == (1, False), done.stderr
+
+
+def test_of_new_files_it_is_told_only_where_the_answer_changes_one(root: Path, run_code_commit: Run):
+    """Most trees have a file that git does not track: a warning in every run is soon read no more."""
+    doubt = "git status is not clean: the diff will mix your changes with the LLM's"
+    (root / "notes.txt").write_text("mine\n")
+    done = run_code_commit(root, *recorded(root, OK))
+    assert (done.returncode, doubt in done.stderr, "notes.txt" in done.stderr) == (0, False, False), done.stderr
+    git(root, "checkout", "-q", "ok.txt")
+    done = run_code_commit(root, *recorded(root, f"{OK}^^^notes.txt\nanother\n^^^end\n"))
+    assert "warning: git does not track notes.txt: git diff shows nothing of what stood there" in done.stderr
+    assert doubt not in done.stderr
+    done = run_code_commit(root, *recorded(root, OK))
+    assert doubt in done.stderr, "ok.txt is tracked"
+    git(root, "checkout", "-q", "ok.txt")
+    done = run_code_commit(root, *recorded(root, OK), "--require-clean")
+    assert (done.returncode, doubt in done.stderr) == (2, True)
+
+
+def test_a_file_that_head_lacks_is_not_as_in_head(root: Path, run_code_commit: Run):
+    (root / "kept.txt").write_text("mine\n")
+    done = run_code_commit(root, *recorded(root, f"{OK}^^^kept.txt\n^^^delete\n"))
+    assert "git diff does not show kept.txt: it is gone, and HEAD has none either" in done.stderr, done.stderr
+    (root / "ok.txt").write_text("not yet\n")
+    build_does(root, "git checkout -q ok.txt; exit 0")
+    done = run_code_commit(root, *recorded(root, OK))
+    assert "git diff does not show ok.txt: it is as in HEAD" in done.stderr, done.stderr

@@ -11,7 +11,7 @@ from code_commit.files import write_all
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.terminal import TERMINAL
+from code_commit.terminal import TERMINAL, shown
 
 _YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
 _MOST_LINES, _MOST_BYTES = 200, 20_000
@@ -39,7 +39,7 @@ def approval_of(checked: Checked, attempts: int, log: RunLog, progress: Progress
         if answer.lower() in _YES:
             return
         words = "" if answer.lower() in _NO else f": {answer}"
-        reason = Violation("", 0, "not-approved", f"the supervisor did not approve it{words}")
+        reason = Violation("", 0, "not-approved", f"not approved{words}")
         raise RejectedResponseError([reason]) if words and goes_back else NotApprovedError([reason])
 
     return approve
@@ -47,7 +47,7 @@ def approval_of(checked: Checked, attempts: int, log: RunLog, progress: Progress
 
 def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
-    words = ", or say what is wrong: the LLM tries again" if goes_back else " (ends the run)"
+    words = ", or what is wrong, for the LLM" if goes_back else " (ends the run)"
     return f"Apply this ({count(len(changes), 'file')}, +{added} -{removed})? yes, no{words}: "
 
 
@@ -71,4 +71,7 @@ def _ask(diff: bytes, question: str) -> str:
             elif not line:
                 return _NO[0]
             elif answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():
-                return answer  # one word, such as `okay`, is no words for the LLM: the question is put again
+                return answer
+            elif answer:
+                unclear = f"{shown(answer)} is neither yes nor no, and one word says too little to the LLM\n"
+                write_all(terminal.fileno(), unclear.encode("utf-8", "replace"))

@@ -70,7 +70,7 @@ class Call:
             delay = self._delay_after(failure, past, longest_wait or self.timing.longest_backoff)
             limit = self.connection.remaining
             if failure.kind == "refused":
-                limit = delay * (1 + _LIMITS["refused"][0] - past.count("refused"))
+                limit = min(limit, delay * (1 + _LIMITS["refused"][0] - past.count("refused")))
             status = failure.reply.status if failure.reply else None
             self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
             self.timing.sleep(delay)
@@ -84,7 +84,8 @@ class Call:
         if failure.delay:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
-            asked = f"; it asks to wait {duration(delay)}" if failure.delay else ""
+            is_asked = failure.delay and failure.kind != "refused"  # where nobody listens nobody asks
+            asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
             limit = f"the limit of {duration(self._timeout)} (--llm-timeout) would be over"
             self._give_up(failure, f"given up{asked}: {limit}")
         return delay

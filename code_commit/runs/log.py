@@ -230,7 +230,7 @@ class AttemptLog:
 
     def job_created(self, job_id: str) -> None:
         self.record.job_id = job_id
-        self._log.save("asking")
+        self._log.write_record()
 
     def progressed(self, state: str) -> None:
         self._log.listener.live(state)

@@ -5,7 +5,7 @@ Read-only questions: `git status` in its second porcelain form, and what the ind
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
@@ -85,6 +85,11 @@ def is_clean(project: Project, tree: TreeState) -> bool:
         return not tree.listed
     answer = project.ask(["status", "--porcelain", "-z", "--ignore-submodules=all", "--", "."])
     return answer.returncode == 0 and not answer.stdout
+
+
+def untracked_before(before: TreeState | None, paths: Iterable[str]) -> list[str]:
+    """Return the paths of files that git listed before the run and did not track: git diff has no old content."""
+    return sorted(path for path in paths if before is not None and before.listed.get(path) == _UNTRACKED)
 
 
 def _stamp(project: Project, path: str) -> Stamp:
@@ -179,4 +184,4 @@ def _reason_not_shown(path: str, project: Project, before: TreeState, after: Tre
         return "git ignores it now, or it lies in a repository of its own"
     if before.commit != after.commit:
         return "committed"
-    return "it is as in HEAD"
+    return "it is as in HEAD" if path in after.indexed.files else "it is gone, and HEAD has none either"

@@ -16,7 +16,7 @@ from terminal import Terminal
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
-QUESTION = r"^Apply this \(1 file, \+1 -1\)\? yes, no, or say what is wrong: the LLM tries again:"
+QUESTION = r"^Apply this \(1 file, \+1 -1\)\? yes, no, or what is wrong, for the LLM:"
 
 
 def terminal(root: Path, *arguments: str, behind: str = "") -> Terminal:
@@ -63,9 +63,10 @@ def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path):
         answer(pane, "no")
         assert pane.end() == 4
         assert "code-commit: the answer was not approved, nothing of it was written" in pane.lines()
+        assert not any("the supervisor" in row for row in pane.lines())
     assert git(project_folder, "status", "--porcelain") == ""
     record = record_of(project_folder)
-    assert (record["status"], record["message"]) == ("rejected", "the supervisor did not approve it")
+    assert (record["status"], record["message"]) == ("rejected", "not approved")
     (attempt,) = record["attempts"]
     assert (attempt["verdict"], attempt["changes"], attempt["rejections"][0]["rule"]) == (
         "rejected",
@@ -85,14 +86,15 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
         answer(pane, "it must say ok")
         rows = pane.wait_for(r"^Apply this \(1 file, \+1 -1\)\? yes, no \(ends the run\):")
         assert sum(bool(re.match(QUESTION, row)) for row in rows) == 2
-        assert "  the supervisor did not approve it: it must say ok" in rows
+        assert "okay is neither yes nor no, and one word says too little to the LLM" in rows
+        assert "  not approved: it must say ok" in rows
         answer(pane, "y")
         assert pane.end() == 0
     first, second = record_of(project_folder)["attempts"]
-    assert first["rejections"][0]["message"] == "the supervisor did not approve it: it must say ok"
+    assert first["rejections"][0]["message"] == "not approved: it must say ok"
     assert (first["verdict"], first["rejections"][0]["rule"]) == ("rejected", "not-approved")
     assert (second["verdict"], second["build"]["exit_code"]) == ("applied", 0)
-    assert "did not approve it: it must say ok" in (the_log(project_folder) / "2-query.txt").read_text()
+    assert "- not approved: it must say ok\n" in (the_log(project_folder) / "2-query.txt").read_text()
 
 
 @needs_tmux

@@ -1,9 +1,12 @@
 """How long is waited: Retry-After in all its spellings, and a backoff with full jitter."""
 
+import socket
+
 import pytest
-from asking import WAYS, ask
+from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
 from fake_server import FakeServer, Fault
 
+from code_commit.errors import LLMError
 from code_commit.llm.call import backoff
 from code_commit.llm.http import Timing
 from code_commit.llm.refusals import asked_delay
@@ -45,6 +48,18 @@ def retry_info(delay):
 )
 def test_the_delay_that_an_api_asks_for(headers, body, seconds):
     assert asked_delay(headers, body) == seconds
+
+
+def test_where_nobody_listens_nobody_asks_to_wait_and_no_wait_is_past_the_limit():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    listener = Listener()
+    address = f"http://127.0.0.1:{port}/v1"
+    with open_way(WAYS["chat"], address, Clock().timing(), timeout=4) as llm, pytest.raises(LLMError) as caught:
+        llm.complete(PROMPT, listener)
+    assert "given up: the limit of 4.0 s (--llm-timeout) would be over" in str(caught.value)
+    assert listener.limits == [pytest.approx(4, abs=0.5)]
 
 
 def test_the_backoff_doubles_up_to_a_minute_and_is_all_jitter():
