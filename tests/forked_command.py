@@ -91,7 +91,7 @@ class ForkedCommand:
     """The serving process."""
 
     def __init__(self, environment: Mapping[str, str], *modules: str) -> None:
-        self._environment = environment
+        self.environment = environment
         self._channel, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         words = [sys.executable, "-P", __file__, str(there.fileno()), *modules]
         quiet = subprocess.DEVNULL
@@ -106,7 +106,7 @@ class ForkedCommand:
 
     def can_run(self, environment: Mapping[str, str]) -> bool:
         """Tell whether a start of Python would make no difference."""
-        changed = {name for name, _ in environment.items() ^ self._environment.items()}
+        changed = {name for name, _ in environment.items() ^ self.environment.items()}
         return not any(name.startswith(NEEDS_A_START) for name in changed)
 
     def start(

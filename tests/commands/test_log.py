@@ -6,11 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, recorded, the_log, wait_for
+from forked_command import ForkedCommand
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
 
@@ -34,19 +36,27 @@ def give(folder: Path, **fields: object) -> None:
     (folder / "run.json").write_text(json.dumps(record | fields))
 
 
-def read_log(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `log` on records that are not fit to be read by the fixture."""
-    command = [*CODE_COMMIT, "log", *arguments]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+ReadLog = Callable[..., subprocess.CompletedProcess[str]]
+Table = Callable[[Path], list[list[str]]]
 
 
-def table(root: Path) -> list[list[str]]:
-    done = read_log(root)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [re.split(r" {2,}", line.strip()) for line in done.stdout.splitlines()]
+@pytest.fixture
+def read_log(forked_command: ForkedCommand) -> ReadLog:
+    """Run `log` on records that are not fit to be read by `run_code_commit`."""
+    return lambda root, *arguments: forked_command.run(["log", *arguments], root, forked_command.environment)
 
 
-def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: Run):
+@pytest.fixture
+def table(read_log: ReadLog) -> Table:
+    def rows(root: Path) -> list[list[str]]:
+        done = read_log(root)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [re.split(r" {2,}", line.strip()) for line in done.stdout.splitlines()]
+
+    return rows
+
+
+def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: Run, table: Table):
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0
     head, run, undo = table(root)
@@ -56,13 +66,13 @@ def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: R
     assert undo[1:5] + undo[-1:] == ["success", "-", "1", "-", f"(undo of {name})"]
 
 
-def test_a_long_task_is_shortened_and_stands_whole_in_its_run(paid: Path):
+def test_a_long_task_is_shortened_and_stands_whole_in_its_run(paid: Path, read_log: ReadLog, table: Table):
     give(paid, query="x" * 200)
     assert table(paid.parents[2])[1][6] == "x" * 49 + "…"
     assert f"task      {'x' * 200}\n" in read_log(paid.parents[2], "-1").stdout
 
 
-def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run):
+def test_runs_are_counted_from_the_end(paid: Path, run_code_commit: Run, read_log: ReadLog):
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0
     assert f"run       {paid.name}\n" in read_log(root, "-2").stdout
@@ -104,7 +114,7 @@ def test_a_folder_that_has_the_name_of_no_time_keeps_no_run_from_a_name(tmp_path
 
 
 @pytest.mark.parametrize("numbered", ["{}-2-committing-code", "{}-committing-code-2"])
-def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(numbered, paid: Path):
+def test_a_run_is_found_by_its_name_or_a_beginning_that_no_other_has(numbered, paid: Path, read_log: ReadLog):
     stem = paid.name.replace("-committing-code", "")
     second = paid.with_name(numbered.format(stem))
     shutil.copytree(paid, second)
@@ -147,7 +157,7 @@ def test_of_an_undone_run_the_end_of_its_name_is_shown(paid: Path, run_code_comm
     assert len(undo) == 80
 
 
-def test_many_runs(paid: Path):
+def test_many_runs(paid: Path, table: Table):
     for number in range(300):
         folder = paid.parent / f"2026-01-01-{number // 3600:02}-{number // 60 % 60:02}-{number % 60:02}-committing-code"
         folder.mkdir()
@@ -159,7 +169,7 @@ def test_many_runs(paid: Path):
     assert [row[0] for row in rows[1:]] == sorted(row[0] for row in rows[1:])
 
 
-def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Run):
+def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Run, table: Table):
     root = paid.parents[2]
     give(paid, status="running", exit_code=None, finished=None, pid=2**22 - 3)
     assert table(root)[1][1] == "killed"
@@ -172,7 +182,7 @@ def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Ru
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
-def test_a_killed_run_whose_process_id_was_used_again_is_killed(project_folder: Path):
+def test_a_killed_run_whose_process_id_was_used_again_is_killed(project_folder: Path, table: Table):
     (project_folder / "build.sh").write_text("#!/bin/sh\necho $$ >agent-config/build\nexec sleep 60\n")
     words = [*CODE_COMMIT, *recorded(project_folder, RIGHT), "--sandbox", "off"]
     with subprocess.Popen(words, cwd=project_folder, stderr=subprocess.DEVNULL) as process:
@@ -195,7 +205,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize(("fields", "said"), DAMAGES.values(), ids=DAMAGES)
-def test_a_run_that_cannot_be_read_is_named_beside_the_others(fields, said, paid: Path):
+def test_a_run_that_cannot_be_read_is_named_beside_the_others(
+    fields, said, paid: Path, read_log: ReadLog, table: Table
+):
     root = paid.parents[2]
     other = paid.parent / "2026-01-01-00-00-00-committing-code"
     shutil.copytree(paid, other)
@@ -215,7 +227,7 @@ def test_a_run_that_cannot_be_read_is_named_beside_the_others(fields, said, paid
     assert read_log(root, "--json").returncode == 0
 
 
-def test_what_is_no_file_is_not_waited_for(paid: Path):
+def test_what_is_no_file_is_not_waited_for(paid: Path, table: Table):
     (paid.parent / "2026-01-01-00-00-00-committing-code").mkdir()
     os.mkfifo(paid.parent / "2026-01-01-00-00-00-committing-code" / "run.json")
     rows = table(paid.parents[2])
