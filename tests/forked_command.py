@@ -30,7 +30,7 @@ NEEDED_LATER = (
 )
 """What the command imports when it comes to that, a run that asks an LLM in a tenth of a second."""
 
-NEEDS_A_START = ("PATH", "LANG", "LC_", "LD_", "PYTHON", "COVERAGE")
+NEEDS_A_START = ("LANG", "LC_", "LD_", "PYTHON", "COVERAGE")
 """How the variables begin that Python, or the import of the command, looks at."""
 
 PROGRAMS = {

@@ -51,8 +51,8 @@ def history(tmp_path_factory):
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history, whole):
-    if name == "fleet" and not whole:
-        pytest.skip("two fleets of ten seconds of CPU time; --whole runs them")
+    if name in {"cached_layout", "codebases", "fleet", "log", "parse", "redaction", "rollup"} and not whole:
+        pytest.skip("it takes more than a second; --whole runs it")
     options = ["--rounds", "1", "--environment", sys.prefix, "--repository", str(history)]
     done = bench(name, *options, "--json", str(tmp_path / "cost.json"), folder=tmp_path)
     assert done.returncode in (0, 1), done.stderr

@@ -68,7 +68,7 @@ def test_killed_at_every_call_of_an_apply(
     points = changing(driver.trace(fast_path / "trace", "apply", root))
     assert len(points) > 150
     outcomes: Counter[str] = Counter()
-    for call in sample(points, 60, whole=whole):
+    for call in sample(points, 30, whole=whole):
         project = fresh(root)
         kill(driver, call, "apply", root)
         assert is_locked(project) is None
@@ -97,7 +97,7 @@ def test_killed_at_every_call_of_an_apply_that_stages_beside_the_targets(
     points = [call for call in calls if call.name != "linkat"]  # strace takes one injection for a name
     assert any(".code-commit-txn" in call.text for call in points)
     outcomes: Counter[str] = Counter()
-    for call in sample(points, 20, whole=whole):
+    for call in sample(points, 12, whole=whole):
         project = fresh(root)
         kill(driver, call, "apply", root, NO_WAY_ACROSS)
         recover(project)
@@ -192,7 +192,7 @@ def test_killed_while_files_and_folders_take_each_others_place(fast_path: Path, 
     ):
         apply_changes(verified(done, wanted), project, done / SNAPSHOT)
     new = read_tree(done)
-    say(f"killed {killed_undos(driver, done, (old, new), 30, whole=whole)} while files became folders, 0 torn trees")
+    say(f"killed {killed_undos(driver, done, (old, new), 16, whole=whole)} while files became folders, 0 torn trees")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])

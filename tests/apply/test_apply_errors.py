@@ -33,7 +33,7 @@ def test_error_at_every_call_of_an_apply(name: str, fast_path: Path, driver: Dri
     points = changing(driver.trace(fast_path / "trace", "apply", project.root))
     cleaning = points.index(next(call for call in points if "settled.json" in call.text)) + 2
     outcomes: Counter[str] = Counter()
-    for number, call in enumerate(sample(points, 20, whole=whole)):
+    for number, call in enumerate(sample(points, 12, whole=whole)):
         project = make_tree(fast_path / f"tree-{number}")
         outcome = driver.inject(call, f"error={name}", "apply", project.root)
         if points.index(call) >= cleaning:

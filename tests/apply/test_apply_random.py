@@ -90,7 +90,7 @@ def killed_at(number: int, action: Callable[[], object]) -> bool:
 def test_random_plans_killed_at_random_moments(whole, say) -> None:
     counts = {"plans": 0, "killed": 0, "old": 0, "new": 0}
 
-    @settings(max_examples=1000 if whole else 60, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=1000 if whole else 30, suppress_health_check=list(HealthCheck))
     @given(plans(), st.integers(0, 60), st.integers(0, 30), st.data())
     def check(plan: tuple[dict, dict, list[Wanted]], moment: int, second: int, data: st.DataObject) -> None:
         folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
