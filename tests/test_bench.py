@@ -1,6 +1,7 @@
 """The benchmarks can be run, and say what they measured. How fast anything is, no test asserts."""
 
 import json
+import shutil
 import subprocess
 import sys
 from itertools import chain, repeat
@@ -53,6 +54,8 @@ def history(tmp_path_factory):
 def test_each_benchmark_measures_something_in_its_smallest_size(name, tmp_path, history, whole):
     if name in {"cached_layout", "codebases", "fleet", "log", "parse", "redaction", "rollup"} and not whole:
         pytest.skip("it takes more than a second; --whole runs it")
+    if name == "sandbox" and shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
     options = ["--rounds", "1", "--environment", sys.prefix, "--repository", str(history)]
     done = bench(name, *options, "--json", str(tmp_path / "cost.json"), folder=tmp_path)
     assert done.returncode in (0, 1), done.stderr
