@@ -46,7 +46,7 @@ OUTPUTS = {
 
 @pytest.mark.parametrize(("output", "named"), OUTPUTS.values(), ids=OUTPUTS)
 def test_files_are_found_in_what_builds_print(output, named):
-    assert named_files(output, PATHS, ROOT) == named
+    assert list(named_files(output, PATHS, ROOT)) == named
 
 
 SECRET = "-----BEGIN RSA PRIVATE KEY-----\n" + "a" * 64 + "\n"

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import groupby
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase.chooser import path_of
@@ -26,8 +27,7 @@ _SHARE = 10
 _SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
 
-_AROUND = 30
-"""So many lines are shown before and after one that the output names in a file that is too long."""
+_AROUND = 30  # lines, before and after one that the output names in a file that is too long
 
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 """A word that may be a path, and the line number that follows: `a.py", line 3`, `a.rs:1`, `a.ts(3,4)`, `A.java:[3`."""
@@ -48,8 +48,8 @@ def find_additions(
         paths, _ = list_files(project.root, [], project.git.options)
     except NotSetUpError:
         return [], []  # a build broke the repository: what follows tells that
-    lines = _named_lines(output, paths, str(project.root))
-    named = [path for path in _with_lines_first(lines) if path not in known]
+    lines = named_files(output, paths, str(project.root))
+    named = [path for path in lines if path not in known]
     texts = _read(project, named[:_MOST_FILES], redactor, Selection())
     unseen = find_unseen(texts, codebase)
     room, additions, windows = max(len(codebase) // _SHARE, _SMALLEST_ROOM), [], list[Window]()
@@ -60,8 +60,7 @@ def find_additions(
             room -= len(text)
             additions.append(FileReplacement(path, text))
             continue
-        there = range(1, text.count("\n") + 2)
-        for part in _windows(path, text, sorted(line for line in lines[path] if line in there)):
+        for part in _windows(path, text, lines[path]):
             if len(part.text) <= room:
                 room -= len(part.text)
                 windows.append(part)
@@ -69,15 +68,12 @@ def find_additions(
 
 
 def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
-    """Yield the windows around the lines, in one where they meet."""
-    first = last = 0
-    for line in lines:
-        if last and line - _AROUND > last + 1:
-            yield window(path, text, first, last)
-            last = 0
-        first, last = first if last else line - _AROUND, line + _AROUND
-    if last:
-        yield window(path, text, first, last)
+    """Yield the windows around the lines, one where they meet."""
+    near = {number for line in lines for number in range(line - _AROUND, line + _AROUND + 1)}
+    numbers = sorted(near.intersection(range(1, text.count("\n") + 2)))
+    for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
+        together = [number for _, number in run]
+        yield window(path, text, together[0], together[-1])
 
 
 def show_unseen(
@@ -155,34 +151,25 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
     return {file.name: file.content.encode()[: file.bytes].decode() for file in files}
 
 
-def named_files(output: str, paths: Collection[str], root: str = "") -> list[str]:
+def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
     """Return those of the project's paths that a text names, by themselves or by an end that only they have.
 
-    Those that are named with a line number come first.
+    Each has the numbers of its lines that are named; those that have some come first.
     """
-    return _with_lines_first(_named_lines(output, paths, root))
-
-
-def _with_lines_first(lines: Mapping[str, Collection[int]]) -> list[str]:
-    return sorted(lines, key=lambda path: not lines[path])
-
-
-def _named_lines(output: str, paths: Collection[str], root: str) -> dict[str, set[int]]:
-    """Return the paths that a build's output names, each with the numbers of its lines that it names."""
-    output = without_passed(output)
-    if root:
-        output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
+    output = without_passed(output)
+    if root:
+        output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
     for name, line in dict.fromkeys(re.findall(_MENTION, output)):
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
             ends = [word] if word in paths else [path for path in near if path.endswith(f"/{word}")]
             if len(ends) == 1:
                 named.setdefault(ends[0], set()).update([int(line)] if line else [])
-    return named
+    return dict(sorted(named.items(), key=lambda item: not item[1]))
 
 
 def without_passed(output: str) -> str:

@@ -6,9 +6,10 @@ Its answer has their paths, one a line, between `^^^files` and `^^^end`; the wor
 import re
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
+from operator import itemgetter
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
-from code_commit.codebase.fit import CHANGE_LOG, definition_of, identifiers
+from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, identifiers
 from code_commit.codebase.text import Section
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.runs.log import AttemptLog, RunLog
@@ -46,33 +47,27 @@ def selection_prompt(instructions: str, query: str, mentions: str, outlines: str
 def find_mentions(files: Sequence[Section], query: str) -> str:
     """Return in which files and lines the names stand that the query writes as code, as grep has it.
 
-    Those that stand in few lines come first, of each name its definitions, of one that is everywhere these alone. It
-    is short, and change logs are left out.
+    Those that stand in few lines come first, of each name its definitions. It is short, and change logs are left out.
     """
-    found: list[tuple[int, str, str]] = []
+    found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
     for name in identifiers(query, files):
-        word, definition = re.compile(rf"\b{name}\b"), definition_of(name)
         lines = [
-            (not definition.search(line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
+            (not re.search(DEFINITION % name, line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
             for file in files
             if name in file.content
             for number, line in enumerate(file.content.split("\n"), 1)
-            if word.search(line)
+            if re.search(rf"\b{name}\b", line)
         ]
-        lines.sort(key=lambda line: line[0])
-        most = _MENTIONS_OF_ONE if len(lines) <= _EVERYWHERE else sum(not line[0] for line in lines)
-        if told := "".join(line for _, line in lines[: min(most, _MENTIONS_OF_ONE)]):
-            found.append((len(lines), name, told))
+        told = "".join(line for _, line in sorted(lines, key=itemgetter(0))[:_MENTIONS_OF_ONE])
+        found += [(len(lines), f"{name}: {count(len(lines), 'line')}\n{told}")] if lines else []
     mentions = ""
-    for number, name, told in sorted(found):
-        text = f"{name}: {count(number, 'line')}\n{told}"
+    for _, text in sorted(found):
         mentions += text if len(mentions) + len(text) <= _MENTIONS else ""
     return mentions
 
 
-_MENTIONS, _LONGEST_MENTION = 4_000, 120  # characters of all, and of a line
-_MENTIONS_OF_ONE, _EVERYWHERE = 8, 60  # lines
+_MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
 
 
 def select_files(

@@ -22,25 +22,21 @@ UNLIMITED = 10**12
 BESIDE = 48_000
 """Characters, about 15,000 tokens: so much may stand beside the chosen files, of larger ones as much as they have."""
 
-_NOTHING_TO_OUTLINE = "nothing to outline in them:\n"
-_NO_ROOM, _FAR = "no room for their outlines:\n", "not next to a chosen file:\n"
+_NO_ROOM = "no room for an outline, or nothing to outline:\n"
+_FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
 _NAMED_BESIDE = 10_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
-_MOST_TOO_LONG = 50
-"""Outlines that are too long for what is left of the room, before no more files are read."""
+_MOST_TOO_LONG = 50  # outlines, for what is left of the room, before no more files are read
 
 CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
-_HEAD = 60  # lines
+_HEAD = 60  # lines of a change log: new entries go there
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
 _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
-
-
-_SHORT = 3
 
 
 class Need(NamedTuple):
@@ -58,44 +54,94 @@ class Need(NamedTuple):
     judges: Collection[str] = ()
     edits: bool = False
 
-    @property
-    def is_chosen(self) -> bool:
-        return self.chosen is not None and not self.for_choice
-
     def named(self, files: Iterable[Section]) -> set[str]:
         """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
         words = set(re.findall(r"[\w./+-]*\w", f"{self.query}\n{self.mentions}"))
-
-        def is_named(name: str) -> bool:
-            base = name.rpartition("/")[2]
-            stem = base.partition(".")[0]
-            is_shouted = len(stem) > _SHORT and stem.isupper()
-            return name in words or ("." in base and base in words) or (is_shouted and stem in words)
-
-        return {file.name for file in files if is_named(file.name)}
+        bases = [(file.name, file.name.rpartition("/")[2]) for file in files]
+        stems = {name: base.partition(".")[0] for name, base in bases}
+        named = {name for name, base in bases if name in words or ("." in base and base in words)}
+        return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
 
 
 class Fitted(NamedTuple):
     """What a budget has room for, each in the order in which the files came.
 
-    `parts` are what stands of files that are not whole: outlines, and the windows. `names` are by why there is no more
-    of a file, `unnamed` the files whose names do not stand there either, `folders` how many of these are where.
+    `windows` are what stands of files that are shown in part. `unnamed` are the files whose names do not stand there
+    either; `why` says why there is no more of the named, `folders` how many of the others are where.
     """
 
     whole: list[Section]
-    parts: dict[str, str]
     windows: list[Window]
-    names: dict[str, list[Section]]
+    outlines: dict[str, str]
+    names: list[Section]
     unnamed: list[Section]
+    why: str = ""
     folders: str = ""
 
     @property
     def text(self) -> str:
         """All of it, as long as was granted at most."""
-        names = "".join(why + "".join(file.as_name for file in files) for why, files in self.names.items() if files)
+        names = "".join(section.as_name for section in self.names)
         more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
-        end = f"{NAMES_LINE}\n{names}{more}\n" if names or more else ""
-        return "".join([*(section.text for section in self.whole), *self.parts.values(), end])
+        end = f"{NAMES_LINE}\n{self.why}{names}{more}\n" if names or more else ""
+        parts = [*(part.section for part in self.windows), *self.outlines.values(), end]
+        return "".join([*(section.text for section in self.whole), *parts])
+
+
+def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, need: Need) -> Fitted:
+    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
+    if need.chosen is None and sum(len(section.text) for section in sections) <= room:
+        return Fitted(list(sections), [], {}, [], [])
+    is_chosen = need.chosen is not None and not need.for_choice
+    why, longest = _FAR if is_chosen else _NO_ROOM, min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+    room -= len(f"{NAMES_LINE}\n{why}\n{_UNNAMED.format(len(sections), '')}") + longest
+    logs = [file for file in sections if CHANGE_LOG.fullmatch(file.name) and file.content.count("\n") > _HEAD + 1]
+    heads = {file.name: window(file.name, file.content, 1, _HEAD) for file in logs}
+    ranked, wanted = rank(sections, need, context), _wanted(sections, context, need, heads)
+    near = find_near(sections, need.chosen or ()).union(wanted, need.judges) if is_chosen else wanted
+    if need.chosen is not None:
+        ranked.sort(key=lambda file: (file.name not in wanted, file.name not in near))
+    known, names = _first(ranked, room // _SHARE_OF_NAMES)
+    most = room - names - room // _SHARE_OF_OUTLINES
+    whole, used = _whole([file for file in known if file.name in wanted], most, {})
+    room -= names + used
+    others = [file for file in known if file.name not in whole and (file.name in near or not is_chosen)]
+    beside = max(BESIDE, sum(len(file.text) for file in known if file.name in whole)) if is_chosen else room
+    parts = _parts(others, min(beside, room), need, heads)
+    room -= sum(len(parts[file.name]) - len(file.as_name) for file in known if file.name in parts)
+    more, used = _whole([file for file in known if file.name in wanted - whole], room, parts)
+    whole |= more
+    shown = whole | parts.keys()
+    named = [file for file in [*known, *_first(ranked[len(known) :], room - used)[0]] if file.name not in shown]
+    only_named = {file.name for file in (_first(named, _NAMED_BESIDE)[0] if is_chosen else named)}
+    shown |= only_named
+    unnamed = [file for file in ranked if file.name not in shown]
+    in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
+    return Fitted(
+        [file for file in sections if file.name in whole],
+        [heads[name] for name in in_part if name in heads],
+        {name: parts[name] for name in in_part if name not in heads},
+        [file for file in sections if file.name in only_named],
+        unnamed,
+        why,
+        _folders(unnamed, longest),
+    )
+
+
+def _wanted(sections: Sequence[Section], context: Collection[str], need: Need, heads: Collection[str]) -> set[str]:
+    """Return the files that are to be whole: where the words choose, all but those that serve no task unnamed."""
+    named = need.named(sections)
+    empty = {file.name for file in sections if file.name.endswith("__init__.py") and not file.content.strip()}
+    idle = empty.union(file.name for file in sections if _IDLE.fullmatch(file.name))
+    if need.chosen is None:
+        return {file.name for file in sections}.difference(idle.union(heads) - named)
+    judges, room = {BUILD_SCRIPT}, BESIDE
+    for file in sections:
+        if file.name in need.judges and len(file.text) <= room:
+            room -= len(file.text)
+            judges.add(file.name)
+    in_part = set(heads) - named if need.edits else set()
+    return set(need.chosen).difference(in_part).union(set(context) - (idle - named), judges)
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
@@ -103,88 +149,6 @@ def _folders(files: Sequence[Section], room: int) -> str:
     counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files)
     told = f": {', '.join(f'{folder} {number}' for folder, number in counts.most_common())}"
     return told if len(told) <= room else ""
-
-
-def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, need: Need) -> Fitted:
-    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
-    if need.chosen is None and sum(len(section.text) for section in sections) <= room:
-        return Fitted(list(sections), {}, [], {}, [])
-    why = _FAR if need.is_chosen else _NO_ROOM
-    frame = f"{NAMES_LINE}\n{_NOTHING_TO_OUTLINE}{why}\n{_UNNAMED.format(len(sections), '')}"
-    longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
-    room -= len(frame) + longest
-    ranked, wanted = rank(sections, need, context), _wanted(sections, context, need)
-    near = find_near(sections, need.chosen or ()) | dict.fromkeys(need.judges, _NEAREST)
-    if need.chosen is not None:
-        ranked.sort(key=lambda file: -1 if file.name in wanted else near.get(file.name, _NOT_NEAR))
-    known, names = _first(ranked, room // _SHARE_OF_NAMES)
-    kept = room // _SHARE_OF_OUTLINES
-    room -= names
-    whole, used = _whole([file for file in known if file.name in wanted], room - kept, {})
-    room -= used
-    others = [file for file in known if file.name not in whole]
-    beside = room
-    if need.is_chosen:
-        others = [file for file in others if file.name in near or file.name in wanted]
-        beside = min(room, max(BESIDE, sum(len(file.text) for file in known if file.name in whole)))
-    parts = _parts(others, beside, need)
-    room -= sum(len(text) - len(file.as_name) for file in known if (text := parts.get(file.name)))
-    more, used = _whole([file for file in known if file.name in wanted - whole], room, parts)
-    whole |= more
-    named = [*known, *_first(ranked[len(known) :], room - used)[0]]
-    if need.is_chosen:
-        unseen = [file for file in named if file.name not in whole and not parts.get(file.name)]
-        named, _ = _first(unseen, _NAMED_BESIDE)
-    shown = whole | {name for name, text in parts.items() if text}
-    only_named = {file.name for file in named} - shown
-    grouped: dict[str, list[Section]] = {_NOTHING_TO_OUTLINE: [], why: []}
-    for file in sections:
-        if file.name in only_named:
-            grouped[_NOTHING_TO_OUTLINE if file.name in parts else why].append(file)
-    in_part = [file for file in sections if file.name in shown - whole]
-    unnamed = [file for file in ranked if file.name not in only_named | shown]
-    return Fitted(
-        [file for file in sections if file.name in whole],
-        {file.name: parts[file.name] for file in in_part},
-        [_head(file) for file in in_part if _is_headed(file, need)],
-        grouped,
-        unnamed,
-        _folders(unnamed, longest),
-    )
-
-
-def _wanted(sections: Sequence[Section], context: Collection[str], need: Need) -> set[str]:
-    """Return the files that are to be whole: where the words choose, all but those that serve no task unnamed."""
-    named = need.named(sections)
-    if need.chosen is None:
-        return {file.name for file in sections if file.name in named or not _is_idle(file)}
-    chosen = [file for file in sections if file.name in need.chosen]
-    wanted = {file.name for file in chosen if file.name in named or not _is_headed(file, need)}
-    room = BESIDE
-    for file in sections:
-        if file.name in need.judges and len(file.text) <= room:
-            room -= len(file.text)
-            wanted.add(file.name)
-    return wanted | {name for name in context if not _IDLE.fullmatch(name) or name in named} | {BUILD_SCRIPT}
-
-
-def _is_idle(file: Section) -> bool:
-    if file.name.endswith("__init__.py"):
-        return not file.content.strip()
-    return _IDLE.fullmatch(file.name) is not None or _is_long_change_log(file)
-
-
-def _is_long_change_log(file: Section) -> bool:
-    return CHANGE_LOG.fullmatch(file.name) is not None and file.content.count("\n") > _HEAD + 1
-
-
-def _is_headed(file: Section, need: Need) -> bool:
-    """Tell whether a file is shown by its first lines, where it is not whole: new entries of a change log go there."""
-    return need.edits and not need.for_choice and _is_long_change_log(file)
-
-
-def _head(file: Section) -> Window:
-    return window(file.name, file.content, 1, _HEAD)
 
 
 def _first(sections: Sequence[Section], room: int) -> tuple[list[Section], int]:
@@ -201,34 +165,32 @@ def _whole(sections: Iterable[Section], room: int, parts: Mapping[str, str]) -> 
     """Return the files that can be whole in the place of their parts or names, and how much room that takes."""
     whole, used = set(), 0
     for section in sections:
-        cost = len(section.text) - len(parts.get(section.name) or section.as_name)
+        cost = len(section.text) - len(parts.get(section.name, section.as_name))
         if used + cost <= room:
             used += cost
             whole.add(section.name)
     return whole, used
 
 
-def _parts(sections: Iterable[Section], room: int, need: Need) -> dict[str, str]:
-    """Return the outlines of the first files, as many as there is room for, "" for a file that has none.
+def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[str, Window]) -> dict[str, str]:
+    """Return the outlines of the first files, as many as there is room for, and the heads of change logs.
 
     Not many more files are read than that.
     """
     from code_commit.codebase.outline import brief, outline
 
     parts, too_long = {}, 0
-    for section in sections:
-        if _is_headed(section, need):
-            text = _head(section).section
-        elif CHANGE_LOG.fullmatch(section.name):
-            text = ""
+    for file in sections:
+        if file.name in heads:
+            text = heads[file.name].section if need.edits else ""
         else:
-            lines = outline(section.name, section.content)
-            text = section.as_outline(brief(lines) if need.for_choice else lines) if lines else ""
-        if not text or len(text) >= len(section.text):
-            parts[section.name] = ""
-        elif len(text) <= room:
+            lines = outline(file.name, file.content)
+            text = file.as_outline(brief(lines) if need.for_choice else lines) if lines else ""
+        if not text or len(text) >= len(file.text):
+            continue
+        if len(text) <= room:
             room -= len(text)
-            parts[section.name] = text
+            parts[file.name] = text
         elif (too_long := too_long + 1) > _MOST_TOO_LONG:
             break
     return parts
@@ -241,32 +203,25 @@ _IMPORT = re.compile(
 )
 _TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
 _FOLDER_NAMES = {"__init__", "index", "mod"}
-_NEAREST, _BY_IMPORT, _SAME_FOLDER, _NOT_NEAR = range(4)
 
 
-def find_near(sections: Iterable[Section], chosen: Collection[str]) -> dict[str, int]:
-    """Return the files next to the chosen ones, and how near they are, 0 the nearest.
+def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
+    """Return the files next to the chosen ones: what they import, what imports them, their tests, the same folder.
 
-    First what they import, their tests, and the change logs of their folders and those above; then what imports them;
-    then what is in the same folder. Imports are known by the names of files alone.
+    The project's change log is one of them. Imports are known by the names of files alone.
     """
-    files = [(file, _module(file.name)) for file in sections]
-    texts = [(module, file) for file, module in files if file.name in chosen]
-    own = {_TEST_NAME.sub("", module) for module, _ in texts}
-    used = set(chain.from_iterable(_imports(file) for _, file in texts))
-    folders = {file.name.rpartition("/")[0] for _, file in texts}
-    above = {"", *(folder[: match.start()] for folder in folders for match in re.finditer(r"/|$", folder))}
-    near = {}
-    for file, module in files:
-        folder = file.name.rpartition("/")[0]
-        is_log_of_it = folder in above and CHANGE_LOG.fullmatch(file.name)
-        if module in used or _TEST_NAME.sub("", module) in own or is_log_of_it:
-            near[file.name] = _NEAREST
-        elif not own.isdisjoint(_imports(file)):
-            near[file.name] = _BY_IMPORT
-        elif folder in folders:
-            near[file.name] = _SAME_FOLDER
-    return near
+    own = {_TEST_NAME.sub("", _module(name)) for name in chosen}
+    folders = {name.rpartition("/")[0] for name in chosen}
+    used = set(chain.from_iterable(_imports(file) for file in sections if file.name in chosen))
+    return {
+        file.name
+        for file in sections
+        if file.name.rpartition("/")[0] in folders
+        or _module(file.name) in used
+        or _TEST_NAME.sub("", _module(file.name)) in own
+        or CHANGE_LOG.fullmatch(file.name.partition("/")[0])
+        or not own.isdisjoint(_imports(file))
+    }
 
 
 def _module(path: str) -> str:
@@ -287,29 +242,21 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
     scores, holding_rare = _bm25(files, query.lower(), _words(query))
     named = need.named(files).union(need.judges)
     defining = find_defining(files, identifiers(query, files))
-    plain = find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
+    holding_rare |= find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
 
-    def place(number: int) -> tuple[int, float, str]:
+    def place(number: int) -> tuple[bool, int, float, str]:
         name = files[number].name
+        kinds = (name == BUILD_SCRIPT, name in named, number in defining, number in holding_rare, name in context, True)
         is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
-        kinds = (
-            name == BUILD_SCRIPT,
-            name in named,
-            number in defining and not is_last,
-            (number in holding_rare or number in plain) and not is_last,
-            name in context,
-            not is_last,
-            True,
-        )
-        return kinds.index(True), -scores[number], name
+        return bool(is_last) and name not in named, kinds.index(True), -scores[number], name
 
     return [files[number] for number in sorted(range(len(files)), key=place)]
 
 
 _CODE = re.compile(r"`[^`\n]+`|\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+")
-_DEFINITION = (
+DEFINITION = (
     r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
-    r"|type|val|var)[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?(?:%s)\b"
+    r"|type|val|var)[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?%s\b"
 )
 
 
@@ -320,18 +267,12 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     return {word for match in code for word in re.findall(r"[A-Za-z_]\w{2,}", match)}
 
 
-def definition_of(name: str) -> re.Pattern[str]:
-    """Return what finds the head of a definition of this name."""
-    return re.compile(_DEFINITION % re.escape(name))
-
-
 def find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]:
     """Return the numbers of the files that define one of the names, of those that few files define."""
     found: set[int] = set()
     for name in names:
-        definition = definition_of(name)
-        holding = [number for number, file in enumerate(files) if name in file.text]
-        defining = [number for number in holding if definition.search(files[number].text)]
+        definition = re.compile(DEFINITION % name)
+        defining = [at for at, file in enumerate(files) if name in file.text and definition.search(file.text)]
         found.update(defining if len(defining) <= _RARE else ())
     return found
 

@@ -1,7 +1,6 @@
 """Makes a codebase of the project's files: all of them whole, or what there is room for."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
 
 from code_commit.codebase.additions import named_files
 from code_commit.codebase.fit import Need, fit_sections
@@ -74,17 +73,16 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
     judge = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
     need = need._replace(judges=named_files(judge, {file.name for file in found}))
     made = fit_sections(found, context, room - len(end), need)
-    if need.chosen is None and not made.whole and not made.parts:
+    if need.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {file.name: f"{file.bytes:,} bytes" for file in chain(*made.names.values(), made.unnamed)}:
+    if only_named := {file.name: f"{file.bytes:,} bytes" for file in [*made.names, *made.unnamed]}:
         left_out[NO_ROOM if need.chosen is None else NOT_CHOSEN] = only_named
     sizes = {file.name: file.bytes for file in made.whole}
     is_partial = len(sizes) < len(found)
-    outlined = [name for name in made.parts if name not in {window.path for window in made.windows}]
     untracked = _untracked(selection, sizes)
     about = left_out, untracked, selection.warnings
-    return Codebase([made.text, end], sizes, outlined, made.windows, is_partial, *about)
+    return Codebase([made.text, end], sizes, list(made.outlines), made.windows, is_partial, *about)
 
 
 def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:

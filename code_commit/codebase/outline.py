@@ -106,25 +106,21 @@ def outline(path: str, text: str) -> str:
 
 
 def brief(lines: str) -> str:
-    """Return an outline that has of definitions only the names, and of imports only from where."""
+    """Return an outline that has of definitions only the names, and of Python's imports only from where."""
     short: list[str] = []
     for line in lines.splitlines():
-        text = _ANNOTATION.sub("", line.strip())
-        if match := _IMPORT_LINE.match(text):
-            text = match[1] or re.sub(r"\{[^{}]*\}", "", text)
-        elif not _TEST_LINE.match(text):
-            text = _SIGNATURE.sub("", text)
-        text = f"{line[: len(line) - len(line.lstrip())]}{text.rstrip()}"
-        if text.strip() and text not in short[-1:]:
+        text = _DETAIL.sub(lambda match: match[1] or match[2] or "", _ANNOTATION.sub("", line)).rstrip()
+        if text and text not in short[-1:]:
             short.append(text)
     return "".join(f"{line}\n" for line in short)
 
 
 _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
-_IMPORT_LINE = re.compile(r"(from \S+)|(?:import|use|using|require\w*|#\s*include|package|#)\b")
-_TEST_LINE = re.compile(r"(?:describe|context|feature|suite|scenario|test|it|specify|should)\b[.\w]*[ (]+[\"'`]")
-_SIGNATURE = re.compile(r"(?<=\w)(?:<[^()]*>)?\(.*|\s*(?::(?!:)|=|->).*")
-"""What follows the name in the head of a definition."""
+_DETAIL = re.compile(
+    r"^(\s*from \S+) .*|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
+    r"|(?<=\w)(?:<[^()]*>)?\(.*|\s*(?::(?!:)|=|->).*"
+)
+"""What follows the name in the head of a definition; imports, and the names of tests in quotes, stay."""
 
 
 @functools.cache

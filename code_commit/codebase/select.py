@@ -56,7 +56,6 @@ _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 _OWN_MARK = '<meta name="generator" content="code-commit">'
-_PAGE_BEGINS_IN = 1_000  # characters
 
 
 class CodebaseRequest(NamedTuple):
@@ -65,7 +64,7 @@ class CodebaseRequest(NamedTuple):
     `include` has pathspecs of files that are taken even if a rule excludes them. `fit` says into how many tokens it has
     to go (0: all that the model leaves), None where it need not; `select` that an LLM chooses what is whole. `query` is
     the task whose words say what is worth most; the files that the text `mentions` names are worth as much as those
-    that the task names. `edits` says that answers may be edits, of files too that are shown in part.
+    that the task names. `edits` says that answers may be edits.
     """
 
     pathspecs: Sequence[str] = ()
@@ -286,7 +285,7 @@ def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bo
         raise _UnfitFileError("not UTF-8") from None
     if not may_be_secret and (secret := find_secret(text)):
         raise _UnfitFileError(CONFIDENTIAL, secret)
-    if name.endswith(".html") and _OWN_MARK in text[:_PAGE_BEGINS_IN]:
+    if name.endswith(".html") and _OWN_MARK in text:
         raise _UnfitFileError(OWN_PAGE)
     section = file_section(name, text)
     if redactor.reveals_key(section):

@@ -73,7 +73,6 @@ class Window(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Its part of a codebase."""
         return file_section(f"{self.path} (lines {self.first}-{self.last})", self.text)
 
 
@@ -138,24 +137,17 @@ def parse_codebase(text: str, root: Path) -> Codebase:
     A line counts as that of an outline, or of some lines, where the project has the file. A codebase is partial where
     one of these has no line of its own as a whole file: it may be any file's text that has such a line too.
     """
-    whole, parts, windows = set(), set(), []
-    for name, content in read_sections(text):
-        part = _PART.fullmatch(name)
-        if part is None:
-            whole.add(name)
-        elif _is_file(root, part[1]):
-            parts.add(part[1])
-            windows += [Window(part[1], int(part[2]), int(part[3]), content)] if part[2] else []
+    sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
+    whole = {name for part, name, _ in sections if not part}
+    parts = [(part, content) for part, _, content in sections if part and (root / part[1]).is_file()]
+    windows = [Window(part[1], int(part[2]), int(part[3]), content) for part, content in parts if part[2]]
+    outlined = [part[1] for part, _ in parts if not part[2]]
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
-    only_named = [name for name in named if _is_file(root, name)]
-    is_partial = bool(only_named) or not whole.issuperset(parts)
-    sizes = dict.fromkeys(whole.difference(_OWN_NAMES, parts, only_named), 0)
-    return Codebase([text], sizes, sorted(parts - {part.path for part in windows}), windows, is_partial)
-
-
-def _is_file(root: Path, name: str) -> bool:
-    return bool(name) and (root / name).is_file()
+    only_named = [name for name in named if name and (root / name).is_file()]
+    is_partial = bool(only_named) or not whole.issuperset(part[1] for part, _ in parts)
+    sizes = dict.fromkeys(whole.difference(_OWN_NAMES, outlined, only_named, (part.path for part in windows)), 0)
+    return Codebase([text], sizes, outlined, windows, is_partial)
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:

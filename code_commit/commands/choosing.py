@@ -82,8 +82,8 @@ class FileChooser:
             self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
             return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
-        if patterns := "\n".join(may_change(self.checked.settings)):
-            instructions += f"{patterns}\n\n"
+        patterns = "\n".join(may_change(self.checked.settings))
+        instructions += patterns and f"{patterns}\n\n"
         mentions = redactor.redact_text(find_mentions(found, request.query))
         rest = instructions + request.query + mentions
         need = Need(request.query, chosen=(), for_choice=True)

@@ -39,7 +39,7 @@ that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 (the file does so too, at its end), and about how many tokens the rest is.
 With --fit it holds whole what agent-config/query.txt needs most, and of the
 others outlines, then names. With --select an LLM chooses what is whole: one
-call, logged as a run of its own."""
+call, logged as a run of its own. build.sh is always whole."""
 
 EXAMPLES = """\
 code-commit rollup

@@ -166,8 +166,7 @@ def lay_out(
     for change in changes:
         files.pop(change.path, None)
     added = [file_section(file.path, file.content) for file in files.values()]
-    whole = {*files, *(change.path for change in changes)}
-    windows = [part for part in failed.windows if part.path not in whole] if failed else []
+    windows = failed.windows if failed else ()
     if windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
         phase = task.late_edits + phase
     output = labelled("build.sh output", failed.output) if failed else ""

@@ -85,10 +85,7 @@ _UNSEEN = (
     "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
     " where the task names it"
 )
-_UNSEEN_PART = (
-    "only some of its lines are shown, a change could lose the rest: send edits whose finds stand in these lines, or"
-    " leave its block out"
-)
+_UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
 _BLANKS = " \t\r"
 _NOT_HELD = "the code rollup does not hold it as it is now"
 _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
@@ -297,9 +294,6 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     said of the path: of what is wrong with an edit, the LLM could not have known better. Of a file that is shown in
     part these lines may be edited.
     """
-    windows: dict[str, list[str]] = {}
-    for path, text in shown_files.windows:
-        windows.setdefault(path, []).append(_without_blanks(text))
     edits = {change.path: change.edits for change in findings.open if isinstance(change, EditBlock)}
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")
@@ -308,9 +302,9 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     }
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     for path in sorted(find_unseen(texts, shown_files.codebase)):
-        if path in windows:
+        if windows := [_without_blanks(text) for part, text in shown_files.windows if part == path]:
             finds = [_without_blanks(edit.find) for edit in edits.get(path, ())]
-            if not finds or not all(any(find in text for text in windows[path]) for find in finds):
+            if not finds or not all(any(find in text for text in windows) for find in finds):
                 findings.close(path, "unseen", _UNSEEN_PART)
         elif shown_files.whole is not None and path not in shown_files.whole:
             findings.close(path, "unseen", _UNSEEN)

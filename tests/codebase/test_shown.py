@@ -76,7 +76,9 @@ def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_co
     assert "far/part_07.py (outline" not in text
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
     size = (root / "far/part_07.py").stat().st_size
-    assert f"\nfar/part_07.py ({size:,} bytes)\n" in end.partition("not next to a chosen file:")[2]
+    assert (
+        f"\nfar/part_07.py ({size:,} bytes)\n" in end.partition("not next to a chosen file, or nothing to outline:")[2]
+    )
     assert all(outlined(root, f"far/part_{number:02}.py") in asked(root) for number in range(45))
 
 
@@ -92,7 +94,7 @@ def test_outlines_beside_the_choice_are_limited_and_the_rest_is_counted(root: Pa
     assert 40_000 < beside < 48_000
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
     assert len(end) < 12_000
-    assert ": many " in end.partition("\nand ")[2]
+    assert " many " in end.partition("\nand ")[2]
     assert len(rolled_up(run_code_commit, root, "--select", "--fit", "4000", *recorded(root, CHOICE))) <= 4000 * 3.2
 
 
@@ -186,7 +188,8 @@ def test_of_a_large_file_a_repair_shows_the_lines_around_those_that_the_build_na
     assert done.returncode == 0, done.stderr
     assert all(window in prompt for window in windows)
     assert "x_541 = 1" not in prompt
-    assert "2 rejected" in done.stderr or "only some of its lines are shown" in done.stderr
+    attempts = json.loads((the_log(root) / "run.json").read_text())["attempts"]
+    assert [reason["rule"] for attempt in attempts for reason in attempt["rejections"]] == ["unseen"]
     assert (root / "large.py").read_text() == large.replace("x_500 = 1", "x_500 = 2")
 
 
@@ -245,9 +248,6 @@ def test_a_fifth_is_kept_for_outlines_and_licences_come_last(root: Path, run_cod
     (root / "LICENSE").write_text("make it accept a flag\n" * 600)
     (root / "agent-config/query.txt").write_text("Make it accept a flag\n")
     text = rolled_up(run_code_commit, root, "--fit", "8000")
-    outlines = sum(len(section) for section in text.split("\n--- ") if " (outline, " in section)
-    assert outlines > 8000 * 3.2 / 5 * 0.7 or all(
-        outlined(root, f"far/part_{number:02}.py") in text or f"--- far/part_{number:02}.py ---" in text
-        for number in range(45)
-    )
+    for number in range(45):
+        assert f"--- far/part_{number:02}.py " in text, "one that does not fit keeps no other from its outline"
     assert "--- LICENSE ---" not in text
