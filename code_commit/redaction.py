@@ -32,7 +32,8 @@ _LONGEST_ESCAPE = len("&#x0073;")
 _XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
 _HALF_ESCAPE = rb"\\\\?(?:u[0-9a-fA-F]{0,3})?\Z|%[0-9a-fA-F]?\Z|&[#0-9a-zA-Z]{0,6}\Z"
 """What may become an escaped character, at the end of the data."""
-_LEADS = (b"\\", b"%", b"&")
+_LEAD = rb"\\|%(?:[0-9a-fA-F]|\Z)|&(?:[#aglq]|\Z)"
+"""What every escaped character begins with."""
 _HALF_ESCAPED = b"(?:" + _HALF_ESCAPE + rb"|\Z)"
 
 _DOTS = rb"(?:\*\*\*\*{0,197}|\.\.\.\.{0,197}|xxxxx{0,196}|\xe2\x80\xa6)"
@@ -256,7 +257,7 @@ class _Secret:
         if tail.endswith(self._halves):
             places += [len(data) - len(half) for half in self._halves if tail.endswith(half)]
         patterns = []  # each is compiled when data ask for it
-        if self._key[:_SHORTEST_PIECE] in tail or any(lead in tail for lead in _LEADS):
+        if self._key[:_SHORTEST_PIECE] in tail or re.search(_LEAD, tail):
             patterns.append(self._half_spelled)
         if self._key[:2] in tail:
             patterns.append(self._half_quotation)
