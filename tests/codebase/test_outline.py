@@ -1,4 +1,4 @@
-"""Outlines: `tests/outlines` has a small file of each language, and after it what its outline shall be."""
+"""Outlines: `outlines` has a small file of each language, and after it what its outline shall be."""
 
 import os
 import sys
