@@ -1,5 +1,6 @@
 """`code-commit fleet`: many tasks over many trees."""
 
+import importlib
 import json
 import math
 import os
@@ -229,12 +230,11 @@ def _print_history(order: Order, repository: Path) -> int:
 def _cluster() -> Any:
     """Return the module of the cluster, without which all that only looks at lists does. Raises NotSetUpError."""
     try:
-        from code_commit.fleet import cluster
+        return importlib.import_module("code_commit.fleet.cluster")
     except ImportError as error:
         raise NotSetUpError(
             f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
         ) from error
-    return cluster
 
 
 def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) -> set[str]:

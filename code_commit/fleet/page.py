@@ -4,6 +4,7 @@ import dataclasses
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from code_commit.commands.page import render_page, render_template
@@ -53,8 +54,11 @@ class Pages:
 
     def write(self, *, at_once: bool = False) -> None:
         begun = time.monotonic()
-        if at_once or begun >= self._next:
+        if at_once:
             write_pages(self._out, self._tasks)
+        elif begun >= self._next:
+            with suppress(LogError):  # what has landed is told by its own error, and the last page by this one
+                write_pages(self._out, self._tasks)
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 
 
