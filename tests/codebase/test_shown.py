@@ -113,6 +113,10 @@ def edit(path: str, find: str, new: str) -> str:
     return f"^^^{path}\n^^^find\n{find}\n^^^replace\n{new}\n{find}\n^^^end\n"
 
 
+def ranged(find: str, last: str, new: str) -> str:
+    return f"^^^CHANGES.rst\n^^^find\n{find}\n^^^to\n{last}\n^^^replace\n{new}\n^^^end\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "is_taken"),
     [
@@ -120,10 +124,12 @@ def edit(path: str, find: str, new: str) -> str:
         (edit("CHANGES.rst", "-   Entry 199 of it.", "-   It is quick."), False),
         (edit("CHANGES.rst", "-   Entry 5 of it.   ", "-   It is quick."), True),
         (edit("CHANGES.rst", "Entry 0 of it.", "-   It is quick."), False),
+        (ranged("-   Entry 5 of it.", "-   Entry 9 of it.", "-   It is quick."), True),
+        (ranged("-   Entry 5 of it.", "-   Entry 199 of it.", "-   It is quick."), False),
         (f"^^^CHANGES.rst\n{LOG}-   It is quick.\n^^^end\n", False),
         ("^^^CHANGES.rst\n^^^delete\n", False),
     ],
-    ids=["an edit in it", "an edit below", "blanks", "half a line", "whole", "deleted"],
+    ids=["an edit in it", "an edit below", "blanks", "half a line", "a range", "a range beyond it", "whole", "deleted"],
 )
 @pytest.mark.parametrize("rollup", ["select", "file"])
 def test_a_change_log_is_edited_where_its_head_is_shown(
