@@ -8,6 +8,7 @@ but in the project.
 import errno
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from io import FileIO
@@ -103,7 +104,8 @@ class Sandbox(NamedTuple):
                 if self.mode == "strict":
                     _forbid_namespaces(first, root)
         except OSError:
-            started.process.kill()
+            for process in (first, started.process.pid):  # the first waits for bubblewrap, and would for ever
+                os.kill(process, signal.SIGKILL)
             started.process.wait()
             started.close()
             raise

@@ -351,3 +351,20 @@ def test_strict_lets_named_caches_be_written_and_no_other_folder(needs_bwrap, wo
     assert codes["cache"] == 0
     assert codes["other"] != 0
     assert (folder / "home" / "cache" / "x").exists()
+
+
+NESTED = """
+from code_commit.build.sandbox import choose_sandbox
+from code_commit.project import find_project
+from code_commit.settings import Settings
+print(choose_sandbox("auto", find_project(), Settings())[0])
+"""
+
+
+@pytest.mark.root
+def test_nothing_waits_on_where_users_cannot_be_mapped(needs_bwrap, project_folder):
+    """Root in another sandbox has no right to: that one ends only when all in it has ended."""
+    outer = ["bwrap", "--dev-bind", "/", "/", "--proc", "/proc", "--unshare-user", "--unshare-pid", "--cap-drop", "ALL"]
+    words = [*outer, sys.executable, "-c", NESTED]
+    done = subprocess.run(words, cwd=project_folder, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
