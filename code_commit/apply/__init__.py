@@ -14,6 +14,7 @@ from code_commit.apply.restore import (
     find_changed,
     find_overwritten,
     note_built,
+    redo,
     restore,
 )
 from code_commit.apply.snapshot import count_transactions, load_originals
@@ -38,6 +39,7 @@ __all__ = [
     "needs_recovery",
     "note_built",
     "recover",
+    "redo",
     "require_fit_paths",
     "restore",
 ]

@@ -95,6 +95,27 @@ def restore(
         return writes
 
 
+def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
+    """Make every file what the run with this snapshot, and its builds, left of it, in a tree as it was before the run.
+
+    All or nothing, as `restore`. Raises ApplyError where the snapshot does not hold all of that.
+    """
+    contents, writes = load_contents(snapshot), []
+    with locked(project):
+        layers = _load_fit(snapshot, project)
+        with Tree(project.root) as tree:
+            for path, state in sorted(left_states(snapshot, layers).items()):
+                old, old_mode = _look(tree, path) or (None, 0o644)
+                if state and path not in contents:
+                    raise ApplyError(f"the snapshot {snapshot} does not hold what the run left of {shown(path)}")
+                writes.append(
+                    FileEdit(path, old, contents[path] if state else None, old_mode, state.mode if state else 0)
+                )
+        carry_out(
+            [edit for edit in writes if (edit.old, edit.old_mode) != (edit.new, edit.mode)], project, own_snapshot
+        )
+
+
 def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE, *, force: bool = False) -> None:
     """Raise the ChangedSinceError or ApplyError with which `restore` would refuse."""
     changed = _plan(snapshot, project, part)[2]

@@ -217,13 +217,18 @@ class LabelStats(NamedTuple):
 
 
 def read_trials(out: Path) -> list[dict[str, Any]]:
-    """Return the latest result of each task in a fleet's folder, none where there is no such file."""
+    """Return the result of each task in a fleet's folder that counts, none where there is no such file.
+
+    It is the latest, but none of the same line after a green one.
+    """
     trials: dict[str, dict[str, Any]] = {}
     with suppress(OSError):
         for line in (out / "results.jsonl").read_bytes().split(b"\n"):
             with suppress(ValueError, KeyError, TypeError):
                 result = json.loads(line)
-                trials[result["id"]] = result
+                before = trials.get(result["id"], result)
+                if result["exit_code"] == 0 or (before["exit_code"], before.get("digest")) != (0, result.get("digest")):
+                    trials[result["id"]] = result
     return list(trials.values())
 
 
@@ -236,7 +241,7 @@ def label_stats(trials: Iterable[Mapping[str, Any]]) -> list[LabelStats]:
 
 
 def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
-    judged = [trial for trial in trials if trial["status"] not in ("not_set_up", "machine_failed")]
+    judged = [trial for trial in trials if trial["status"] not in ("not_set_up", "machine_failed", "interrupted")]
     tasks: dict[str, list[str]] = {}
     ends: dict[str, list[bool]] = {}
     for trial in sorted(trials, key=lambda trial: str(trial["id"])):

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from code_commit.commands.output import print_failure, print_text
@@ -32,6 +31,7 @@ from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
     from code_commit.fleet.results import Result
+    from code_commit.fleet.table import FleetTable
     from code_commit.fleet.tasks import FleetTask
     from code_commit.fleet.worker import Outcome
 
@@ -135,7 +135,7 @@ class Order(NamedTuple):
 
     def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
         """Tell whether the task is to be done; `earlier` is its result of before."""
-        if earlier is None or earlier.digest != task.digest or self.only:
+        if earlier is None or earlier.digest != task.digest or earlier.is_open or self.only:
             return True
         return self.failed and not earlier.is_green
 
@@ -243,20 +243,39 @@ def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) 
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.table import FleetTable
 
-    fit: set[str] = set()
-    with TemporaryDirectory() as folder, FleetTable(len(tasks), quiet=order.quiet) as table:
-
-        def take(outcome: "Outcome") -> bool:
-            table.landed(outcome.result)
-            if outcome.result.is_green:
-                fit.add(outcome.result.id)
-            else:
-                unfit[outcome.result.reason] += 1
-            return len(fit) < (order.limit or math.inf)
-
+    with FleetTable(len(tasks), quiet=order.quiet) as table:
+        sieve = _Sieve(table, order.limit or math.inf, unfit)
         with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
-            dask.Dispatcher(cluster, Budget(Path(folder), None), table, take).run(tasks)
-    return fit
+            dask.Dispatcher(cluster, Budget(None), table, sieve).run(tasks)
+    return sieve.fit
+
+
+class _Sieve:
+    """Takes what comes back as a `Desk` does, and keeps the ids that fit, so many: no LLM is asked, so there is no log.
+
+    It counts in `unfit` why the others do not.
+    """
+
+    def __init__(self, table: "FleetTable", most: float, unfit: Counter[str]) -> None:
+        self.fit: set[str] = set()
+        self._table, self._most, self._unfit = table, most, unfit
+
+    def log_of(self, _: "FleetTask") -> tuple[bytes, float]:
+        return b"", 0.0
+
+    def require_room(self) -> None:
+        pass
+
+    def note(self, *_: object) -> None:
+        pass
+
+    def land(self, _: "FleetTask", outcome: "Outcome") -> bool:
+        self._table.landed(outcome.result)
+        if outcome.result.is_green:
+            self.fit.add(outcome.result.id)
+        else:
+            self._unfit[outcome.result.reason] += 1
+        return len(self.fit) < self._most
 
 
 def _build_of(order: Order) -> str:
@@ -289,27 +308,25 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
     from code_commit.fleet.patches import write_predictions
-    from code_commit.fleet.results import land, load_results
+    from code_commit.fleet.results import load_lines, load_results
     from code_commit.fleet.table import FleetTable
+    from code_commit.fleet.unfinished import Desk, Unfinished
 
     earlier, tasks = load_results(out), [task for task in listed if task.id in (order.only or {task.id})]
     left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
     done = {task.id for task in tasks} - {task.id for task in left}
-    budget, failures = Budget(out, order.max_cost), Failures(order.max_failures)
+    unfinished = Unfinished(out, load_lines(out))
+    costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
+    budget, failures = Budget(order.max_cost, unfinished.spent, costs), Failures(order.max_failures)
     pages = Pages(out, {task.id for task in listed})
     with FleetTable(len(tasks), (earlier[name] for name in done), quiet=order.quiet) as table:
-
-        def take(outcome: "Outcome") -> bool:
-            land(out, *outcome)
-            table.landed(outcome.result)
-            pages.write()
-            return failures.allow_more_after(outcome.result)
-
+        desk = Desk(out, unfinished, table, failures, pages)
+        left.sort(key=lambda task: not desk.log_of(task)[0])
         try:
             pages.write()
             if left:
                 with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
-                    dask.Dispatcher(cluster, budget, table, take).run(left)
+                    dask.Dispatcher(cluster, budget, table, desk).run(left)
         except (ClusterError, Interrupted):
             pages.write(at_once=True)
             table.close(out)

@@ -4,6 +4,7 @@ Where a task runs, and which worker was lost, Dask knows. Whether a task runs ag
 decided here, since it costs again: where Dask starts it a second time it returns at once.
 """
 
+import asyncio
 import logging
 import os
 import shutil
@@ -12,9 +13,11 @@ import stat
 import sys
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future as Answer
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import gettempdir
@@ -25,28 +28,33 @@ from distributed import CancelledError, Client, Future, KilledWorker, LocalClust
 from distributed.core import Status
 from distributed.utils import sync
 
-from code_commit.errors import ClusterError, NotSetUpError
+from code_commit.errors import ClusterError, CodeCommitError, NotSetUpError
 from code_commit.fleet.limits import Budget, Pace
+from code_commit.fleet.results import Result
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.unfinished import Desk
 from code_commit.fleet.worker import (
     GRACE,
     TICK,
     Outcome,
     Source,
     Supervision,
-    UnwantedError,
+    WorkerError,
     machine_failed,
     run_task,
 )
 from code_commit.git import ask_git
+from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
+_MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _SECONDS_FOR_A_RESULT = 120
+_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
 
 
 class Cluster(NamedTuple):
@@ -137,8 +145,10 @@ def worker_version() -> str:
     return __version__
 
 
-def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: str, number: int) -> Outcome | None:
-    """Do the task in a Dask worker; None where a worker was lost that had begun it, and where nobody waits for it."""
+def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
+    task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int
+) -> Outcome | None:
+    """Do the task in a Dask worker; None where a worker was lost that had begun it."""
     worker, event = get_worker(), _event(fleet, number)
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
@@ -147,22 +157,50 @@ def on_worker(task: FleetTask, source: Source, max_cost: float | None, fleet: st
 
     def is_wanted() -> bool:
         state = worker.state.tasks.get(key)
-        return state is not None and state.state == "executing" and worker.status in _WORKING
+        is_executing = state is not None and state.state == "executing" and worker.status in _WORKING
+        return is_executing and fleet not in _ended
 
     def tell(what: str) -> None:
-        worker.log_event(fleet, [what, number])
+        worker.log_event(fleet, [what, number, worker.address])
+
+    def keep(log: bytes) -> None:
+        _logs[fleet][number] = log
+        tell("logged")
 
     tell("begun")
     try:
-        supervision = Supervision(is_wanted, lambda: tell("limited"), _tls_keys(worker))
-        return run_task(task, source, _place(worker, fleet), max_cost, supervision)
-    except UnwantedError:
-        return None
+        supervision = Supervision(is_wanted, lambda: tell("limited"), keep, _tls_keys(worker))
+        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
-        return Outcome(machine_failed(task, f"{type(error).__name__}: {error}"))
+        outcome = Outcome(machine_failed(task, _words_for(error)))
     finally:
+        _logs[fleet].pop(number, None)
         with suppress(Exception):  # the scheduler may be lost
             tell("ended")
+    return outcome._replace(result=replace(outcome.result, worker=worker.address))
+
+
+_logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+"""By fleet and task: what a worker's tasks have logged since the client asked."""
+_ended: set[str] = set()
+"""The fleets that do not go on."""
+
+
+def collect_logs(fleet: str) -> dict[int, bytes]:
+    """Return the packed logs of a worker's tasks that have grown."""
+    logs = _logs[fleet]
+    return {number: logs.pop(number) for number in list(logs)}
+
+
+def end_tasks(fleet: str) -> None:
+    """Let a worker end its tasks of the fleet; they come back as they are."""
+    _ended.add(fleet)
+
+
+def _words_for(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error) if isinstance(error, WorkerError) else f"{type(error).__name__}: {error}"
 
 
 _WORKING = {Status.running, Status.paused, Status.closing_gracefully}
@@ -191,33 +229,37 @@ def clear_up(fleet: str, dask_worker: Any) -> None:
 class _Sent:
     """A task that waits, or is on its way.
 
-    `lost` counts the workers that were lost with it; `need` is what its first call can cost, where money is scarce.
+    `lost` counts the workers that were lost with it, or could not do it: those are `unfit` for it. `need` is what its
+    next call can cost, where money is scarce; `spent` what its run had cost when it was sent, `cost` what it has now.
     """
 
     task: FleetTask
     lost: int = 0
+    unfit: set[str] = field(default_factory=set)
     need: float = 0.0
+    spent: float = 0.0
+    cost: float = 0.0
     future: "Future[Outcome | None] | None" = None
+    worker: str = ""
+
+    @property
+    def limit(self) -> float | None:
+        """What its own settings leave of what it may cost, None where they say nothing."""
+        own: float | None = self.task.settings.get("max_cost")
+        return own and max(own - self.spent, ROUNDING)
 
 
 class Dispatcher:
     """Sends tasks to a cluster, so many at a time, and hands over what comes back.
 
-    `land` takes each outcome and returns whether to go on with what has not begun. The repositories of this machine
-    travel as bundles to an existing cluster, whose workers do not see them.
+    The repositories of this machine travel as bundles to an existing cluster, whose workers do not see them.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        budget: Budget,
-        table: FleetTable,
-        land: Callable[[Outcome], bool],
-    ) -> None:
+    def __init__(self, cluster: Cluster, budget: Budget, table: FleetTable, desk: Desk) -> None:
         self._client, self._at_once, self._is_local = cluster
         self._budget = budget
         self._table = table
-        self._land = land
+        self._desk = desk
         self._fleet = f"code-commit-{os.urandom(6).hex()}"
         self._goes_on = True
         self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
@@ -226,18 +268,21 @@ class Dispatcher:
         self._sent: dict[int, _Sent] = {}
         self._begun: set[int] = set()
         self._last = 0
-        self._inbox: SimpleQueue[tuple[str, int]] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
         self._left: Counter[str] = Counter()
         """How many tasks of each repository are not done."""
         self._bundles: dict[str, Future[Source]] = {}
+        self._asked: dict[str, _Asked] = {}
+        self._faults: defaultdict[str, list[str]] = defaultdict(list)
+        """By worker: what failed there for its own reasons."""
 
     def run(self, tasks: Sequence[FleetTask]) -> None:
         """Do the tasks, as far as money and failures let it. However it ends, nothing of it runs on.
 
-        Raises ClusterError where the scheduler is lost, and what `land` raises.
+        Raises ClusterError where the scheduler or every worker is lost, and what `desk` raises.
         """
         for task in tasks:
-            self._waiting[task.provider].append(_Sent(task))
+            self._waiting[task.provider].append(_Sent(task, spent=self._desk.log_of(task)[1]))
             self._left[task.repository] += 1
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
         try:
@@ -246,20 +291,21 @@ class Dispatcher:
                 with suppress(Empty):
                     self._attend(*self._inbox.get(timeout=1))
                     self._send_more()
+                self._collect()
         except BaseException:
             self._end_all()
             raise
         finally:
             if self._client.status == "running":
-                self._client.run(clear_up, self._fleet, on_error="ignore")
+                self._ask_workers(clear_up)
 
     def _send_more(self) -> None:
         for provider, waiting in self._waiting.items():
             pace = self._paces[provider]
             while waiting and self._goes_on and not self._budget.complaint and not pace.is_full:
                 idle = min(self._at_once - len(self._sent), len(waiting))
-                number, limit = self._last + 1, waiting[0].task.settings.get("max_cost")
-                part = self._budget.take(_event(self._fleet, number), limit, waiting[0].need, idle) if idle else None
+                number, next_one = self._last + 1, waiting[0]
+                part = self._budget.take(number, next_one.limit, next_one.need, idle) if idle else None
                 if part is None:
                     break
                 self._last = number
@@ -267,12 +313,25 @@ class Dispatcher:
                 pace.running += 1
 
     def _send(self, number: int, sent: _Sent, part: float) -> None:
-        arguments = (sent.task, self._source_of(sent.task), None if part == float("inf") else part)
-        sent.future = self._client.submit(
-            on_worker, *arguments, self._fleet, number, key=(self._fleet, number), pure=False
-        )
+        log, sent.spent = self._desk.log_of(sent.task)
+        sent.cost = sent.spent
+        limit = None if part == float("inf") else sent.spent + part
+        arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number)
+        workers = self._fit_workers(sent.unfit)
+        sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
-        sent.future.add_done_callback(lambda _: self._inbox.put(("done", number)))
+        sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
+
+    def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
+        """Return the workers that can take a task, None where all can. Raises ClusterError where none can any more."""
+        bad = {worker for worker, faults in self._faults.items() if len(faults) >= _MOST_FAULTS}
+        if not bad and not unfit:
+            return None
+        good = [worker for worker in self._client.nthreads() if worker not in bad]
+        if not good:
+            reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
+            raise ClusterError(f"no worker is left that does its work: {reasons}; the same command goes on then")
+        return [worker for worker in good if worker not in unfit] or good
 
     def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
         """Return where a worker finds the repository: a bundle goes to each worker that needs it, once."""
@@ -289,12 +348,15 @@ class Dispatcher:
             (self._bundles[task.repository],) = self._client.scatter([source], hash=False)
         return self._bundles[task.repository]
 
-    def _attend(self, what: str, number: int) -> None:
+    def _attend(self, what: str, number: int, worker: str) -> None:
         """Take one piece of news of a task."""
-        if what == "begun":
+        if what == "begun" and number in self._sent:
             self._begun.add(number)
+            self._sent[number].worker = worker
         elif what == "ended":
             self._begun.discard(number)
+        elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
+            self._asked[worker].when = 0.0
         elif what == "limited" and number in self._sent:
             self._paces[self._sent[number].task.provider].slow_down()
         elif what == "done" and number in self._sent:
@@ -302,23 +364,84 @@ class Dispatcher:
             self._take(number, self._sent[number])
         self._table.running = len(self._begun)
 
+    def _collect(self) -> None:
+        """Fetch what the logs of running tasks have grown by, when they have and each second, if the worker answers."""
+        for asked in self._asked.values():
+            if asked.answer.done() and not asked.is_taken:
+                asked.is_taken = True
+                logs = {} if asked.answer.exception() else asked.answer.result()
+                for number, log in logs.items():
+                    if sent := self._sent.get(number):
+                        sent.cost = self._desk.keep(sent.task, log)
+        now = time.monotonic()
+        for worker in {self._sent[number].worker for number in self._begun if number in self._sent}:
+            last = self._asked.get(worker)
+            if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
+                self._desk.require_room()
+                self._asked[worker] = _Asked(self._ask(worker, collect_logs), now)
+            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
+                last.is_told = True
+                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
+
+    def _ask(self, worker: str, question: Callable[..., Any]) -> "Answer[Any]":
+        """Call a function in a worker; one that is frozen never answers."""
+
+        async def call() -> Any:
+            return (await self._client.run(question, self._fleet, workers=[worker]))[worker]
+
+        return asyncio.run_coroutine_threadsafe(call(), self._client.loop.asyncio_loop)
+
+    def _ask_workers(self, question: Callable[..., Any]) -> None:
+        """Call a function in all workers that answer soon."""
+        with suppress(OSError, TimeoutError):
+            wait([self._ask(worker, question) for worker in self._client.nthreads()], _SECONDS_TO_ANSWER)
+
     def _take(self, number: int, sent: _Sent) -> None:
-        """Hand over what came of a task, or let it wait where it has to begin again."""
+        """Hand over what came of a task, or let it wait where it has to begin again or go on."""
         outcome = self._outcome_of(sent)
         del self._sent[number]
-        task, event = sent.task, _event(self._fleet, number)
-        self._client.sync(self._client.scheduler.event_clear, name=event)
+        task, result = sent.task, outcome and outcome.result
+        self._client.sync(self._client.scheduler.event_clear, name=_event(self._fleet, number))
         self._paces[task.provider].ended()
-        sent.need = self._budget.settle(event, outcome and outcome.result, task.settings.get("max_cost"))
-        sent.lost, sent.future = sent.lost + (outcome is None), None
-        if sent.need or (outcome is None and sent.lost < _MOST_LOST):
+        sent.cost = result.cost_usd if result and result.run and result.cost_usd is not None else sent.cost
+        sent.need, sent.future = result.needed_usd if result else 0.0, None
+        goes_on = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
+        is_lost = outcome is None or self._blames_the_worker(sent, outcome.result)
+        sent.lost += is_lost
+        if outcome and (goes_on or is_lost):
+            self._desk.note(task, outcome)
+        sent.spent = sent.cost
+        if goes_on:
             self._waiting[task.provider].append(sent)
+        elif is_lost and sent.lost < _MOST_LOST:
+            self._waiting[task.provider].appendleft(sent)
         else:
             self._left[task.repository] -= 1
             lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._land(outcome or Outcome(machine_failed(task, lost)))
+            self._goes_on = self._desk.land(task, outcome or Outcome(machine_failed(task, lost)))
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
+
+    def _blames_the_worker(self, sent: _Sent, result: Result) -> bool:
+        """Tell whether a task is to be done elsewhere since its worker failed; after some such it gets no more tasks.
+
+        Where a clone is refused, that is the worker's fault if another one makes it.
+        """
+        worker, elsewhere = result.worker, sent.unfit - {result.worker}
+        if result.status == "machine_failed" and result.error != "patch":
+            self._blame(worker, result.message)
+        elif result.error != "clone":
+            for other in elsewhere if result.status != "not_set_up" else ():
+                self._blame(other, f"{result.repository} could not be cloned")
+            sent.unfit.clear()
+            return False
+        sent.unfit.add(worker)
+        return any(other not in sent.unfit for other in self._client.nthreads())
+
+    def _blame(self, worker: str, why: str) -> None:
+        self._faults[worker].append(why)
+        if len(self._faults[worker]) == _MOST_FAULTS:
+            self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
 
     def _outcome_of(self, sent: _Sent) -> Outcome | None:
         """Return what came of a task, None where its worker was lost. Raises ClusterError."""
@@ -334,7 +457,7 @@ class Dispatcher:
             return Outcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
-        """End what runs and wait until it has ended; a second signal leaves at once, the workers then end it."""
+        """End what runs and keep it as it is; a second signal leaves at once, the workers then end it."""
         self._table.__exit__()
         if self._client.status != "running":
             return
@@ -342,9 +465,27 @@ class Dispatcher:
             signal.signal(ending, lambda ending, _: os._exit(128 + ending))
         if self._begun:
             self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
-        self._client.cancel([sent.future for sent in self._sent.values()])
+        running = {number for number in self._begun if number in self._sent}
+        for worker in {self._sent[number].worker for number in running}:
+            self._ask(worker, end_tasks)
+        self._client.cancel([sent.future for number, sent in self._sent.items() if number not in running])
         until = time.monotonic() + 2 * GRACE
-        while self._begun and time.monotonic() < until:
+        while running and time.monotonic() < until:
             with suppress(Empty):
-                what, number = self._inbox.get(timeout=TICK)
-                self._begun.discard(number if what == "ended" else 0)
+                what, number, _ = self._inbox.get(timeout=TICK)
+                if what == "done" and number in running:
+                    running.discard(number)
+                    with suppress(CodeCommitError):  # the disk is full
+                        if outcome := self._outcome_of(self._sent[number]):
+                            self._desk.note(self._sent[number].task, outcome)
+        self._client.cancel([sent.future for sent in self._sent.values()])
+
+
+@dataclass(slots=True)
+class _Asked:
+    """When a worker was asked what its tasks have logged, and its answer, which may never come."""
+
+    answer: "Answer[dict[int, bytes]]"
+    when: float
+    is_taken: bool = False
+    is_told: bool = False

@@ -1,7 +1,6 @@
 """The folder of a fleet's results: a line per task in results.jsonl, and a folder per task with all that came of it.
 
     OUT/results.jsonl       a line per result; the latest of a task counts
-    OUT/spending.jsonl      what tasks may cost, or cost, for --max-cost
     OUT/index.html          the page of all tasks
     OUT/ID/run.json         the record of the run, where one began
     OUT/ID/changes.patch    what its answers changed, a mail for `git am -3` and `git apply --index`
@@ -31,8 +30,7 @@ from code_commit.runs.words import count, dollars
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
-SPENDING = "spending.jsonl"
-RESERVED = frozenset({RESULTS, PAGE, SPENDING})
+RESERVED = frozenset({RESULTS, PAGE})
 """Names in OUT that no task may have, in lower case."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -49,7 +47,8 @@ class Result:
     that `--max-cost` did not allow. `task` is what it is a way or a trial of, `label` the way. `commit` is the SHA of
     its commit. Equal patches have an equal `patch`, others another; its lines are those of changes.patch.
     `build_changes` names the files of build.patch. `verified` tells whether the build passed once more with the files
-    that the run did not see, None without such.
+    that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is what the run
+    cost, `paid_usd` what all runs of the task did.
     """
 
     id: str
@@ -75,6 +74,15 @@ class Result:
     verified: bool | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    run: str = ""
+    error: str = ""
+    worker: str = ""
+    paid_usd: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the same command goes on with it: it was interrupted, or lacks a key or money."""
+        return self.status == "interrupted" or self.error in ("key", "quota") or self.needed_usd > 0
 
     @property
     def is_green(self) -> bool:
@@ -105,7 +113,7 @@ def _words(status: str) -> str:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over the results of so many tasks. `cost_usd` leaves out what `unknown_costs` tasks cost.
+    """Sums over the results of so many tasks. `cost_usd` is what all their runs cost, but for `unknown_costs` tasks.
 
     `built` counts those with a build.patch.
     """
@@ -125,7 +133,7 @@ class Totals:
         self.statuses[result.status] += 1
         self.attempts += result.attempts
         self.built += bool(result.build_changes)
-        self.cost_usd += result.cost_usd or 0.0
+        self.cost_usd += (result.cost_usd if result.paid_usd is None else result.paid_usd) or 0.0
         self.unknown_costs += result.cost_usd is None and result.attempts > 0
 
     @property
@@ -164,9 +172,25 @@ def results_folder(out: Path) -> Iterator[None]:
         if b"\n" in file.read_bytes() and not load_results(out):
             raise NotSetUpError(f"{file} is not what a fleet wrote: name another folder with --out")
         _clear_up(out)
+        require_room(out)
         yield
     finally:
         os.close(lock)
+
+
+def require_room(out: Path) -> None:
+    """Raise LogError where nothing can be written: what came of a task would be lost."""
+    probe = out / f".room{_NEW}"
+    try:
+        probe.write_bytes(bytes(_ROOM))
+        probe.unlink()
+    except OSError as error:
+        with suppress(OSError):
+            probe.unlink()
+        raise LogError(out, error) from error
+
+
+_ROOM = 1 << 16  # bytes, more than a result without a run takes
 
 
 def open_own(file: Path, flags: int) -> int:
@@ -180,11 +204,29 @@ def _clear_up(out: Path) -> None:
         with suppress(OSError):  # the new one is in its place
             old.rename(out / old.name[1 : -len(_OLD)])
     for left in [*out.glob(f".*{_OLD}"), *out.glob(f".*{_NEW}")]:
-        shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def load_results(out: Path) -> dict[str, Result]:
-    """Return the latest result of each task by its id. A line that no fleet wrote, or half of one, counts as none.
+    """Return the result of each task that counts, by its id: the latest, but none of the same line after a green one.
+
+    Raises NotSetUpError where there is no results.jsonl.
+    """
+    results: dict[str, Result] = {}
+    for result in load_lines(out):
+        results[result.id] = _that_counts(results.get(result.id), result)
+    return results
+
+
+def _that_counts(before: Result | None, after: Result) -> Result:
+    if before and before.is_green and not after.is_green and before.digest == after.digest:
+        return dataclasses.replace(before, paid_usd=after.paid_usd)
+    return after
+
+
+def load_lines(out: Path) -> list[Result]:
+    """Return all results in their order. A line that no fleet wrote, or half of one, counts as none.
 
     Raises NotSetUpError where there is no results.jsonl.
     """
@@ -195,12 +237,12 @@ def load_results(out: Path) -> dict[str, Result]:
             lines = file.readall().split(b"\n")
     except OSError as error:
         raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
-    adapter, results = TypeAdapter(Result), dict[str, Result]()
+    adapter, results = TypeAdapter(Result), []
     for line in lines:
         with suppress(ValueError):
             result = adapter.validate_json(line)
             if re.fullmatch(NAME, result.id) and result.id.lower() not in RESERVED:
-                results[result.id] = result
+                results.append(result)
     return results
 
 
@@ -209,22 +251,34 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
 ) -> None:
     """Keep what came of a task: its folder, then its line. What its run did not get to is empty.
 
-    `log` is a log folder as `packed` returns it. Raises LogError, as on a full disk: then nothing of it counts.
+    `log` is a log folder as `packed` returns it. A green result that was there before stays: in its place where it
+    counts still, else below the new one. Raises LogError, as on a full disk: then nothing of it counts.
     """
-    new = out / f".{result.id}{_NEW}"
+    new, place = out / f".{result.id}{_NEW}", out / result.id
+    before = load_results(out).get(result.id) if place.is_dir() and not result.is_green else None
+    was_green = before is not None and before.is_green
     try:
         shutil.rmtree(new, ignore_errors=True)
         _fill(new, {"run.json": record, "changes.patch": patch, "build.patch": build_patch}, log)
-        _put_in_place(new, out / result.id)
-        _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+        if before and was_green and before.digest == result.digest:
+            shutil.rmtree(place / "red", ignore_errors=True)
+            new.rename(place / "red")
+        else:
+            _put_in_place(new, place, keep_as="green" if was_green else "")
+        note(out, result)
     except OSError as error:
         shutil.rmtree(new, ignore_errors=True)
         raise LogError(out / result.id, error) from error
 
 
+def note(out: Path, result: Result) -> None:
+    """Add the line of a result. Raises OSError."""
+    _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+
+
 def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
     new.mkdir(mode=0o700)
-    _unpack(log, new / "log")
+    unpack(log, new / "log")
     for name, content in contents.items():
         if content:
             with replacing(new / name, sync=True) as file:
@@ -232,11 +286,14 @@ def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
     sync_names(new)
 
 
-def _put_in_place(new: Path, place: Path) -> None:
+def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
+    """Put a folder in the place of another, which is removed, or kept in it by this name."""
     old = new.with_suffix(_OLD)
     if place.exists():
         place.rename(old)
     new.rename(place)
+    if keep_as:
+        old.rename(place / keep_as)
     shutil.rmtree(old, ignore_errors=True)
     sync_names(place.parent)
 
@@ -255,18 +312,29 @@ def _append(path: Path, line: bytes) -> None:
             raise
 
 
-def packed(folders: Mapping[str, Path]) -> bytes:
-    """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError."""
-    archive = io.BytesIO()
+def packed(folders: Mapping[str, Path], contents: Mapping[str, bytes] | None = None) -> bytes:
+    """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError.
+
+    `contents` come first, in place of the files of that name.
+    """
+    archive, contents = io.BytesIO(), contents or {}
     with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
+        for name, content in contents.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
         for name, folder in folders.items():
             for path in sorted(folder.rglob("*")):
-                if path.is_file() and not path.is_symlink():
+                if (
+                    path.is_file()
+                    and not path.is_symlink()
+                    and str(Path(name, path.relative_to(folder))) not in contents
+                ):
                     tar.add(path, str(Path(name, path.relative_to(folder))))
     return archive.getvalue()
 
 
-def _unpack(archive: bytes, folder: Path) -> None:
+def unpack(archive: bytes, folder: Path) -> None:
     """Write the regular files of an archive; what is none, or would lie outside the folder, is left out."""
     folder.mkdir(mode=0o700)
     if not archive:

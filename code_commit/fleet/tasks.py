@@ -27,6 +27,8 @@ from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
+LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
+"""Settings with which a task is no other one, and goes on where it was."""
 
 
 Files = dict[str, str | None]
@@ -108,7 +110,10 @@ class FleetTask(BaseModel):
 
     @property
     def digest(self) -> str:
-        return _hash(self.model_dump_json())
+        """What is asked for; what it may cost, and how long that and its log may take, does not change it."""
+        settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
+        lasting = self.model_copy(update={"timeout": None, "settings": settings})
+        return _hash(lasting.model_dump_json())
 
     @property
     def title(self) -> str:

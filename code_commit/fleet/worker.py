@@ -5,18 +5,21 @@ session of its own, and is ended with the thread that started it (by `setpriv --
 worker.
 """
 
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
+import tarfile
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
@@ -24,10 +27,10 @@ from typing import Any, NamedTuple
 from code_commit.commands.init import write_ignore_line
 from code_commit.commands.log import build_tail
 from code_commit.commands.output import redactor_of
-from code_commit.errors import EXIT_BUILD_FAILED, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, MachineError, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
-from code_commit.fleet.results import Result, packed
-from code_commit.fleet.tasks import Files, FleetTask, Solution
+from code_commit.fleet.results import Result, packed, unpack
+from code_commit.fleet.tasks import LIMITS, Files, FleetTask, Solution
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
@@ -37,7 +40,7 @@ from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
 from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
 from code_commit.terminal import shown
-from code_commit.trust import ended_with_us, outside_environment, own_command
+from code_commit.trust import ended_with_us, isolated, outside_environment, own_command
 
 TICK = 0.2  # seconds between two looks at what no process tells
 _LONGEST_REASON = 200
@@ -49,6 +52,8 @@ _PLAIN = (
 )
 """Words for git by which nobody's settings have a part in a commit."""
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
+_INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
 
@@ -72,12 +77,29 @@ class Outcome(NamedTuple):
 class Supervision(NamedTuple):
     """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
 
-    `keys` are files of his that a sandbox hides from builds.
+    `logged` gets the packed log as it grows. `keys` are files of his that a sandbox hides from builds.
     """
 
     is_wanted: Callable[[], bool] = lambda: True
     limited: Callable[[], object] = lambda: None
+    logged: Callable[[bytes], object] = lambda _: None
     keys: Sequence[str] = ()
+
+
+class WorkerError(Exception):
+    """The worker is to blame, not the task."""
+
+
+class GitError(NotSetUpError):
+    """Git could not make the clone: for the task's repository, or for this worker."""
+
+
+def _tells_of_no_room(complaint: str) -> bool:
+    return any(os.strerror(number) in complaint for number in _NO_ROOM)
+
+
+def _kind_of(error: NotSetUpError) -> str:
+    return "clone" if isinstance(error, GitError) else ""
 
 
 class UnwantedError(Exception):
@@ -88,10 +110,13 @@ class TimedOutError(Exception):
     """The task's own time is over; all that it started has ended."""
 
 
-def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: Supervision) -> Outcome:
-    """Do the task in a clone below `place`, which is removed then, for so many US dollars at most.
+def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
+    task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: Supervision, log: bytes = b""
+) -> Outcome:
+    """Do the task in a clone below `place`, which is removed then, until its run has cost so many US dollars at most.
 
-    Raises UnwantedError.
+    `log` is that of a run that it goes on with. One that nobody wants any more comes back as it is then. Raises
+    WorkerError and OSError.
     """
     begun = time.monotonic()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -103,11 +128,13 @@ def run_task(task: FleetTask, source: Source, place: Path, max_cost: float | Non
                 outcome = Outcome(work.validate(bare, task.solution))
             else:
                 work.clone(bare, work.commit, work.root, task.supplied)
-                outcome = work.outcome(work.roll_up_and_run(max_cost))
+                work.take_up(log)
+                work.roll_up_and_run(max_cost)
+                outcome = work.outcome()
         except NotSetUpError as error:
-            outcome = Outcome(ended(task, "not_set_up", error.exit_code, str(error)))
-        except TimedOutError:
-            outcome = work.outcome(b"")
+            outcome = Outcome(replace(ended(task, "not_set_up", error.exit_code, str(error)), error=_kind_of(error)))
+        except (TimedOutError, UnwantedError):
+            outcome = work.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
 
 
@@ -161,11 +188,14 @@ class _Work:
         self.task = task
         self.root = root
         self._supervision = supervision
+        self._is_wanted = supervision.is_wanted
+        self._said = ""
         self._deadline = time.monotonic() + (task.timeout or math.inf)
-        self._is_late = False
+        self._is_late = self._is_unwanted = False
         self.commit = ""
         self._record_seen = 0
         self._limits_met = 0
+        self._logged: object = None
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> None:
         """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
@@ -209,7 +239,8 @@ class _Work:
         root = Path(mkdtemp(dir=self.root.parent), "clone")
         self.clone(source, commit, root, files)
         no_llm = ("--rollup", "fresh", "--model", f"replay:{AGENT_CONFIG}")
-        done = self._code_commit("check", "--build", "--json", *no_llm, root=root)
+        words = [*own_command(self.root.parents[1]), "check", "--build", "--json", *no_llm]
+        done = self._process(words, root, self._environment())
         told = json.loads(done.stdout)
         problems = "\n".join(check["problem"] for check in told.get("checks", [told]) if check["problem"])
         if done.returncode > EXIT_BUILD_FAILED:
@@ -236,50 +267,83 @@ class _Work:
             why = self.build(self.root, commit, self.task.supplied | self.task.verify)
         except (NotSetUpError, TimedOutError) as error:
             why = str(error) or "timed out"
+        except UnwantedError:
+            return replace(result, **_INTERRUPTED)
         (log / "verify.txt").write_text(f"{why or 'passed'}\n")
         if not why:
             return replace(result, verified=True)
         why = f"green, but not verified: {why}"
         return replace(result, verified=False, status="not_verified", exit_code=EXIT_BUILD_FAILED, message=why)
 
-    def roll_up_and_run(self, max_cost: float | None) -> bytes:
-        """Write codeRollup.txt, run the main job, and return the record that it prints. Raises NotSetUpError."""
-        done = self._code_commit("rollup", "--json", "--", *self.task.rollup)
-        if done.returncode != 0:
-            raise NotSetUpError(json.loads(done.stdout)["message"])
-        cap = [] if max_cost is None else ["--max-cost", repr(max_cost)]
-        return self._code_commit("run", "--json", "--quiet", *cap).stdout
+    def take_up(self, log: bytes) -> None:
+        """Put the log of an earlier start back; the limits of time and money are those that the task has now.
 
-    def outcome(self, printed: bytes) -> Outcome:
+        Of a run that had ended the last build is done again: what it made of other files is in no log.
+        """
+        if not log:
+            return
+        folder = self.root / AGENT_CONFIG / "logs" / "log"
+        folder.parent.mkdir(mode=0o700)
+        with suppress(ValueError, FileNotFoundError, tarfile.TarError):  # no log of ours: it begins anew
+            unpack(log, folder)
+            record = load_run_record((folder / "run.json").read_bytes())
+            record.options = {name: value for name, value in record.options.items() if name not in LIMITS}
+            record.status = "interrupted" if record.status == "success" else record.status
+            (folder / "run.json").write_text(json.dumps(asdict(record)), encoding="utf-8")
+            names = {folder / "choice": record.choice.run if record.choice else "", folder: record.run}
+            for place, name in names.items():
+                if place.is_dir() and re.fullmatch(r"[\w-]+", name):
+                    place.rename(folder.with_name(name))
+
+    def roll_up_and_run(self, max_cost: float | None) -> None:
+        """Write codeRollup.txt and run the main job, or go on with it. Raises NotSetUpError."""
+        options = [] if max_cost is None else ["--max-cost", repr(max_cost)]
+        self._code_commit(json.dumps([self.task.rollup, options]))
+        printed = self._printed("rollup.json")
+        if self._printed("run.json") is None and printed and "exit_code" in printed:
+            kind = WorkerError if printed["exit_code"] == MachineError.exit_code else NotSetUpError
+            raise kind(printed["message"])
+
+    def _printed(self, name: str) -> Any:
+        """Return what a command printed, None where it printed nothing."""
+        with suppress(OSError, ValueError):
+            return json.loads((self.root.parent / name).read_bytes())
+
+    def outcome(self) -> Outcome:
         """Return what came of the run: by its log folder where it began, else by what it printed."""
         self._deadline = math.inf
         folder = self._log_folder()
         if folder is None:
-            return Outcome(self._result_of(load_run_record(printed) if printed else None))
+            printed = self._printed("run.json")
+            return Outcome(self._result_of(load_run_record(json.dumps(printed)) if printed else None))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
-        choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
         result, patches = self._result_of(record), Patches()
         try:
             if record.attempts:
                 patches = make_patches(self.root, self.commit, record, self.task.query, self.task.supplied)
         except (NotSetUpError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
-            result = replace(result, status="machine_failed", exit_code=5, message=why)
+            kind = "" if _tells_of_no_room(why) else "patch"
+            result = replace(result, status="machine_failed", exit_code=5, message=why, error=kind)
         built = tuple(record.build_changes) if patches.build else ()
         result = replace(result, patch=digest_of(patches.changes), build_changes=built)
         result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
         if result.is_green and self.task.verify:
             result = self._verified(result, patches.tree, folder)
         redact = redactor_of(Project(self.root)).redact
-        return Outcome(result, content, redact(patches.changes), packed({"": folder} | choice), redact(patches.build))
+        log = _packed_log(folder, content, record)
+        return Outcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _result_of(self, record: RunRecord | None) -> Result:
-        if self._is_late:
+        is_over = record is not None and record.exit_code is not None
+        if self._is_late and not (record and record.status == "success"):
             limit = duration(self.task.timeout or 0)
             result = ended(self.task, "timed_out", 128 + signal.SIGTERM, f"timed out after {limit}")
+        elif self._is_unwanted and not is_over:
+            result = ended(self.task, **_INTERRUPTED)
         elif record is None or record.exit_code is None:
-            result = machine_failed(self.task, "the run was killed")
+            result = machine_failed(self.task, self._said or "the run was killed")
         else:
             build = record.attempts[-1].build if record.attempts else None
             failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
@@ -288,10 +352,10 @@ class _Work:
         if record is None:
             return result
         usage = record.totals.usage
-        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self.commit)
+        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self.commit, run=record.run)
         result = replace(result, input_tokens=usage.input, output_tokens=usage.output)
-        if record.error and record.error.needed_usd:
-            result = replace(result, needed_usd=record.error.needed_usd)
+        if record.error:
+            result = replace(result, needed_usd=record.error.needed_usd or 0.0, error=record.error.kind)
         return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
 
     def _last_words(self, record: RunRecord) -> str:
@@ -301,8 +365,9 @@ class _Work:
         return lines[-1].strip()[:_LONGEST_REASON] if lines else ""
 
     def check(self) -> None:
-        """Raise UnwantedError or TimedOutError when it is time to end; pass on that the provider answered 429."""
-        if not self._supervision.is_wanted():
+        """Raise UnwantedError or TimedOutError when it is time to end; pass on what the log says that is new."""
+        if not self._is_wanted():
+            self._is_unwanted = True
             raise UnwantedError
         if time.monotonic() > self._deadline:
             self._is_late = True
@@ -310,30 +375,44 @@ class _Work:
         with suppress(OSError, ValueError):
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
+                content = (folder / "run.json").read_bytes()
+                record = load_run_record(content)
+                self._pass_on(record, lambda: _packed_log(folder, content, record))
                 self._record_seen = written
-                record = load_run_record((folder / "run.json").read_bytes())
-                retries = [retry for attempt in record.attempts for retry in attempt.retries]
-                met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
-                if met > self._limits_met:
-                    self._supervision.limited()
-                self._limits_met = met
+
+    def _pass_on(self, record: RunRecord, pack: Callable[[], bytes]) -> None:
+        retries = [retry for attempt in record.attempts for retry in attempt.retries]
+        met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
+        if met > self._limits_met:
+            self._supervision.limited()
+        self._limits_met = met
+        steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
+        if steps != self._logged:
+            self._supervision.logged(pack())
+            self._logged = steps
 
     def git(self, folder: Path, *arguments: str) -> str:
         """Run git and return what it prints. Raises NotSetUpError with its complaint."""
         outside = outside_environment(folder).items()
         environment = {name: value for name, value in outside if name not in _ANOTHER_REPOSITORY}
-        environment["GIT_TERMINAL_PROMPT"] = "0"
+        environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         done = self._process([require_git(folder), *arguments], folder, environment)
         if done.returncode != 0:
             complaint = shown(" ".join(done.stderr.decode("utf-8", "replace").split())[:1000])
-            raise NotSetUpError(f"git {arguments[0]} of {self.task.repository}: {complaint}")
+            kind = WorkerError if _tells_of_no_room(complaint) else GitError
+            raise kind(f"git {arguments[0]} of {self.task.repository}: {complaint}")
         return done.stdout.decode("utf-8", "replace").strip()
 
-    def _code_commit(self, *arguments: str, root: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-        """Run a command of ours in the clone, or in another."""
+    def _code_commit(self, steps: str) -> None:
+        """Do the steps in the clone. An interrupted one says itself how it ended."""
+        words = isolated("code_commit.fleet.clone", "work", self.root.parents[1])
+        self._said = ""
+        said = self._process([*words, steps], self.root, self._environment()).stderr.decode("utf-8", "replace")
+        self._said = shown(said.strip().rpartition("\n")[2])
+
+    def _environment(self) -> dict[str, str]:
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
-        environment = {name: value for name, value in os.environ.items() if name not in named}
-        return self._process([*own_command(self.root.parents[1]), *arguments], root or self.root, environment)
+        return {name: value for name, value in os.environ.items() if name not in named}
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]
@@ -374,6 +453,12 @@ def cost_of(record: RunRecord) -> float | None:
     choice = record.choice
     is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
     return None if is_unknown or any(unknown) else record.spent_usd
+
+
+def _packed_log(folder: Path, content: bytes, record: RunRecord) -> bytes:
+    """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
+    choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
+    return packed({"": folder} | choice, {"run.json": content})
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -107,6 +107,7 @@ class Server:
         self.keys: set[str] = set()
         self.go = threading.Event()
         self.go.set()
+        self.held = 0
         fleet = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -115,6 +116,8 @@ class Server:
                 fleet.keys.add(self.headers.get("authorization", ""))
                 fleet.calls.append(time.monotonic())
                 status, text = fleet.answer(len(fleet.calls))
+                if len(fleet.calls) == fleet.held:
+                    fleet.go.clear()
                 fleet.go.wait(30)
                 message = {"role": "assistant", "content": text}
                 usage = {"prompt_tokens": 10_000, "completion_tokens": 100, "total_tokens": 10_100}
@@ -136,6 +139,10 @@ class Server:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         self.settings = {"model": "chat:fake", "base_url": self.url, "max_output_tokens": 1000}
         threading.Thread(target=self._server.serve_forever, args=[0.01], daemon=True).start()
+
+    def hold_from(self, call: int) -> None:
+        """Hold the answers back from the call of this number on, until `go`."""
+        self.held = call
 
     def close(self) -> None:
         self.go.set()

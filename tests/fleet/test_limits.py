@@ -5,66 +5,69 @@ import pytest
 from code_commit.fleet.limits import Budget, Failures, Pace
 from code_commit.fleet.results import Result
 
-TOO_DEAR = 3.0
 
-
-def result(cost: float | None, status: str = "success", message: str = "", needed: float = 0.0) -> Result:
+def result(cost: float | None, status: str = "success", message: str = "", error: str = "") -> Result:
     code = 0 if status == "success" else 3
-    return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message, needed_usd=needed)
+    return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message, error=error)
 
 
-def test_tasks_share_what_is_left_and_nothing_of_it_is_given_twice(tmp_path):
-    budget = Budget(tmp_path, 8.0)
-    parts = [budget.take(str(number), None, 0.0, 4 - number) for number in range(4)]
-    assert parts == [2.0, 2.0, 2.0, 2.0]
-    assert budget.take("5", None, 0.0, 1) is None
-
-    budget.settle("0", result(0.5))
-    budget.settle("1", result(None, "llm_error", "the call was lost"))
-    assert budget.take("5", None, 0.0, 1) == 1.5, "of a cost that is not known all counts"
-    budget.settle("2", None)
-    assert budget.take("6", None, 0.0, 1) is None, "of a task that was lost all counts"
+def test_the_first_tasks_share_the_money_and_nothing_of_it_is_given_twice():
+    budget = Budget(8.0)
+    assert [budget.take(number, None, 0.0, 64 - number) for number in range(4)] == [2.0, 1.5, 1.125, 0.84375]
+    budget.settle(0, 0.5)
+    assert budget.take(4, None, 0.0, 1) == pytest.approx(8.0 - 0.5 - 1.5 - 1.125 - 0.84375)
+    assert budget.take(5, None, 0.0, 1) is None
 
 
-def test_a_limit_of_the_tasks_own_is_its_part(tmp_path):
-    budget = Budget(tmp_path, 8.0)
-    assert budget.take("0", 3.0, 0.0, 100) == 3.0
-    assert budget.take("1", 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
-    assert budget.settle("0", result(0.0, "llm_error", needed=TOO_DEAR), 3.0) == 0.0, (
-        "its own limit kept it from the call"
-    )
-    assert budget.take("1", 9.0, 0.0, 100) == 8.0
+def test_each_later_task_gets_what_the_dearest_cost_so_far_or_waits():
+    budget = Budget(8.0, spent=1.0, costs=[2.0, 1.0])
+    assert [budget.take(number, None, 0.0, 64) for number in range(4)] == [2.0, 2.0, 2.0, None]
+    budget.settle(0, 0.5)
+    assert budget.take(4, None, 0.0, 64) == 2.0
+    assert budget.take(5, None, 0.0, 64) is None
 
 
-def test_a_part_that_is_too_little_for_the_first_call_is_made_larger(tmp_path):
-    budget = Budget(tmp_path, 8.0)
-    assert budget.take("0", None, 0.0, 8) == 1.0
-    assert budget.take("1", None, 0.0, 7) == 1.0
-    need = budget.settle("0", result(0.0, "llm_error", needed=TOO_DEAR))
-    assert need == pytest.approx(3.0, abs=0.001)
-    assert budget.take("2", None, need, 8) == need
-    assert budget.take("3", None, 0.0, 8) == need, "what is not known better counts as dear"
+def test_a_limit_of_the_tasks_own_is_its_part():
+    budget = Budget(8.0)
+    assert budget.take(0, 3.0, 0.0, 100) == 3.0
+    assert budget.take(1, 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
+    assert not budget.settle(0, 0.0)
+    assert budget.take(1, 9.0, 0.0, 100) == 8.0
+
+
+def test_a_part_that_is_too_little_for_the_next_call_is_made_larger():
+    budget = Budget(8.0)
+    assert budget.take(0, None, 0.0, 8) == 2.0
+    assert budget.take(1, None, 0.0, 7) == 1.5
+    assert budget.settle(0, 1.0, needed=3.0), "and what it has paid for is not lost"
+    assert budget.take(2, None, 3.0, 8) == 3.0
+    assert budget.take(3, None, 0.0, 8) is None, "what is not known better counts as dear"
     assert not budget.complaint
 
 
-def test_what_a_killed_fleet_gave_out_counts_as_spent(tmp_path):
-    first = Budget(tmp_path, 8.0)
-    first.take("0", None, 0.0, 2)
-    first.take("1", None, 0.0, 1)
-    first.settle("0", result(0.5))
-    with (tmp_path / "spending.jsonl").open("a") as file:
-        file.write('\n{"2": 3')
-    assert Budget(tmp_path, 8.0).take("3", None, 0.0, 1) == 3.5
-    assert Budget(tmp_path, 4.0).take("3", None, 0.0, 1) is None
-
-
-def test_a_fleet_ends_when_the_rest_is_too_little(tmp_path):
-    budget = Budget(tmp_path, 1.0)
-    for name in "012":
+def test_a_fleet_ends_when_the_rest_is_too_little():
+    budget = Budget(1.0, spent=0.25)
+    for number in range(3):
         assert not budget.complaint
-        assert budget.take(name, None, 0.0, 1) == 1.0
-        assert budget.settle(name, result(0.0, "llm_error", needed=TOO_DEAR))
-    assert budget.complaint == "--max-cost 1 is too little for all: $0.0000 are spent; with more it goes on"
+        assert budget.take(number, None, 0.0, 1) == 0.75
+        assert budget.settle(number, 0.0, needed=3.0)
+    told = "one more call can cost $3.0000, and $0.2500 are spent; with more it goes on"
+    assert budget.complaint == f"--max-cost 1 is too little for all: {told}"
+
+
+def test_a_fleet_without_money_ends_at_once():
+    budget = Budget(1.0, spent=1.25)
+    assert budget.take(0, None, 0.0, 1) is None
+    assert "$1.2500 are spent" in budget.complaint
+
+
+@pytest.mark.parametrize("error", ["key", "quota"])
+def test_a_provider_that_refuses_three_in_a_row_ends_the_fleet_after_green_ones_too(error):
+    failures = Failures(None)
+    refused = result(0, "llm_error", "the key was revoked", error)
+    ends = [*[result(1)] * 10, refused, refused, result(1), *[refused] * 3]
+    assert [failures.allow_more_after(end) for end in ends] == [True] * 15 + [False]
+    assert "the key was revoked" in failures.complaint
 
 
 def test_a_fleet_that_only_fails_ends_with_the_commonest_reasons():

@@ -8,15 +8,16 @@ import stat
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fleet_out import RECORD as RECORD_OF_A_RUN
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.fleet.limits import Budget
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import Result, land, load_results, packed, results_folder
+from code_commit.fleet.unfinished import Unfinished
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
 GREEN = Result("a", "d1", "success", 0, attempts=2, cost_usd=0.5, seconds=3.5, files_changed=1, query="Do it.")
@@ -65,8 +66,24 @@ def test_a_result_lands_with_its_files_for_its_owner_alone(out, log):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
+def test_a_green_result_is_never_removed_by_a_red_one(out, log):
+    """Of the same line it counts still, and what the red one cost as well; of another line it is kept."""
     land(out, GREEN, RECORD, PATCH, log)
+    for number in range(2):
+        land(out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, paid_usd=0.75 + number), b"{}", b"", b"")
+    assert load_results(out)["a"] == replace(GREEN, paid_usd=1.75)
+    assert (out / "a" / "changes.patch").read_bytes() == PATCH
+    assert tree(out / "a" / "red") == {"run.json": b"{}"}
+
+    other = Result("a", "d2", "build_failed", 1)
+    land(out, other, b"{}", b"", b"")
+    assert load_results(out)["a"] == other
+    assert not (out / "a" / "changes.patch").exists()
+    assert (out / "a" / "green" / "changes.patch").read_bytes() == PATCH
+
+
+def test_the_latest_result_of_a_task_counts_and_replaces_its_folder(out, log):
+    land(out, replace(GREEN, status="build_failed", exit_code=1), RECORD, PATCH, log)
     land(out, Result("b", "d", "not_set_up", 2, message="cannot be cloned"), b"", b"", b"")
     again = Result("a", "d2", "llm_error", 3)
     land(out, again, b"{}", b"", b"")
@@ -137,18 +154,14 @@ def test_no_link_in_the_place_of_a_file_is_followed(out, log):
     land(out, GREEN, RECORD, PATCH, log)
     victim = out.parent / "victim"
     victim.write_text('{"a": 1}\n')
-    for name in ("results.jsonl", "spending.jsonl", "index.html", "a/index.html"):
+    for name in ("results.jsonl", "index.html", "a/index.html"):
         (out / name).unlink(missing_ok=True)
         (out / name).symlink_to(victim)
     with pytest.raises(LogError):
         land(out, GREEN, RECORD, PATCH, log)
-    with pytest.raises(LogError, match=r"spending\.jsonl cannot be used"):
-        Budget(out, 1.0)
-    (out / "spending.jsonl").unlink()
-    budget = Budget(out, 1.0)
-    (out / "spending.jsonl").symlink_to(victim)
-    with pytest.raises(LogError, match=r"spending\.jsonl cannot be used"):
-        budget.take("b", None, 0.0, 1)
+    (out / f".a.{'0' * 16}.log").symlink_to(victim)
+    with pytest.raises(NotSetUpError, match="is damaged"):
+        Unfinished(out, [])
     (out / "results.jsonl").unlink()
     (out / "results.jsonl").touch()
     write_pages(out, "a")

@@ -13,15 +13,26 @@ import pytest
 from command import git, tree, wait_for
 from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, processes_with, task
 
+from code_commit.fleet.results import packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome, Source, Supervision, UnwantedError, cost_of, run_task
+from code_commit.fleet.worker import Outcome, Source, Supervision, cost_of, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
 UNWATCHED = Supervision()
 
 
-def do(line: dict, tmp_path, supervision: Supervision = UNWATCHED, max_cost=None) -> Outcome:
-    return run_task(FleetTask(**line), Source(line["repository"]), tmp_path / "place", max_cost, supervision)
+PRICES = {"prices": {"fake": {"input": 0.0, "output": 500.0}}}
+"""An answer of the server costs 5 cents, one that is lost may have cost 50."""
+
+
+@pytest.fixture
+def marks(tmp_path):
+    (tmp_path / "marks").mkdir()
+    return tmp_path / "marks"
+
+
+def do(line: dict, tmp_path, supervision: Supervision = UNWATCHED, max_cost=None, log=b"") -> Outcome:
+    return run_task(FleetTask(**line), Source(line["repository"]), tmp_path / "place", max_cost, supervision, log)
 
 
 def unpacked(archive: bytes) -> dict[str, bytes]:
@@ -212,20 +223,64 @@ def test_a_task_that_takes_too_long_is_ended_with_its_build_and_keeps_its_log(tm
     assert left_in(tmp_path) == set()
 
 
-def test_a_task_that_nobody_wants_any_more_is_ended(tmp_path, server):
-    server.go.clear()
-    repository = make_repository(tmp_path / "repository")
-    wanted = threading.Event()
+@pytest.mark.parametrize("attempt", [1, 2, 4])
+@pytest.mark.parametrize("step", ["call", "build"])
+def test_a_task_that_nobody_wants_any_more_comes_back_and_goes_on_elsewhere(attempt, step, tmp_path, server, marks):
+    """What was answered is not asked for again, and nothing of it runs on."""
+    last = 4 + (step == "call")  # the answer that was on its way is lost
+    server.answer = lambda number: (
+        200,
+        RIGHT if number >= last else f"^^^ok.txt\nno {number}\n^^^end\n^^^new.txt\n^^^end\n",
+    )
+    build = f"echo >>{marks}/$CODE_COMMIT_ATTEMPT; while test -e {marks}/hold$CODE_COMMIT_ATTEMPT; do sleep 0.1; done"
+    repository = make_repository(tmp_path / "repository", f"{build}; grep -q '^ok$' ok.txt")
+    line, wanted = task("a", repository, settings=server.settings | PRICES), threading.Event()
     wanted.set()
+    logs = []
+    (marks / f"hold{attempt}").touch()
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(
-            do, task("a", repository, settings=server.settings), tmp_path, Supervision(is_wanted=wanted.is_set)
-        )
-        wait_for(lambda: server.calls)
+        if step == "call":
+            (marks / f"hold{attempt}").unlink()
+            server.hold_from(attempt)
+        watching = Supervision(is_wanted=wanted.is_set, logged=logs.append)
+        done = pool.submit(do, line, tmp_path, watching)
+        wait_for(lambda: len(server.calls) == attempt)
+        if step == "build":
+            wait_for((marks / str(attempt)).exists)
+        wait_for(lambda: logs and len(json.loads(unpacked(logs[-1])["run.json"])["attempts"]) == attempt)
         wanted.clear()
-        with pytest.raises(UnwantedError):
-            done.result(timeout=20)
+        interrupted = done.result(timeout=20)
+    server.go.set()
     assert not processes_with(str(tmp_path))
+    assert (interrupted.result.status, interrupted.result.exit_code) == ("interrupted", 143)
+    answered = attempt - (step == "call")
+    worst = 0.5 if step == "call" else 0.0
+    assert interrupted.result.cost_usd == pytest.approx(0.05 * answered + worst)
+
+    (marks / f"hold{attempt}").unlink(missing_ok=True)
+    shutil.rmtree(tmp_path / "place")
+    again = do(line, tmp_path, log=interrupted.log, max_cost=10.0)
+    assert again.result.is_green, again.result
+    assert (again.result.attempts, again.result.run) == (4, interrupted.result.run)
+    assert len(server.calls) == last
+    assert again.result.cost_usd == pytest.approx(0.2 + worst)
+    assert b"new.txt" in again.patch
+
+
+@pytest.mark.parametrize("log", [b"no archive", packed({}), packed({}, {"run.json": b"{}"})], ids=len)
+def test_a_task_whose_log_is_none_begins_anew(log, tmp_path):
+    line = task("a", make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT))
+    assert do(line, tmp_path, log=log).result.is_green
+
+
+def test_the_limits_of_a_task_that_goes_on_are_those_of_now(tmp_path, server):
+    line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | PRICES | {"max_cost": 0.6})
+    server.answer = lambda number: (200, RIGHT if number == 4 else WRONG)
+    first = do(line, tmp_path)
+    assert (len(server.calls), first.result.error, first.result.is_open) == (3, "budget", True)
+    line["settings"]["max_cost"] = 5.0
+    assert do(line, tmp_path, log=first.log).result.is_green
+    assert len(server.calls) == 4
 
 
 def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_on(tmp_path, monkeypatch, server):

@@ -1,0 +1,51 @@
+"""What one process does for a task in its clone: it rolls up and runs, or goes on with the run whose log is there.
+
+`isolated` starts it there, with the pathspecs and the options of the run as JSON. What each command prints is in a file
+beside the clone: rollup.json, run.json.
+"""
+
+import json
+import os
+import shutil
+import sys
+from contextlib import suppress
+from typing import NoReturn
+
+from code_commit.apply import redo
+from code_commit.cli import main
+from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError
+from code_commit.project import find_project
+from code_commit.runs.list import find_run_folders
+
+
+def work() -> NoReturn:
+    """Do it all, and end the process with the exit code of the last command."""
+    pathspecs, options = json.loads(sys.argv[1])
+    code = 0
+    with suppress(Interrupted):
+        code = _go_on(options)
+        if code == NotSetUpError.exit_code:
+            code = _command("rollup", "--", *pathspecs) or _command("run", "--quiet", *options)
+    os._exit(code)
+
+
+def _go_on(options: list[str]) -> int:
+    """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed."""
+    project = find_project()
+    folders = find_run_folders(project)
+    code = NotSetUpError.exit_code
+    if folders:
+        with suppress(CodeCommitError):
+            redo(folders[-1] / "snapshot", project, project.agent_config / "redone")
+            code = _command("run", "--quiet", *options, go_on=True)
+    if code == NotSetUpError.exit_code:
+        shutil.rmtree(project.logs, ignore_errors=True)
+    return code
+
+
+def _command(name: str, *words: str, go_on: bool = False) -> int:
+    """Run a command of ours, whose JSON goes to its file, and return its exit code."""
+    file = os.open(f"../{name}.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    os.dup2(file, sys.stdout.fileno())
+    os.close(file)
+    return main(["resume" if go_on else name, "--json", *words])

@@ -1,0 +1,153 @@
+"""The logs in OUT of tasks that did not come to their end: with its log a task goes on where it was.
+
+    OUT/.ID.DIGEST.log  the log folder of the task's run, packed, its run.json first
+
+A log is kept as it grows, so that it is there when the worker, the client or the scheduler is not.
+"""
+
+import io
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from code_commit.errors import LogError, NotSetUpError
+from code_commit.files import open_regular, replacing
+from code_commit.fleet.limits import Failures
+from code_commit.fleet.page import Pages
+from code_commit.fleet.results import RESULTS, Result, land, note, require_room
+from code_commit.fleet.table import FleetTable
+from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.worker import Outcome
+from code_commit.runs.record import load_run_record
+
+_DIGITS = 16
+"""Of a task's digest, in the name of its log: another task's is not gone on with."""
+
+
+class Unfinished:
+    """The logs in OUT, and what all runs have cost, each counted once. `lines` are all results of before.
+
+    Raises LogError; NotSetUpError where it is not known what a log's run did cost.
+    """
+
+    def __init__(self, out: Path, lines: Iterable[Result]) -> None:
+        self._out = out
+        self._paid: defaultdict[str, float] = defaultdict(float)
+        """By task; beside it what each of its runs has cost so far."""
+        self._costs: dict[tuple[str, str], float] = {}
+        for line in lines:
+            cost = line.cost_usd or 0.0
+            self._paid[line.id] = self._paid[line.id] + cost if line.paid_usd is None else line.paid_usd
+            self._costs[line.id, line.run] = cost
+        for path in out.glob(".*.log"):
+            try:
+                self._note(path.name[1 : -_DIGITS - len("..log")], _read(path))
+            except (OSError, ValueError, KeyError, tarfile.TarError) as error:
+                message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
+                raise NotSetUpError(message) from error
+
+    @property
+    def spent(self) -> float:
+        """What all starts have paid, in US dollars."""
+        return sum(self._paid.values())
+
+    def log_of(self, task: FleetTask) -> tuple[bytes, float]:
+        """Return the packed log to go on with, and what its run has cost; b"" where there is none. Raises LogError."""
+        try:
+            log = _read(self._path(task))
+        except FileNotFoundError:
+            return b"", 0.0
+        except OSError as error:
+            raise LogError(self._path(task), error) from error
+        return log, self._note(task.id, log)
+
+    def keep(self, task: FleetTask, log: bytes) -> float:
+        """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
+        try:
+            with replacing(self._path(task), sync=True) as file:
+                file.write(log)
+        except OSError as error:
+            raise LogError(self._path(task), error) from error
+        return self._note(task.id, log)
+
+    def count(self, result: Result) -> Result:
+        """Return the result with what all runs of its task have cost."""
+        if result.run and result.cost_usd is not None:
+            self._add(result.id, result.run, result.cost_usd)
+        return replace(result, paid_usd=self._paid[result.id])
+
+    def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
+        """Remove the logs of a task that are gone on with no more: of lines that it had before, or its own too."""
+        for path in self._out.glob(f".{task.id}.{'[0-9a-f]' * _DIGITS}.log"):
+            if not (but_its_own and path == self._path(task)):
+                path.unlink(missing_ok=True)
+
+    def _path(self, task: FleetTask) -> Path:
+        return self._out / f".{task.id}.{task.digest[:_DIGITS]}.log"
+
+    def _note(self, task: str, log: bytes) -> float:
+        with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:
+            record = load_run_record(file.read())
+        self._add(task, record.run, record.spent_usd)
+        return record.spent_usd
+
+    def _add(self, task: str, run: str, cost: float) -> None:
+        self._paid[task] += cost - self._costs.get((task, run), 0.0)
+        self._costs[task, run] = cost
+
+
+class Desk:
+    """Keeps what comes back from the cluster in OUT, and tells it on the terminal. Raises LogError."""
+
+    def __init__(self, out: Path, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages) -> None:
+        self._out = out
+        self._table = table
+        self._failures = failures
+        self._pages = pages
+        self._unfinished = unfinished
+        self.log_of = unfinished.log_of
+        self.keep = unfinished.keep
+        self.require_room = partial(require_room, out)
+        table.totals.cost_usd = unfinished.spent
+
+    def land(self, task: FleetTask, outcome: Outcome) -> bool:
+        """Take what came of a task; return whether to go on with what has not begun."""
+        outcome = self._counted(task, outcome)
+        if outcome.result.status == "interrupted":
+            self._write_line(outcome.result)
+        else:
+            land(self._out, *outcome)
+        self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
+        self._table.landed(outcome.result)
+        self._table.totals.cost_usd = self._unfinished.spent
+        self._pages.write()
+        return self._failures.allow_more_after(outcome.result)
+
+    def note(self, task: FleetTask, outcome: Outcome) -> None:
+        """Take what came of a task that goes on later: its log, and a line where it has cost something."""
+        outcome = self._counted(task, outcome)
+        if outcome.result.run:
+            self._write_line(outcome.result)
+        self._table.totals.cost_usd = self._unfinished.spent
+
+    def _counted(self, task: FleetTask, outcome: Outcome) -> Outcome:
+        if outcome.log and outcome.result.status not in _FINAL:
+            self._unfinished.keep(task, outcome.log)
+        return outcome._replace(result=self._unfinished.count(outcome.result))
+
+    def _write_line(self, result: Result) -> None:
+        try:
+            note(self._out, result)
+        except OSError as error:
+            raise LogError(self._out / RESULTS, error) from error
+
+
+_FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}
+
+
+def _read(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.readall()
