@@ -7,7 +7,6 @@ import tarfile
 import time
 from base64 import b64encode
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -177,12 +176,9 @@ class Held:
 
     def run(self):
         """Return the process in which the run is."""
-        (pid,) = (pid for pid in processes_with("code_commit.fleet.clone") if "python" in command_of(pid))
+        _, processes = at_work(self.cluster)
+        (pid,) = processes & set(processes_with("code_commit.fleet.clone"))
         return pid
-
-
-def command_of(pid):
-    return Path(f"/proc/{pid}/exe").readlink().name
 
 
 def interrupted(held):
@@ -265,7 +261,7 @@ def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, 
     tasks, options = make_list(tmp_path / "tasks.jsonl", line), ("--max-cost", max_cost) if max_cost else ()
     with ExitStack() as stack:
         held = Held(stack, cluster, tasks, marks, options)
-        wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path) == attempt)
+        wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path) == attempt, seconds=60)
         fault(held)
         _, complaint = held.fleet.communicate(timeout=60)
     assert held.fleet.wait() == 0, complaint
@@ -307,3 +303,18 @@ def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings)))
     assert done.returncode == 0, done.stderr
     assert (results(tmp_path)["a"]["attempts"], len(server.calls)) == (4, 8)
+
+
+def test_a_worker_that_fails_for_its_own_reasons_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
+    repository = make_repository(tmp_path / "repository")
+    lines = [task(f"t{number}", repository, settings=server.settings) for number in range(8)]
+    resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+    try:
+        done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines))
+    finally:
+        resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("gets no more tasks, 2 failed there: ") == 1, done.stderr
+    assert "File too large" in done.stderr
+    assert len(server.calls) == 8
+    assert len({result["worker"] for result in results(tmp_path).values()}) == 1

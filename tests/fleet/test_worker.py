@@ -15,7 +15,7 @@ from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, proces
 
 from code_commit.fleet.results import packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome, Source, Supervision, cost_of, run_task
+from code_commit.fleet.worker import Outcome, Source, Supervision, WorkerError, cost_of, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
 UNWATCHED = Supervision()
@@ -114,6 +114,16 @@ def test_a_repository_that_is_not_ready_is_told(tmp_path, spoil, message):
     assert (outcome.result.status, outcome.result.exit_code) == ("not_set_up", 2)
     assert message in outcome.result.message
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_no_room_on_a_worker_is_told_as_such(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text("#!/bin/sh\necho fatal: write error: No space left on device >&2; exit 128\n")
+    (tmp_path / "bin" / "git").chmod(0o755)
+    repository = make_repository(tmp_path / "repository")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(WorkerError, match=r"git clone of .*: fatal: write error: No space"):
+        do(task("a", repository), tmp_path)
 
 
 def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch):
