@@ -375,21 +375,24 @@ class _Work:
         with suppress(OSError, ValueError):
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
-                content = (folder / "run.json").read_bytes()
-                record = load_run_record(content)
-                self._pass_on(record, lambda: _packed_log(folder, content, record))
+                self._pass_on(folder, (folder / "run.json").read_bytes())
                 self._record_seen = written
 
-    def _pass_on(self, record: RunRecord, pack: Callable[[], bytes]) -> None:
+    def _pass_on(self, folder: Path, content: bytes) -> None:
+        """Pass on what this content of run.json says; the log only where no answer is half applied in it."""
+        record = load_run_record(content)
         retries = [retry for attempt in record.attempts for retry in attempt.retries]
         met = sum(retry.status in TOO_MANY_REQUESTS for retry in retries)
         if met > self._limits_met:
             self._supervision.limited()
         self._limits_met = met
         steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
-        if steps != self._logged:
-            self._supervision.logged(pack())
-            self._logged = steps
+        is_applying = any(each.changes and each.verdict is None for each in record.attempts[-1:])
+        if steps != self._logged and not is_applying:
+            log = _packed_log(folder, content, record)
+            if (folder / "run.json").read_bytes() == content:  # else it is packed again, with the next look
+                self._supervision.logged(log)
+                self._logged = steps
 
     def git(self, folder: Path, *arguments: str) -> str:
         """Run git and return what it prints. Raises NotSetUpError with its complaint."""
