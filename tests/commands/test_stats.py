@@ -152,6 +152,7 @@ def test_of_a_fleet_tasks_against_labels(root: Path, run_code_commit: Run, tmp_p
     lines[0] = lines[0].replace("success", "interrupted").replace("0.25", "7")  # an earlier result of it
     lines += [result("a", "new", 1, "success"), result("d", "new", 1, "not_set_up", attempts=0), "half a li"]
     lines[-4] = lines[-4].replace("0.25", "null")
+    lines += [result("c", "old", 2, "build_failed")]  # a green result of the same line stays
     (tmp_path / "out/results.jsonl").write_text("\n".join(lines))
     assert run_code_commit(root, "log", "--stats", "../out").stdout.split("\n\n")[-1] == LABELS
     new, old = json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["labels"]

@@ -277,6 +277,28 @@ def test_a_task_that_nobody_wants_any_more_comes_back_and_goes_on_elsewhere(atte
     assert b"new.txt" in again.patch
 
 
+def test_a_task_that_is_interrupted_as_it_is_verified_is_verified_when_it_goes_on(tmp_path, server, marks):
+    hidden = (
+        f"#!/bin/sh\ntouch {marks}/begun; while test -e {marks}/hold; do sleep 0.1; done; grep -q '^new$' lock.txt\n"
+    )
+    repository = make_repository(
+        tmp_path / "repository", "if test -e check.sh; then ./check.sh; else echo new >lock.txt; fi"
+    )
+    (repository / "lock.txt").write_text("old\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "lock")
+    line = task("a", repository, settings=server.settings, verify={"check.sh": hidden})
+    (marks / "hold").touch()
+    watching = Supervision(is_wanted=lambda: not (marks / "begun").exists())
+    interrupted = do(line, tmp_path, watching)
+    assert (interrupted.result.status, interrupted.result.is_open) == ("interrupted", True)
+    (marks / "hold").unlink()
+    again = do(line, tmp_path, log=interrupted.log)
+    assert (again.result.word, again.result.run) == ("solved", interrupted.result.run)
+    assert b"+new" in again.build_patch
+    assert len(server.calls) == 1
+
+
 @pytest.mark.parametrize("log", [b"no archive", packed({}), packed({}, {"run.json": b"{}"})], ids=len)
 def test_a_task_whose_log_is_none_begins_anew(log, tmp_path):
     line = task("a", make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT))
