@@ -100,15 +100,23 @@ def _placeholders(text: str, file: _File) -> Iterator[tuple[int, str]]:
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold a hint and are short enough, with their position, in their order."""
-    ends = {}  # by where a line starts; to find each hint by itself takes half the time of one expression for all
-    for hint in _HINTS:
-        place = lowered.find(hint)
-        while place >= 0:
-            start, end = lowered.rfind("\n", 0, place) + 1, lowered.find("\n", place)
-            ends[start] = end = len(lowered) if end < 0 else end
-            place = lowered.find(hint, end)
-    return ((start, lowered[start:end]) for start, end in sorted(ends.items()) if end - start <= _LONGEST_LINE)
+    """Yield the first lines that hold a hint and are short enough, with their position, in their order.
+
+    To find each hint by itself takes half the time of one expression for all.
+    """
+    found = dict(line for hint in _HINTS for line in islice(_lines_with(hint, lowered), _MOST_LINES))
+    return ((start, lowered[start:end]) for start, end in sorted(found.items()))
+
+
+def _lines_with(hint: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """Yield where each line begins and ends that holds the hint and is short enough."""
+    place = lowered.find(hint)
+    while place >= 0:
+        start, end = lowered.rfind("\n", 0, place) + 1, lowered.find("\n", place)
+        end = len(lowered) if end < 0 else end
+        if end - start <= _LONGEST_LINE:
+            yield start, end
+        place = lowered.find(hint, end)
 
 
 class _Line(NamedTuple):
