@@ -240,7 +240,7 @@ def test_what_forks_without_end_is_ended_at_once_by_a_tool_that_is_slow(request,
     slow = ["strace", "-o", os.devnull, "-e", "trace=kill", "-e", "inject=kill:delay_enter=4000"]  # microseconds
     report = report_of(tool(f"{script}; touch ready; f", mode, timeout=0.2, under=slow))
     assert report["timed_out"]
-    assert report["seconds"] < 0.2 + PAST_THE_END
+    assert report["seconds"] < 10  # the sleeps would last for twenty
     assert alive_after(mark, 0) == []
 
 
