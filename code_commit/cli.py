@@ -30,8 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     _open_standard_streams()
-    _install_signal_handlers()
     try:
+        _install_signal_handlers()
         return _run(arguments)
     except SystemExit as end:  # argparse has printed the help or the version
         return int(end.code or 0)
