@@ -35,9 +35,9 @@ from code_commit.llm.models import (
     require_price,
 )
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
+from code_commit.paths.protected import watched_from_build
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query, read_text
 from code_commit.prompts.layout import SystemPrompts, Task, lay_out, load_system_prompts, make_task
-from code_commit.protected import watched_from_build
 from code_commit.redaction import Redactor
 from code_commit.runs.record import TreeBefore
 from code_commit.runs.review import TreeState, is_clean, look_at_tree

@@ -11,7 +11,7 @@ from code_commit.changes import quoted
 from code_commit.errors import ApplyError
 from code_commit.files import Tree, folders_of
 from code_commit.git import UnansweredError
-from code_commit.paths import find_path_fault, find_protected, guarded_folders, read_limits
+from code_commit.paths.names import find_path_fault, find_protected, guarded_folders, read_limits
 from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.terminal import shown

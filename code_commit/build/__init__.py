@@ -14,8 +14,8 @@ from code_commit.build.process import DeferredSignals, Ending, Started, start_pr
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
 from code_commit.git import UnansweredError
+from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import BUILD_SCRIPT, Project
-from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
 from code_commit.terminal import shown
 

@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, start_process
 from code_commit.errors import NotSetUpError
+from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
-from code_commit.protected import protected_from_build, watched_from_build
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.trust import find_program, search_outside

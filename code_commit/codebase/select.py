@@ -13,9 +13,9 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, open_regular
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.paths.secrets import find_secret, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
-from code_commit.secrets import find_secret, is_secret_name
 from code_commit.terminal import shown
 
 BINARY = "binary"

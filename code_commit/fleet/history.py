@@ -8,7 +8,7 @@ from typing import Any
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.tasks import Solution
 from code_commit.git import ask_git, match_patterns
-from code_commit.paths import find_protected
+from code_commit.paths.names import find_protected
 
 _REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.git import Repository
-from code_commit.secrets import is_secret_name
+from code_commit.paths.secrets import is_secret_name
 
 CONTEXT_LINES = 3  # as git diff
 

@@ -29,7 +29,7 @@ from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.git import UnansweredError, match_patterns
-from code_commit.paths import (
+from code_commit.paths.names import (
     find_flood,
     find_path_fault,
     find_protected,
@@ -37,9 +37,9 @@ from code_commit.paths import (
     guarded_folders,
     read_limits,
 )
+from code_commit.paths.secrets import is_secret_name
 from code_commit.project import Project
 from code_commit.redaction import Redactor
-from code_commit.secrets import is_secret_name
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify.cautions import find_cautions

@@ -23,7 +23,7 @@ from code_commit.changes import (
     VerifiedChange,
 )
 from code_commit.files import decode_text
-from code_commit.paths import Fault
+from code_commit.paths.names import Fault
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, edit_text

@@ -24,9 +24,9 @@ from pathlib import Path
 
 from code_commit.changes import OriginalFile
 from code_commit.files import Tree, enter_folder
-from code_commit.paths import Fault, GuardedFolder, fold
+from code_commit.paths.names import Fault, GuardedFolder, fold
+from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.project import Project
-from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.terminal import shown
 
 Inode = tuple[int, int]

@@ -11,9 +11,9 @@ from path_table import ACCEPTED, REJECTED
 from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
-from code_commit.paths import Limits, find_flood, find_path_fault, find_protected, fold
+from code_commit.paths.names import Limits, find_flood, find_path_fault, find_protected, fold
+from code_commit.paths.protected import PROTECTED
 from code_commit.project import Project, find_project
-from code_commit.protected import PROTECTED
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import Rules, capture_rules, verify_changes

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 from code_commit.changes import quoted
 from code_commit.files import folders_of
+from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
 from code_commit.project import Project
-from code_commit.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
 
 Fault = tuple[str, str]
 """The name of the broken rule, and what to do instead."""
