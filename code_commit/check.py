@@ -126,7 +126,7 @@ class Report:
 class Given(NamedTuple):
     """What a run is given in place of files of agent-config: the task, the codebase, None where it takes theirs.
 
-    `fresh` says that the codebase is to be made anew, as settings may too. A run that goes on has `begun`: what its
+    `fresh` says that the codebase is to be made again, as settings may too. A run that goes on has `begun`: what its
     money no longer pays for ends it as any other.
     `environment` is where keys and settings are looked for, and what the build gets.
     """

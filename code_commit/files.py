@@ -112,7 +112,7 @@ class Tree:
         self._leave(0)
 
     def forget(self) -> None:
-        """Walk anew from the root at the next question: folders have come or gone."""
+        """Walk again from the root at the next question: folders have come or gone."""
         self._leave(1)
 
     def folder(self, path: str) -> int:

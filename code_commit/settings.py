@@ -117,9 +117,9 @@ class Settings(NamedTuple):
 
     model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
     select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
-    base_url: Annotated[str, Setting("where the API is, when not at the vendor; required for chat:", "URL")] = ""
+    base_url: Annotated[str, Setting("the API's address if not the vendor's; required for chat:", "URL")] = ""
     fallback_model: Annotated[str, Setting("takes over when the model cannot be asked", "MODEL")] = ""
-    fallback_base_url: Annotated[str, Setting("where the fallback is, when not at the vendor", "URL")] = ""
+    fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
     max_repairs: Annotated[int, Setting("repair queries after a failed build", "N", NOT_NEGATIVE)] = 3
     on_rejected: Annotated[Literal["retry", "stop"], Setting("what follows a rejected response")] = "retry"
     max_output_tokens: Annotated[
@@ -131,11 +131,11 @@ class Settings(NamedTuple):
     llm_timeout: Annotated[float, Setting("seconds for one LLM call, retries included", "S", POSITIVE)] = 3600.0
     build_timeout: Annotated[float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE)] = 3600.0
     answer_format: Annotated[
-        Literal["files", "edits", "auto"], Setting("files whole, edits of them too, or those where a file is long")
+        Literal["files", "edits", "auto"], Setting("whole files, or edits as well, or edits for long files")
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
-        Setting("codeRollup.txt as it stands, or made first: all, what fits, or what the LLM chooses"),
+        Setting("codeRollup.txt as it is, or made first: all files, what fits, or the LLM's choice"),
     ] = "file"
     prompt_layout: Annotated[Literal["spec", "cached"], Setting("order of the prompt's sections")] = "spec"
     max_cost: Annotated[float | None, Setting("US dollars: stop before a call that could pass it", "USD", POSITIVE)] = (
@@ -148,14 +148,14 @@ class Settings(NamedTuple):
     strict: Annotated[bool, Setting("reject changes to files that the rollup lacks or has in another version")] = False
     dry_run: Annotated[bool, Setting("ask once, verify, print the diff that would be applied, change nothing")] = False
     approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
-    rollback: Annotated[bool, Setting("without a passing build at the end, put every file back as it was")] = False
+    rollback: Annotated[bool, Setting("put every file back unless the build passes in the end")] = False
     infrastructure_exit_codes: Annotated[
-        tuple[int, ...], Setting("exit codes of build.sh for a failure that no repair can mend (repeatable)", "N")
+        tuple[int, ...], Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N")
     ] = (75,)
     require_clean: Annotated[bool, Setting("refuse to start while `git status` is not clean")] = False
     sandbox: Annotated[Literal["auto", "off", "guard", "strict"], Setting("what the build may touch")] = "auto"
     json: Annotated[bool, Setting("print run.json on stdout at the end")] = False
-    quiet: Annotated[bool, Setting("print nothing but errors")] = False
+    quiet: Annotated[bool, Setting("print only errors")] = False
     verbose: Annotated[bool, Setting("print more, and the build's output as it comes")] = False
 
     allow_http: bool = False

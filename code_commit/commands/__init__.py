@@ -25,14 +25,14 @@ COMMANDS = {
     "check": "make every preflight check; no network, nothing written; --build builds",
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
-    "undo": "put back what the latest, or the named, run changed",
-    "diff": "print what the latest, or the named, run changed in all",
+    "undo": "put back what the latest (or named) run changed",
+    "diff": "print everything that the latest (or named) run changed",
     "resume": "go on with an interrupted run; nothing is paid for twice",
     "log": "list the runs, or show one attempt by attempt",
-    "fleet": "do many tasks over many trees, on this machine or a cluster",
+    "fleet": "run many tasks over many trees, on this machine or a cluster",
     "mcp": "serve the commands as tools for an agent, over stdio",
     "demo": "watch the whole loop on a sample project: no key, no network",
-    "completion": "print the shell's completion script, for its start-up file",
+    "completion": "print the completion script for your shell",
 }
 """What each command does. Its name is that of its module here, or, above the commands, of its package."""
 
@@ -101,7 +101,9 @@ def add_main_job(parser: argparse.ArgumentParser) -> None:
 def add_task(parser: argparse.ArgumentParser) -> None:
     """Add the options that give the task."""
     task = parser.add_mutually_exclusive_group()
-    task.add_argument("-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; rolls up anew first")
+    task.add_argument(
+        "-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; makes a new rollup first"
+    )
     task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
 
 

@@ -83,7 +83,7 @@ def _check_made(report: Report, project: Project, checked: Checked) -> None:
         request = request_of(settings, checked.query, fresh=True) or CodebaseRequest()
         return make_codebase(project, settings.rollup_exclude, with_room(project, settings, request), checked.redactor)
 
-    if codebase := report.ask("codeRollup.txt", make, lambda made: f"{made.bytes:,} bytes, made anew by each run"):
+    if codebase := report.ask("codeRollup.txt", make, lambda made: f"{made.bytes:,} bytes, made new by each run"):
         check_prompt(report, project, checked, codebase)
 
 

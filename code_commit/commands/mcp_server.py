@@ -68,7 +68,7 @@ class _CheckArguments(_Arguments):
 
 class _RunArguments(_Arguments):
     query: str = Field(
-        "", max_length=30_000, description="the task; the codebase is rolled up anew. Default: agent-config/query.txt"
+        "", max_length=30_000, description="the task; the codebase is rolled up first. Default: agent-config/query.txt"
     )
     allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
     protect: list[str] = Field([], description="paths that match may not change either (.gitignore syntax)")

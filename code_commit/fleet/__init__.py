@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from code_commit.fleet.worker import Outcome
 
 DESCRIPTION = """\
-Does many tasks over many trees: TASKS has a JSON object per line (id,
+Runs many tasks over many trees: TASKS has a JSON object per line (id,
 repository, query, and if need be commit, rollup, settings ...; --schema prints
-the schema). Each gets a fresh clone, code-commit rollup, run and diff. What
-comes of it goes to OUT/ID/, a line to OUT/results.jsonl. Asked again, it goes
-on: a task that has a result runs again only when its line has changed. With
+the schema). Each gets a fresh clone, code-commit rollup, run and diff. Its
+results go to OUT/ID/, a line to OUT/results.jsonl. Started again, it goes on:
+a task that has a result runs again only when its line has changed. With
 --model, --setting and --trials it compares; --from-history prints tasks that
 a repository's own commits make.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
-Exits with 0 if every task is green, 1 if some are not, 3 if the money that
---max-cost names did not suffice for all, 5 if the cluster was lost."""
+Exits with 0 if every task is green, 1 if some are not, 3 if
+--max-cost ran out, 5 if the cluster was lost."""
 
 EXAMPLES = """\
 code-commit fleet tasks.jsonl --check
@@ -74,7 +74,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--limit", type=whole, metavar="N", help="with --from-history: so many tasks at most")
     parser.add_argument("--hidden", action="store_true", help="with --from-history: the run does not see the tests")
     parser.add_argument("--validate", action="store_true", help="with --from-history: those that tests tell apart")
-    parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for what comes of them")
+    parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for the results")
     parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the patches as SWE-bench takes them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
@@ -84,11 +84,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--max-failures", type=whole, metavar="N", help="begin no more after N (default: when the first 20 all fail)"
     )
     parser.add_argument("--only", action="append", metavar="ID", help="do this task, again if need be (repeatable)")
-    parser.add_argument("--failed", action="store_true", help="do those again that did not end green")
-    parser.add_argument("--check", action="store_true", help="look for mistakes in TASKS, and do nothing")
+    parser.add_argument("--failed", action="store_true", help="rerun the tasks that did not end green")
+    parser.add_argument("--check", action="store_true", help="check TASKS, and do nothing else")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a task")
     parser.add_argument("--json", action="store_true", help="print the totals on stdout at the end")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
@@ -174,7 +174,7 @@ def _carry_out(order: Order) -> int:
         return EXIT_SUCCESS
     _require_safe_cluster(order, tasks)
     if order.out is None:
-        raise NotSetUpError("name the folder for what comes of the tasks: --out OUT")
+        raise NotSetUpError("name the folder for the results: --out OUT")
     out = Path(os.path.realpath(order.out))  # it may be a link
     with results_folder(out):
         return _do(order, tasks, out)

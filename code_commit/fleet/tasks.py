@@ -46,7 +46,7 @@ class FleetTask(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    id: Annotated[str, Field(pattern=NAME, description="the name of the folder for what comes of it")]
+    id: Annotated[str, Field(pattern=NAME, description="the name of the folder for its results")]
     repository: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a path, or whatever git clone takes")]
     commit: Annotated[str, Field(pattern=_NOT_AN_OPTION, description="a commit, tag or branch of it")] = "HEAD"
     query: Annotated[str, Field(pattern=r"\S", description="the task, as query.txt holds it")]
@@ -86,7 +86,9 @@ class FleetTask(BaseModel):
         if settings.get("approve"):
             raise ValueError("approve asks on a terminal, which a task has not")
         if others.data.get("rollup") and settings.get("rollup", "file") != "file":
-            raise ValueError("rollup takes all files anew, not the task's pathspecs alone: use rollup_exclude instead")
+            raise ValueError(
+                "rollup = fresh takes all files, not only the task's pathspecs: use rollup_exclude instead"
+            )
         return settings | {name: value for name, value in values.items() if isinstance(value, float)}
 
     @field_validator("overlay", "verify")

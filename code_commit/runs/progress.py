@@ -198,7 +198,7 @@ def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> 
 
 
 def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second: int) -> "Live":
-    """Show on a terminal what `draw` returns, drawn anew again and again, until it is stopped.
+    """Show on a terminal what `draw` returns, redrawn again and again, until it is stopped.
 
     rich takes 50 ms to load: only here, where a terminal is drawn on. Raises OSError where the terminal is gone.
     """
