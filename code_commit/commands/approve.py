@@ -6,7 +6,7 @@ from pathlib import Path
 
 from code_commit.changes import AppliedChange, NotApprovedError, RejectedResponseError, Violation
 from code_commit.check import Checked
-from code_commit.commands.output import coloured
+from code_commit.commands.output import coloured_diff
 from code_commit.files import write_all
 from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
@@ -58,7 +58,7 @@ def _ask(diff: bytes, question: str) -> str:
     """
     with Path(TERMINAL).open("rb+", buffering=0) as terminal:
         start = b"".join(diff[:_MOST_BYTES].splitlines(keepends=True)[:_MOST_LINES])
-        write_all(terminal.fileno(), coloured(start))
+        write_all(terminal.fileno(), coloured_diff(start))
         if left := len(diff) - len(start):
             write_all(terminal.fileno(), f"... {left:,} bytes more: answer all to see the whole diff\n".encode())
         while True:
@@ -67,7 +67,7 @@ def _ask(diff: bytes, question: str) -> str:
             line = terminal.readline()
             answer = line.decode("utf-8", "replace").strip()
             if answer.lower() in _ALL:
-                write_all(terminal.fileno(), coloured(diff))
+                write_all(terminal.fileno(), coloured_diff(diff))
             elif not line:
                 return _NO[0]
             elif answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():

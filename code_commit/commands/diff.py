@@ -12,7 +12,7 @@ from typing import Any
 
 from code_commit.apply import changed_since, find_changed
 from code_commit.commands.net_diff import net_diff
-from code_commit.commands.output import answering, coloured, print_bytes, redactor_of, tell_if_half_changed
+from code_commit.commands.output import answering, coloured_diff, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import UnansweredError
 from code_commit.project import Project
@@ -66,7 +66,7 @@ def run(options: dict[str, Any]) -> int:
         elif not sys.stdout.isatty():
             print_bytes(diff)
         elif diff:
-            _page(coloured(diff), project)
+            _page(coloured_diff(diff), project)
         return _EXIT_INCOMPLETE if found.unknown else EXIT_SUCCESS
 
 

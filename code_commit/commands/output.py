@@ -47,11 +47,11 @@ def show_end(project: Project, record: RunRecord) -> int:
     """Print the diff of a dry run, unless the record is printed, and return the exit code."""
     if record.options["dry_run"] and not record.options["json"]:
         diff = (project.root / record.log_dir / "1-changes.diff").read_bytes()
-        print_bytes(coloured(diff) if diff and sys.stdout.isatty() else diff)
+        print_bytes(coloured_diff(diff) if diff and sys.stdout.isatty() else diff)
     return record.exit_code or 0
 
 
-def coloured(diff: bytes) -> bytes:
+def coloured_diff(diff: bytes) -> bytes:
     """Return a diff for a terminal: in git's colours, what is no text escaped."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
     lines = []

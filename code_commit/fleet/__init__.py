@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from code_commit.fleet.results import Result
     from code_commit.fleet.table import FleetTable
     from code_commit.fleet.tasks import FleetTask
-    from code_commit.fleet.worker import Outcome
+    from code_commit.fleet.worker import TaskOutcome
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -269,7 +269,7 @@ class _Sieve:
     def note(self, *_: object) -> None:
         pass
 
-    def land(self, _: "FleetTask", outcome: "Outcome") -> bool:
+    def land(self, _: "FleetTask", outcome: "TaskOutcome") -> bool:
         self._table.landed(outcome.result)
         if outcome.result.is_green:
             self.fit.add(outcome.result.id)

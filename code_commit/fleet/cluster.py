@@ -29,7 +29,7 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import ClusterError, CodeCommitError, NotSetUpError
-from code_commit.fleet.limits import Budget, Pace
+from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.results import Result
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
@@ -37,9 +37,9 @@ from code_commit.fleet.unfinished import Desk
 from code_commit.fleet.worker import (
     GRACE,
     TICK,
-    Outcome,
     Source,
-    Supervision,
+    TaskOutcome,
+    TaskSupervision,
     WorkerError,
     machine_failed,
     run_task,
@@ -147,7 +147,7 @@ def worker_version() -> str:
 
 def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int
-) -> Outcome | None:
+) -> TaskOutcome | None:
     """Do the task in a Dask worker; None where a worker was lost that had begun it."""
     worker, event = get_worker(), _event(fleet, number)
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
@@ -169,10 +169,10 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
 
     tell("begun")
     try:
-        supervision = Supervision(is_wanted, lambda: tell("limited"), keep, _tls_keys(worker))
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, _tls_keys(worker))
         outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
-        outcome = Outcome(machine_failed(task, _words_for(error)))
+        outcome = TaskOutcome(machine_failed(task, _words_for(error)))
     finally:
         _logs[fleet].pop(number, None)
         with suppress(Exception):  # the scheduler may be lost
@@ -239,7 +239,7 @@ class _Sent:
     need: float = 0.0
     spent: float = 0.0
     cost: float = 0.0
-    future: "Future[Outcome | None] | None" = None
+    future: "Future[TaskOutcome | None] | None" = None
     worker: str = ""
 
     @property
@@ -264,7 +264,7 @@ class Dispatcher:
         self._goes_on = True
         self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
         """By provider."""
-        self._paces: defaultdict[str, Pace] = defaultdict(lambda: Pace(self._at_once))
+        self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._at_once))
         self._sent: dict[int, _Sent] = {}
         self._begun: set[int] = set()
         self._last = 0
@@ -301,7 +301,7 @@ class Dispatcher:
 
     def _send_more(self) -> None:
         for provider, waiting in self._waiting.items():
-            pace = self._paces[provider]
+            pace = self._limiters[provider]
             while waiting and self._goes_on and not self._budget.complaint and not pace.is_full:
                 idle = min(self._at_once - len(self._sent), len(waiting))
                 number, next_one = self._last + 1, waiting[0]
@@ -358,7 +358,7 @@ class Dispatcher:
         elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
             self._asked[worker].when = 0.0
         elif what == "limited" and number in self._sent:
-            self._paces[self._sent[number].task.provider].slow_down()
+            self._limiters[self._sent[number].task.provider].slow_down()
         elif what == "done" and number in self._sent:
             self._begun.discard(number)
             self._take(number, self._sent[number])
@@ -402,7 +402,7 @@ class Dispatcher:
         del self._sent[number]
         task, result = sent.task, outcome and outcome.result
         self._client.sync(self._client.scheduler.event_clear, name=_event(self._fleet, number))
-        self._paces[task.provider].ended()
+        self._limiters[task.provider].ended()
         sent.cost = result.cost_usd if result and result.run and result.cost_usd is not None else sent.cost
         sent.need, sent.future = result.needed_usd if result else 0.0, None
         goes_on = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
@@ -418,7 +418,7 @@ class Dispatcher:
         else:
             self._left[task.repository] -= 1
             lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._desk.land(task, outcome or Outcome(machine_failed(task, lost)))
+            self._goes_on = self._desk.land(task, outcome or TaskOutcome(machine_failed(task, lost)))
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
 
@@ -443,7 +443,7 @@ class Dispatcher:
         if len(self._faults[worker]) == _MOST_FAULTS:
             self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
 
-    def _outcome_of(self, sent: _Sent) -> Outcome | None:
+    def _outcome_of(self, sent: _Sent) -> TaskOutcome | None:
         """Return what came of a task, None where its worker was lost. Raises ClusterError."""
         assert sent.future is not None  # noqa: S101 - it was sent
         try:
@@ -454,7 +454,7 @@ class Dispatcher:
                 raise ClusterError(message) from error
             return None
         except Exception as error:  # noqa: BLE001 - what a worker could not even begin
-            return Outcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
+            return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
         """End what runs and keep it as it is; a second signal leaves at once, the workers then end it."""

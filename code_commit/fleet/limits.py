@@ -107,7 +107,7 @@ _FIRST_FAILURES = 20
 _REASONS_SHOWN = 3
 
 
-class Pace:
+class RateLimiter:
     """How many tasks ask a provider at a time: half as many when it answers 429, then slowly more with those that end.
 
     So TCP finds out what a line carries.

@@ -13,7 +13,7 @@ from code_commit.commands.stats import label_rows, label_stats
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.patches import diff_of
-from code_commit.fleet.results import PAGE, Result, Totals, load_results
+from code_commit.fleet.results import PAGE, FleetTotals, Result, load_results
 from code_commit.redaction import Redactor
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
@@ -22,7 +22,7 @@ from code_commit.version import __version__
 def write_pages(out: Path, tasks: Iterable[str]) -> None:
     """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
     results = load_results(out)
-    totals = Totals(len({*tasks, *results}))
+    totals = FleetTotals(len({*tasks, *results}))
     alike: defaultdict[str, list[Result]] = defaultdict(list)
     for _, result in sorted(results.items()):
         totals.add(result)

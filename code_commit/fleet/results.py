@@ -112,7 +112,7 @@ def _words(status: str) -> str:
 
 
 @dataclass(slots=True)
-class Totals:
+class FleetTotals:
     """Sums over the results of so many tasks. `cost_usd` is what all their runs cost, but for `unknown_costs` tasks.
 
     `built` counts those with a build.patch.

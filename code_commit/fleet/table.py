@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from code_commit.fleet.results import PAGE, Result, Totals
+from code_commit.fleet.results import PAGE, FleetTotals, Result
 from code_commit.runs.progress import print_lines, start_live
 from code_commit.runs.words import count, dollars, duration
 from code_commit.terminal import is_live_terminal, shown
@@ -28,7 +28,7 @@ class FleetTable:
     def __init__(
         self, tasks: int, results: Iterable[Result] = (), *, quiet: bool = False, stream: TextIO | None = None
     ) -> None:
-        self.totals = Totals(tasks)
+        self.totals = FleetTotals(tasks)
         self.running = 0
         """How many tasks run now; whoever starts them says so."""
         self._quiet = quiet

@@ -20,7 +20,7 @@ from code_commit.fleet.page import Pages
 from code_commit.fleet.results import RESULTS, Result, land, note, require_room
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome
+from code_commit.fleet.worker import TaskOutcome
 from code_commit.runs.record import load_run_record
 
 _DIGITS = 16
@@ -113,7 +113,7 @@ class Desk:
         self.require_room = partial(require_room, out)
         table.totals.cost_usd = unfinished.spent
 
-    def land(self, task: FleetTask, outcome: Outcome) -> bool:
+    def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""
         outcome = self._counted(task, outcome)
         if outcome.result.status == "interrupted":
@@ -126,14 +126,14 @@ class Desk:
         self._pages.write()
         return self._failures.allow_more_after(outcome.result)
 
-    def note(self, task: FleetTask, outcome: Outcome) -> None:
+    def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Take what came of a task that goes on later: its log, and a line where it has cost something."""
         outcome = self._counted(task, outcome)
         if outcome.result.run:
             self._write_line(outcome.result)
         self._table.totals.cost_usd = self._unfinished.spent
 
-    def _counted(self, task: FleetTask, outcome: Outcome) -> Outcome:
+    def _counted(self, task: FleetTask, outcome: TaskOutcome) -> TaskOutcome:
         if outcome.log and outcome.result.status not in _FINAL:
             self._unfinished.keep(task, outcome.log)
         return outcome._replace(result=self._unfinished.count(outcome.result))

@@ -64,7 +64,7 @@ class Source(NamedTuple):
     bundle: bytes | None = None
 
 
-class Outcome(NamedTuple):
+class TaskOutcome(NamedTuple):
     """What comes back of a task; what its run did not get to is empty."""
 
     result: Result
@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
     build_patch: bytes = b""
 
 
-class Supervision(NamedTuple):
+class TaskSupervision(NamedTuple):
     """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
 
     `logged` gets the packed log as it grows. `keys` are files of his that a sandbox hides from builds.
@@ -111,8 +111,8 @@ class TimedOutError(Exception):
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
-    task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: Supervision, log: bytes = b""
-) -> Outcome:
+    task: FleetTask, source: Source, place: Path, max_cost: float | None, supervision: TaskSupervision, log: bytes = b""
+) -> TaskOutcome:
     """Do the task in a clone below `place`, which is removed then, until its run has cost so many US dollars at most.
 
     `log` is that of a run that it goes on with. One that nobody wants any more comes back as it is then. Raises
@@ -125,14 +125,16 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
         try:
             bare, work.commit = _bare_copy(work, source, place)
             if task.solution:
-                outcome = Outcome(work.validate(bare, task.solution))
+                outcome = TaskOutcome(work.validate(bare, task.solution))
             else:
                 work.clone(bare, work.commit, work.root, task.supplied)
                 work.take_up(log)
                 work.roll_up_and_run(max_cost)
                 outcome = work.outcome()
         except NotSetUpError as error:
-            outcome = Outcome(replace(ended(task, "not_set_up", error.exit_code, str(error)), error=_kind_of(error)))
+            outcome = TaskOutcome(
+                replace(ended(task, "not_set_up", error.exit_code, str(error)), error=_kind_of(error))
+            )
         except (TimedOutError, UnwantedError):
             outcome = work.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
@@ -184,7 +186,7 @@ def _copy(work: "_Work", source: Source, bare: Path) -> None:
 class _Work:
     """A task at work: its clone, its processes, its time."""
 
-    def __init__(self, task: FleetTask, root: Path, supervision: Supervision) -> None:
+    def __init__(self, task: FleetTask, root: Path, supervision: TaskSupervision) -> None:
         self.task = task
         self.root = root
         self._supervision = supervision
@@ -309,13 +311,13 @@ class _Work:
         with suppress(OSError, ValueError):
             return json.loads((self.root.parent / name).read_bytes())
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TaskOutcome:
         """Return what came of the run: by its log folder where it began, else by what it printed."""
         self._deadline = math.inf
         folder = self._log_folder()
         if folder is None:
             printed = self._printed("run.json")
-            return Outcome(self._result_of(load_run_record(json.dumps(printed)) if printed else None))
+            return TaskOutcome(self._result_of(load_run_record(json.dumps(printed)) if printed else None))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
         result, patches = self._result_of(record), Patches()
@@ -333,7 +335,7 @@ class _Work:
             result = self._verified(result, patches.tree, folder)
         redact = redactor_of(Project(self.root)).redact
         log = _packed_log(folder, content, record)
-        return Outcome(result, content, redact(patches.changes), log, redact(patches.build))
+        return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _result_of(self, record: RunRecord | None) -> Result:
         is_over = record is not None and record.exit_code is not None

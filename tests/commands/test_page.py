@@ -22,7 +22,7 @@ from code_commit.commands.log import export_log
 from code_commit.commands.page.build_output import build_view
 from code_commit.commands.page.changes import parse_diff, with_renames
 from code_commit.commands.page.diff_markup import _changes_within, diff_view
-from code_commit.commands.page.highlight import coloured, line_html, visible
+from code_commit.commands.page.highlight import highlighted, line_html, visible
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.commands.page.markdown import code
 from code_commit.project import find_project
@@ -221,18 +221,18 @@ def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
 def test_coloured_code_stays_the_text_that_it_is(name):
     lines = ["def f(): # <b>", "    '''x", "\r\x0b''' ; return 1", "", "<?php '</script>' ?>", "```{ x: [1] }```"]
     lines += ["\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
-    assert ["".join(text for _, text in line) for line in coloured(name, lines)][: len(lines)] == lines
+    assert ["".join(text for _, text in line) for line in highlighted(name, lines)][: len(lines)] == lines
 
 
 def test_code_is_coloured():
-    (line,) = coloured("src/a.py", ["def f(): # <b>"])[:1]
+    (line,) = highlighted("src/a.py", ["def f(): # <b>"])[:1]
     assert line_html(line) == "<span class=k>def</span> <span class=f>f</span>(): <span class=c># &lt;b&gt;</span>"
 
 
 def test_what_would_take_a_lexer_long_is_not_coloured():
     line = "x = " + "(" * 50_000
     started = time.process_time()
-    assert coloured("a.hs", [line] * 7)[0] == [("", line)]
+    assert highlighted("a.hs", [line] * 7)[0] == [("", line)]
     assert time.process_time() - started < 2
 
 

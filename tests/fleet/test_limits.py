@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_commit.fleet.limits import Budget, Failures, Pace
+from code_commit.fleet.limits import Budget, Failures, RateLimiter
 from code_commit.fleet.results import Result
 
 
@@ -88,7 +88,7 @@ def test_a_fleet_goes_on_after_failures_when_some_tasks_are_green(most, allowed)
 
 
 def test_answers_429_halve_the_tasks_of_a_provider_and_time_brings_them_back():
-    pace = Pace(16)
+    pace = RateLimiter(16)
     pace.running = 16
     pace.slow_down()
     pace.slow_down()  # of the same burst

@@ -9,7 +9,7 @@ from fleet_tools import RIGHT, make_answers, make_repository, task
 
 from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome, Source, Supervision, run_task
+from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, run_task
 
 HOSTILE = """\
 From: somebody else <else@example.org>
@@ -41,7 +41,7 @@ three
 """
 
 
-def do(folder: Path, answer: str, script: str, **more) -> tuple[Path, Outcome]:
+def do(folder: Path, answer: str, script: str, **more) -> tuple[Path, TaskOutcome]:
     """Do a task in a repository with an old file, one of Windows and a lock, and return it and what came of the task."""
     root = make_repository(folder / "repository", script)
     (root / "crlf.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
@@ -50,7 +50,7 @@ def do(folder: Path, answer: str, script: str, **more) -> tuple[Path, Outcome]:
     git(root, "add", "-A")
     git(root, "commit", "-qm", "more")
     line = task("a", root, make_answers(folder / "answers", answer), **more)
-    return root, run_task(FleetTask(**line), Source(str(root)), folder / "place", None, Supervision())
+    return root, run_task(FleetTask(**line), Source(str(root)), folder / "place", None, TaskSupervision())
 
 
 def take(root: Path, *words: str, mail: bytes) -> None:
@@ -107,7 +107,7 @@ def test_nothing_is_supplied_through_a_link_of_the_commit(tmp_path):
     git(root, "add", "-A")
     git(root, "commit", "-qm", "link")
     line = FleetTask(**task("a", root, "replay:x", overlay={"link/x": "x"}))
-    result = run_task(line, Source(str(root)), tmp_path / "place", None, Supervision()).result
+    result = run_task(line, Source(str(root)), tmp_path / "place", None, TaskSupervision()).result
     assert (result.exit_code, result.message) == (2, "link/x would be written through a link")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 

@@ -15,10 +15,10 @@ from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, proces
 
 from code_commit.fleet.results import packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Outcome, Source, Supervision, WorkerError, cost_of, run_task
+from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, WorkerError, cost_of, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
-UNWATCHED = Supervision()
+UNWATCHED = TaskSupervision()
 
 
 PRICES = {"prices": {"fake": {"input": 0.0, "output": 500.0}}}
@@ -31,7 +31,7 @@ def marks(tmp_path):
     return tmp_path / "marks"
 
 
-def do(line: dict, tmp_path, supervision: Supervision = UNWATCHED, max_cost=None, log=b"") -> Outcome:
+def do(line: dict, tmp_path, supervision: TaskSupervision = UNWATCHED, max_cost=None, log=b"") -> TaskOutcome:
     return run_task(FleetTask(**line), Source(line["repository"]), tmp_path / "place", max_cost, supervision, log)
 
 
@@ -162,7 +162,7 @@ def test_a_build_cannot_read_the_key_by_which_a_worker_is_of_the_cluster(tmp_pat
     key.write_text("-----BEGIN PRIVATE KEY-----\n")
     repository = make_repository(tmp_path / "repository", f"test -e {key} && ! grep . {key} && grep -q '^ok$' ok.txt")
     line = task("a", repository, make_answers(tmp_path / "answers", RIGHT), settings={"sandbox": "guard"})
-    outcome = do(line, tmp_path, Supervision(keys=[str(key)]))
+    outcome = do(line, tmp_path, TaskSupervision(keys=[str(key)]))
     assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
 
 
@@ -252,7 +252,7 @@ def test_a_task_that_nobody_wants_any_more_comes_back_and_goes_on_elsewhere(atte
         if step == "call":
             (marks / f"hold{attempt}").unlink()
             server.hold_from(attempt)
-        watching = Supervision(is_wanted=wanted.is_set, logged=logs.append)
+        watching = TaskSupervision(is_wanted=wanted.is_set, logged=logs.append)
         done = pool.submit(do, line, tmp_path, watching)
         wait_for(lambda: len(server.calls) == attempt)
         if step == "build":
@@ -289,7 +289,7 @@ def test_a_task_that_is_interrupted_as_it_is_verified_is_verified_when_it_goes_o
     git(repository, "commit", "-qm", "lock")
     line = task("a", repository, settings=server.settings, verify={"check.sh": hidden})
     (marks / "hold").touch()
-    watching = Supervision(is_wanted=lambda: not (marks / "begun").exists())
+    watching = TaskSupervision(is_wanted=lambda: not (marks / "begun").exists())
     interrupted = do(line, tmp_path, watching)
     assert (interrupted.result.status, interrupted.result.is_open) == ("interrupted", True)
     (marks / "hold").unlink()
@@ -324,7 +324,7 @@ def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(keys))
     repository = make_repository(tmp_path / "repository", "env; cat agent-config/*; cat ok.txt")
     line = task("a", repository, settings=server.settings)
-    outcome = do(line, tmp_path, Supervision(limited=lambda: told.append(len(server.calls))))
+    outcome = do(line, tmp_path, TaskSupervision(limited=lambda: told.append(len(server.calls))))
 
     assert told
     assert told[0] < 3, "told before the answer came"

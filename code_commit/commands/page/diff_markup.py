@@ -8,7 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from code_commit.commands.page.changes import FileDiff, Hunk, Line
-from code_commit.commands.page.highlight import LONGEST_LINE, Piece, coloured, line_html, visible
+from code_commit.commands.page.highlight import LONGEST_LINE, Piece, highlighted, line_html, visible
 
 MOST_OF_FILE = 600_000  # characters of markup
 
@@ -81,7 +81,7 @@ def _rows(file: FileDiff, hunk: Hunk) -> Iterator[tuple[str, str, int]]:
 def _cells(file: FileDiff, hunk: Hunk, kind: str) -> Iterator[_Cell]:
     crlf = "\r" if all(line.text.endswith("\r") for line in hunk.lines) else ""
     lines = [line for line in hunk.lines if line.kind in (" ", kind)]
-    pieces = coloured(file.path, [line.text.removesuffix(crlf) for line in lines]) if lines else []
+    pieces = highlighted(file.path, [line.text.removesuffix(crlf) for line in lines]) if lines else []
     first = max(hunk.old_start if kind == "-" else hunk.new_start, 1)
     return (_Cell(first + index, line, pieces[index]) for index, line in enumerate(lines))
 

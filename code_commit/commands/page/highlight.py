@@ -22,7 +22,7 @@ LONGEST_LINE = 1_000
 MOST_SHOWN = 2_000  # characters of a line
 
 
-def coloured(path: str, texts: Sequence[str]) -> list[list[Piece]]:
+def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
     """Return the lines in pieces; in one piece each where they cannot be coloured."""
     plain = [[("", text)] for text in texts]
     code = "\n".join(texts) + "\n"
