@@ -170,14 +170,32 @@ def _carry_out(order: Order) -> int:
     if unknown := set(order.only) - {task.id for task in tasks}:
         raise NotSetUpError(f"{order.tasks or order.repositories} has no task {', '.join(map(shown, sorted(unknown)))}")
     if order.check:
-        print_text(f"{count(len(tasks), 'task')}: no mistake")
-        return EXIT_SUCCESS
+        return _check(order, tasks)
     _require_safe_cluster(order, tasks)
     if order.out is None:
         raise NotSetUpError("name the folder for the results: --out OUT")
     out = Path(os.path.realpath(order.out))  # it may be a link
     with results_folder(out):
         return _do(order, tasks, out)
+
+
+def _check(order: Order, tasks: "Sequence[FleetTask]") -> int:
+    """Print what is known of the tasks without doing them; beside OUT also what would be done. Raises NotSetUpError."""
+    from code_commit.fleet.results import load_results
+    from code_commit.fleet.tasks import find_unfit
+
+    if unfit := list(find_unfit(tasks)):
+        raise NotSetUpError("\n".join([f"{count(len(unfit), 'mistake')} in the repositories of the tasks:", *unfit]))
+    lines = [f"{count(len(tasks), 'task')}: no mistake"]
+    if order.out and order.out.is_dir():
+        from code_commit.fleet.unfinished import log_path
+
+        earlier = load_results(order.out)
+        wanted = [task for task in tasks if order.wants(task, earlier.get(task.id))]
+        begun = sum(log_path(order.out, task).exists() for task in wanted)
+        lines.append(f"{len(tasks) - len(wanted):,} kept, {begun:,} would go on, {len(wanted) - begun:,} would begin")
+    print_text("\n".join(lines))
+    return EXIT_SUCCESS
 
 
 def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:

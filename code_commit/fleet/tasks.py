@@ -314,3 +314,40 @@ def _missing(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
         for number, line in zip(numbers, answer.stdout.split(b"\n"), strict=False):
             if line.endswith(b" missing") or b" commit " not in line:
                 yield number, f"commit: {tasks[number].repository} has no {tasks[number].commit}"
+
+
+def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
+    """Yield, task by task, what a run would refuse of its commit, as far as that is known without a clone."""
+    here: dict[Path, list[FleetTask]] = {}
+    remote: dict[str, list[FleetTask]] = {}
+    for task in tasks:
+        if task.path is None:
+            remote.setdefault(task.repository, []).append(task)
+        else:
+            here.setdefault(task.path, []).append(task)
+    for path, same in here.items():
+        names = [f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore")]
+        contents = iter(_contents(path, names))
+        for task, build, ignored in zip(same, contents, contents, strict=False):
+            if build is None and BUILD_SCRIPT not in task.supplied:
+                yield f"{task.id}: the commit has no {BUILD_SCRIPT}: supply one as its build"
+            if AGENT_CONFIG.encode() not in (ignored or b"") and not task.setup:
+                yield f'{task.id}: its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
+    for repository, same in remote.items():
+        answer = ask_git(["ls-remote", "--quiet", "--", repository, "HEAD"], Path(os.sep))
+        if answer.returncode != 0:
+            said = shown(answer.stderr.decode("utf-8", "replace").partition("\n")[0][:300].removeprefix("fatal: "))
+            yield from (f"{task.id}: git ls-remote: {said}" for task in same)
+
+
+def _contents(repository: Path, names: Sequence[str]) -> Iterator[bytes | None]:
+    """Yield the content of each object, None where there is none."""
+    rest = ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
+    while rest:
+        head, _, rest = rest.partition(b"\n")
+        if not re.search(rb" blob \d+$", head):
+            yield None
+            continue
+        size = int(head.rpartition(b" ")[2])
+        yield rest[:size]
+        rest = rest[size + 1 :]

@@ -27,6 +27,11 @@ _DIGITS = 16
 """Of a task's digest, in the name of its log: another task's is not gone on with."""
 
 
+def log_path(out: Path, task: FleetTask) -> Path:
+    """Return where the log of a task is that did not come to its end."""
+    return out / f".{task.id}.{task.digest[:_DIGITS]}.log"
+
+
 class Unfinished:
     """The logs in OUT, and what all runs have cost, each counted once. `lines` are all results of before.
 
@@ -86,7 +91,7 @@ class Unfinished:
                 path.unlink(missing_ok=True)
 
     def _path(self, task: FleetTask) -> Path:
-        return self._out / f".{task.id}.{task.digest[:_DIGITS]}.log"
+        return log_path(self._out, task)
 
     def _note(self, task: str, log: bytes) -> float:
         with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:

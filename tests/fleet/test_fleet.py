@@ -77,6 +77,8 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     assert again.returncode == 1
     assert "2 of 3 tasks green, 1 build failed" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
+    checked = forked_fleet.run([*fleet_words(tasks), "--check", "--failed"], tmp_path, os.environ)
+    assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would go on, 1 would begin\n"
 
 
 def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):

@@ -9,7 +9,7 @@ from command import git
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, read_tasks
+from code_commit.fleet.tasks import FleetTask, find_unfit, list_repositories, make_matrix, read_tasks
 
 MISTAKES = [
     ({"id": "../a"}, "id: must be a name of letters"),
@@ -29,7 +29,7 @@ MISTAKES = [
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"approve": True}}, "settings: approve asks on a terminal"),
-    ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup takes all files anew"),
+    ({"rollup": ["src"], "settings": {"rollup": "select"}}, "settings: rollup = fresh takes all files"),
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
@@ -173,3 +173,24 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
     names = ["team-sub-web", "team-web", None, "api", "api-2", "api-3"]
     assert [line.get("id") for line in found] == names
     assert found[3] == {"id": "api", "repository": "../api", "query": "Do it."}
+
+
+def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
+    whole, bare = make_repository(tmp_path / "whole"), make_repository(tmp_path / "bare")
+    git(bare, "rm", "-q", "build.sh", ".gitignore")
+    git(bare, "commit", "-qm", "neither")
+    lines = [
+        task("whole", whole),
+        task("bare", bare),
+        task("supplied", bare, build="#!/bin/sh\n", setup=True),
+        task("before", bare, commit="HEAD^"),
+        task("url", f"file://{whole}"),
+        task("gone", f"file://{tmp_path}/gone"),
+    ]
+    told = list(find_unfit(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))))
+    assert told[:2] == [
+        "bare: the commit has no build.sh: supply one as its build",
+        'bare: its .gitignore has no line /agent-config: "setup": true supplies it',
+    ]
+    (gone,) = told[2:]
+    assert gone.startswith(f"gone: git ls-remote: '{tmp_path}/gone' does not appear to be a git repository")
