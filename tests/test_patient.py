@@ -19,7 +19,8 @@ def make_patient(root: Path) -> None:
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE / name, root / name)
     (root / ".gitignore").write_text("/agent-config\n__pycache__\n.hypothesis\n")
-    python = f'{sys.executable} -m pytest -q -p no:cacheprovider -o addopts= --maxfail=3 -k "not damaged and not parses_back and not fence_is_found and not more_blocks" tests'
+    own = root.parent / "of-the-build"  # else it removes what earlier tests left, which may take minutes
+    python = f'{sys.executable} -m pytest -q -p no:cacheprovider --basetemp={own} -o addopts= --maxfail=3 -k "not damaged and not parses_back and not fence_is_found and not more_blocks" tests'
     (root / "build.sh").write_text(f"#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH=. exec {python}\n")
     (root / "build.sh").chmod(0o755)
     (root / "agent-config" / "recorded").mkdir(mode=0o700, parents=True)
