@@ -48,9 +48,9 @@ DESCRIPTION = """\
 The main job, the same as no command. Asks the LLM once for the change that
 agent-config/query.txt describes, or -m, verifies the whole answer, applies all
 of it or nothing, and runs build.sh. While the build fails it asks for a repair,
-three times at most. Nothing is committed. With -m it writes a new codeRollup.txt
-first, as code-commit rollup does, unless the project has a codeRollup.sh that
-wrote it, and makes agent-config/ where it is missing."""
+three times at most. Nothing is committed. With -m it writes a new
+codeRollup.txt first, as code-commit rollup does, unless the project has a
+codeRollup.sh that wrote it, and makes agent-config/ where it is missing."""
 
 EXAMPLES = """\
 code-commit

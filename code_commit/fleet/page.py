@@ -50,13 +50,20 @@ class Pages:
     """Keeps the page of a fleet up to date while it runs, for a twentieth of the time at most."""
 
     def __init__(self, out: Path, tasks: Collection[str]) -> None:
-        self._out, self._tasks, self._next = out, tasks, 0.0
+        self._out, self._tasks, self._next, self._is_due = out, tasks, 0.0, False
 
     def write(self, *, at_once: bool = False) -> None:
-        begun = time.monotonic()
+        """Write what is new: now, or when `catch_up` is called after its time has come."""
         if at_once:
             write_pages(self._out, self._tasks)
-        elif begun >= self._next:
+        else:
+            self._is_due = True
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        begun = time.monotonic()
+        if self._is_due and begun >= self._next:
+            self._is_due = False
             with suppress(LogError):  # what has landed is told by its own error, and the last page by this one
                 write_pages(self._out, self._tasks)
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)

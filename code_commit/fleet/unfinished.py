@@ -10,7 +10,6 @@ import tarfile
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
@@ -115,8 +114,12 @@ class Desk:
         self._unfinished = unfinished
         self.log_of = unfinished.log_of
         self.keep = unfinished.keep
-        self.require_room = partial(require_room, out)
         table.totals.cost_usd = unfinished.spent
+
+    def require_room(self) -> None:
+        """Raise LogError where OUT has no room for a log; else write the page if it is due."""
+        require_room(self._out)
+        self._pages.catch_up()
 
     def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""
