@@ -51,7 +51,7 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
     """
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
-    for name in identifiers(query, files):
+    for name in identifiers(re.sub(r"\w+://\S+", "", query), files):
         lines = [
             (not re.search(DEFINITION % name, line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
             for file in files
@@ -60,7 +60,8 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
             if re.search(rf"\b{name}\b", line)
         ]
         told = "".join(line for _, line in sorted(lines, key=itemgetter(0))[:_MENTIONS_OF_ONE])
-        found += [(len(lines), f"{name}: {count(len(lines), 'line')}\n{told}")] if lines else []
+        more = f", {_MENTIONS_OF_ONE} shown" if len(lines) > _MENTIONS_OF_ONE else ""
+        found += [(len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{told}")] if lines else []
     mentions = ""
     for _, text in sorted(found):
         mentions += text if len(mentions) + len(text) <= _MENTIONS else ""

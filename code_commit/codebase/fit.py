@@ -100,7 +100,8 @@ def fit_sections(sections: Sequence[Section], context: Collection[str], room: in
     ranked, wanted = rank(sections, need, context), _wanted(sections, context, need, heads)
     near = find_near(sections, need.chosen or ()).union(wanted, need.judges) if is_chosen else wanted
     if need.chosen is not None:
-        ranked.sort(key=lambda file: (file.name not in wanted, file.name not in near))
+        chosen = set(need.chosen)  # of a change log the head alone, before what is only near
+        ranked.sort(key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
     known, names = _first(ranked, room // _SHARE_OF_NAMES)
     most = room - names - room // _SHARE_OF_OUTLINES
     whole, used = _whole([file for file in known if file.name in wanted], most, {})

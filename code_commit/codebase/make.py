@@ -70,7 +70,8 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
     longest = room // _SHARE_OF_CONTEXT
     context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
-    judge = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
+    script = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
+    judge = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
     need = need._replace(judges=named_files(judge, {file.name for file in found}))
     made = fit_sections(found, context, room - len(end), need)
     if need.chosen is None and not made.whole and not made.outlines:

@@ -51,7 +51,9 @@ def run(options: dict[str, Any]) -> int:
     with recording("run", options) as (project, progress):
         if message := recover(project):
             progress.say(message)
+        options = {"json": False, "quiet": False, "verbose": False} | options  # what is printed is for who resumes
         folder, record = _find_resumable(project, name)
+        record.options["json"] = options["json"]
         _check_tree(folder, record, project)
         progress.say(f"resuming {record.run}")
         if record.command == "rollup":

@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def _tokens_given(text: str) -> int:
     if not re.fullmatch(r"[1-9][0-9_]*", text) or len(text) > len(f"{MOST:_}"):
-        raise ArgumentTypeError("must be a number of tokens; a PATHSPEC stands before it")
+        raise ArgumentTypeError("must be a number of tokens above 0; a PATHSPEC stands before --fit")
     return int(text)
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, NamedTuple
@@ -173,7 +174,10 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", label)
         short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(label)[:8]}"
         name = ".".join([task.id, *filter(None, [short]), *([str(trial)] if trial > 1 else [])])
-        own = {"settings": {**task.settings, **dict(zip(axes, values, strict=True))}, "label": label or task.label}
+        own = {
+            "settings": {**_bound(task.settings), **dict(zip(axes, values, strict=True))},
+            "label": label or task.label,
+        }
         try:
             made.append(
                 FleetTask.model_validate({**task.model_dump(), "id": name, "task": task.task or task.id, **own})
@@ -254,8 +258,19 @@ def _merged(defaults: Mapping[str, Any], values: Any) -> Any:
     if not isinstance(values, dict):
         return values
     both = [key for key in defaults.keys() & values.keys() if isinstance(defaults[key], dict)]
-    inner = {key: defaults[key] | values[key] for key in both if isinstance(values[key], dict)}
+    inner = {key: _bound(defaults[key]) | _bound(values[key]) for key in both if isinstance(values[key], dict)}
     return {**defaults, **values, **inner}
+
+
+def _bound(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings whose base URLs name the providers of the models beside them, before another's are added."""
+    bound = dict(settings)
+    for role in ("", "fallback_"):
+        model, url = bound.get(f"{role}model"), bound.get(f"{role}base_url")
+        if isinstance(model, str) and isinstance(url, str) and re.match(r"https?://", url, re.IGNORECASE):
+            with suppress(NotSetUpError):  # the task tells it
+                bound[f"{role}base_url"] = f"{choose_model(model, ()).provider}:{url}"
+    return bound
 
 
 def _task_of_instance(values: Any, folder: Path) -> Any:

@@ -401,7 +401,8 @@ class _Work:
         outside = outside_environment(folder).items()
         environment = {name: value for name, value in outside if name not in _ANOTHER_REPOSITORY}
         environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        done = self._process([require_git(folder), *arguments], folder, environment)
+        words = [require_git(folder), "-c", "core.fsmonitor=false", *arguments]
+        done = self._process(words, folder, environment)
         if done.returncode != 0:
             complaint = shown(" ".join(done.stderr.decode("utf-8", "replace").split())[:1000])
             kind = WorkerError if _tells_of_no_room(complaint) else GitError
@@ -478,7 +479,7 @@ def put_files(root: Path, files: Files) -> None:
     """Write files into a tree where nothing else is at work, None for one to remove. Raises NotSetUpError."""
     for name, text in files.items():
         path = root / name
-        if not Path(os.path.realpath(path.parent)).is_relative_to(root):
+        if os.path.realpath(path.parent) != os.path.normpath(Path(os.path.realpath(root), name).parent):
             raise NotSetUpError(f"{shown(name)} would be written through a link")
         try:
             if path.is_symlink() or text is None:

@@ -268,7 +268,8 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
         return [f"{repeats_of(attempt)}: the next prompt says so"]
-    return [{"built": build_of, "chosen": asked_of}[event](attempt)] if event in ("built", "chosen") else []
+    words = {"built": build_of, "chosen": asked_of}.get(event, lambda _: "")(attempt)
+    return [words] if words else []
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:

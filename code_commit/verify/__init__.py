@@ -292,7 +292,7 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
 
     It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
     said of the path: of what is wrong with an edit, the LLM could not have known better. Of a file that is shown in
-    part these lines may be edited; a range lies in one such part with both its ends.
+    part these lines may be edited, as long as they stand so in the file; a range lies in one such part with both ends.
     """
     edits = {change.path: change.edits for change in findings.open if isinstance(change, EditBlock)}
     texts = {
@@ -302,11 +302,12 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     }
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     for path in sorted(find_unseen(texts, shown_files.codebase)):
-        if windows := [_without_blanks(text) for part, text in shown_files.windows if part == path]:
+        shown_parts = [_without_blanks(text) for part, text in shown_files.windows if part == path]
+        if windows := [text for text in shown_parts if text.rstrip("\n") in _without_blanks(texts[path])]:
             ends = [(_without_blanks(edit.find), _without_blanks(edit.last)) for edit in edits.get(path, ())]
             if not ends or not all(any(first in text and last in text for text in windows) for first, last in ends):
                 findings.close(path, "unseen", _UNSEEN_PART)
-        elif shown_files.whole is not None and path not in shown_files.whole:
+        elif shown_files.whole is not None:
             findings.close(path, "unseen", _UNSEEN)
         elif strict:
             findings.add(path, "stale", _STALE)

@@ -9,7 +9,7 @@ import pytest
 from command import Run, git, module, recorded, the_log
 
 ROLLUP = "agent-config/codeRollup.txt"
-BUILD = "#!/bin/sh\n# judged by checks/judge.py\ngrep -qx ok ok.txt\n"
+BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py\ngrep -qx ok ok.txt\n"
 LOG = "Changes\n=======\n\n" + "".join(f"-   Entry {number} of it.\n" for number in range(200))
 IDLE = {
     "README.md": "# The project\n\nWords on it.\n",
@@ -153,6 +153,30 @@ def test_a_change_log_is_edited_where_its_head_is_shown(
     assert verdicts == ([("applied", [])] if is_taken else [("rejected", ["unseen"]), ("applied", [])])
     if not is_taken:
         assert f"[codebase additions]\n--- CHANGES.rst ---\n{LOG}" in (log / "2-query.txt").read_text()
+
+
+def test_the_head_of_a_change_log_that_was_chosen_goes_before_what_is_near(root: Path, run_code_commit: Run):
+    (root / "sites/www").mkdir(parents=True)
+    (root / "sites/www/changelog.rst").write_text(LOG)
+    for number in range(60):
+        (root / f"lib/near_{number}.py").write_text(module(f"near_{number}", 9) + f"def {'x' * 900}_{number}(): ...\n")
+    git(root, "add", "-A")
+    text = rolled_up(
+        run_code_commit, root, "--select", *recorded(root, CHOICE.replace("^^^end", "sites/www/changelog.rst\n^^^end"))
+    )
+    assert "--- sites/www/changelog.rst (lines 1-60) ---" in text
+
+
+def test_lines_that_are_another_by_now_were_not_shown(root: Path, run_code_commit: Run):
+    rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
+    (root / "CHANGES.rst").write_text(LOG.replace("Entry 2 of", "Entry two of"))
+    options = recorded(root, edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick."))
+    done = run_code_commit(root, "--rollup", "file", "--on-rejected", "stop", *options)
+    assert (done.returncode, "CHANGES.rst" in done.stderr, "quick" in (root / "CHANGES.rst").read_text()) == (
+        4,
+        True,
+        False,
+    )
 
 
 def test_two_places_in_a_change_log_are_ambiguous_though_one_is_shown(root: Path, run_code_commit: Run):

@@ -85,6 +85,13 @@ def test_a_job_whose_id_is_on_disk_is_fetched(root: Path, run_code_commit: Run):
     assert (root / "ok.txt").read_text() == "ok\n"
 
 
+def test_whoever_resumes_says_what_is_printed(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, "no block\n"), "--json").returncode == 3
+    recorded(root, "no block\n", RIGHT)
+    done = resume(root, run_code_commit)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
 def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT, RIGHT], polls=10**6) as server:
         process = start(root, server)

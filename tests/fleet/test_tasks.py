@@ -175,6 +175,19 @@ def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
     assert found[3] == {"id": "api", "repository": "../api", "query": "Do it."}
 
 
+def test_a_base_url_stays_with_the_provider_of_its_own_line_or_list(tmp_path):
+    url = "http://127.0.0.1:1/v1"
+    lines = [
+        {"defaults": {"settings": {"model": "openai:gpt-5", "base_url": url}}},
+        task("a", make_repository(tmp_path / "repository"), settings={"model": "anthropic"}),
+    ]
+    (mixed,) = read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
+    assert mixed.settings["base_url"] == f"openai:{url}"
+    lines[1]["settings"] = {}
+    (made,) = make_matrix(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines)), ["model=anthropic"], 1)
+    assert (made.settings["model"], made.settings["base_url"]) == ("anthropic", f"openai:{url}")
+
+
 def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     whole, bare = make_repository(tmp_path / "whole"), make_repository(tmp_path / "bare")
     git(bare, "rm", "-q", "build.sh", ".gitignore")

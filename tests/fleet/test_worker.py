@@ -13,9 +13,10 @@ import pytest
 from command import git, tree, wait_for
 from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, processes_with, task
 
+from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, WorkerError, cost_of, run_task
+from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, WorkerError, cost_of, put_files, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
 
 UNWATCHED = TaskSupervision()
@@ -87,7 +88,7 @@ def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
         outcomes = list(pool.map(lambda name: do(task(name, repository, rollup=["none"]), tmp_path), "abcd"))
 
     assert {outcome.result.message for outcome in outcomes} == {"none: no file that git does not ignore is there"}
-    clones = [line for line in calls.read_text().splitlines() if line.startswith("clone")]
+    clones = [line for line in calls.read_text().splitlines() if " clone " in f" {line} "]
     assert sum("--mirror" in line for line in clones) == 1
     assert sum("--shared" in line for line in clones) == 4
 
@@ -201,6 +202,17 @@ def test_a_green_result_is_built_once_more_with_files_that_the_run_did_not_see(t
         assert outcome.result.message.startswith("green, but not verified: fails: exit code 1 after ")
         assert "| hidden-output" in files["verify.txt"].decode().splitlines()
     assert left_in(tmp_path) == set()
+
+
+def test_nothing_is_supplied_through_a_link(tmp_path):
+    root = make_repository(tmp_path / "repository")
+    (root / "conf").symlink_to(".git")
+    config = (root / ".git/config").read_bytes()
+    with pytest.raises(NotSetUpError, match="conf/config would be written through a link"):
+        put_files(root, {"conf/config": "[core]\n"})
+    put_files(root, {"a/b/c.txt": "c\n"})
+    assert (root / ".git/config").read_bytes() == config
+    assert (root / "a/b/c.txt").read_text() == "c\n"
 
 
 @pytest.mark.parametrize("sealed", [True, False])
