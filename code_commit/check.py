@@ -358,7 +358,7 @@ def require_no_problem(project: Project, report: Report) -> None:
 
 def hint_at_init(project: Project) -> list[str]:
     """Return what helps a project that nobody prepared."""
-    return [] if project.agent_config.exists() else ["code-commit init writes what is missing"]
+    return [] if project.agent_config.exists() else ["code-commit init writes .gitignore, build.sh and agent-config/"]
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Report:

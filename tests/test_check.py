@@ -292,7 +292,10 @@ def test_a_rollup_of_nothing_names_what_is_not_there(project_folder: Path, run_c
 def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code_commit: Run):
     git(tmp_path, "init", "-q")
     done = run_code_commit(tmp_path, "check")
-    assert (done.returncode, "code-commit init writes what is missing.\n" in done.stdout) == (2, True), done.stdout
+    assert (done.returncode, "code-commit init writes .gitignore, build.sh and agent-config/.\n" in done.stdout) == (
+        2,
+        True,
+    ), done.stdout
 
 
 def test_each_of_several_problems_has_a_mark(project_folder: Path, run_code_commit: Run):

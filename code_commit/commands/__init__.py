@@ -160,7 +160,8 @@ class _Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}{hint}")
         words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
         task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
-        self.error(f"there is no command {value!r}{did_you_mean(value, action.choices) or task}")
+        hint = "" if " " in value else did_you_mean(value, action.choices)
+        self.error(f"there is no command {value!r}{hint or task}")
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         """Take `--` for the value of an option that it is given to in one word (`-m=--`): argparse would drop it."""

@@ -92,7 +92,7 @@ def _end(report: Report, project: Project, *, is_ready: bool) -> str:
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
         return "Ready, but the build fails: a run can pass only if that is its task."
-    return "Ready: run code-commit."
+    return "Ready: run code-commit with these options."
 
 
 def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> Check:

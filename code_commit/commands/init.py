@@ -33,7 +33,7 @@ def run(_options: dict[str, Any]) -> int:
     except OSError as error:
         raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
     if not written:
-        print_text("Nothing is missing; nothing was written. code-commit check names what is left to do.")
+        print_text("Nothing was missing, nothing was written.\ncode-commit check says what is left to do.")
         return EXIT_SUCCESS
     print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
     print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")

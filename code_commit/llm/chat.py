@@ -138,8 +138,8 @@ def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
         return
     call.replied(reply)
     raise LLMError(
-        f"{call.endpoint.host} read only {counted} tokens of a prompt of about {estimate}: it cuts off what does not "
-        "fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)",
+        f"{call.endpoint.host} read only {counted:,} tokens of a prompt of about {estimate:,}: it cuts off what does "
+        "not fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)",
         "too_long",
         may_be_paid=True,
     )

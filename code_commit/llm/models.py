@@ -148,8 +148,9 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     if owner:
         return f"{where} is for {owner}, and the model is {shown(str(choice))}: name its own address too: {shown(own)}"
     return (
-        f"{where} names no provider, and the model {shown(str(choice))} is not from there: write {choice.provider}: "
-        f"before the address if it is that provider's, or name both in one place: {shown(own)}"
+        f"{where} names no provider, and the model {shown(str(choice))} is set elsewhere: write "
+        f"{choice.provider}:{shown(getattr(settings, f'{lead}base_url'))} if it is that provider's address, or name "
+        f"both in one place: {shown(own)}"
     )
 
 

@@ -166,7 +166,7 @@ def test_a_server_that_cuts_the_prompt_off_is_found_out(prompt, counted, is_cut)
         assert ask_chat(reply(body), prompt=Prompt("", "", prompt))[0].text.startswith("as if")
         return
     with pytest.raises(
-        LLMError, match=rf"read only {counted} tokens of a prompt of about \d+: .*OLLAMA_CONTEXT_LENGTH"
+        LLMError, match=rf"read only {counted:,} tokens of a prompt of about [\d,]+: .*OLLAMA_CONTEXT_LENGTH"
     ):
         ask_chat(reply(body), prompt=Prompt("", "", prompt))
 
