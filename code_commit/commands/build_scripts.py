@@ -41,12 +41,14 @@ _PYTHON = (
     "python=python3",
     "if [ -x .venv/bin/python ]; then python=.venv/bin/python; fi",
     "if [ -d src ]; then export PYTHONPATH=src; fi",
+    "export PYTHONDONTWRITEBYTECODE=1  # no new files that nobody asked for",
 )
 _TESTS = (
     "# pytest where it is installed, else unittest; where no test runs, it fails",
     "# with 5, as unittest itself does from Python 3.12 on.",
     """unittests() { "$python" -c 'import sys, unittest""",
     "result = unittest.main(None, exit=False).result",
+    """if not result.testsRun: print("no test ran: write one, or install pytest")""",
     """sys.exit(not result.wasSuccessful() or 5 * (not result.testsRun))' "$@"; }""",
     """if "$python" -c 'import pytest' 2>/dev/null; then "$python" -m pytest -q""",
     "elif [ -d tests ] && [ ! -e tests/__init__.py ]",
