@@ -242,8 +242,8 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
     files, query = list(sections), need.query
     scores, holding_rare = _bm25(files, query.lower(), _words(query))
     named = need.named(files).union(need.judges)
-    defining = find_defining(files, identifiers(query, files))
-    holding_rare |= find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
+    defining = _find_defining(files, identifiers(query, files))
+    holding_rare |= _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
 
     def place(number: int) -> tuple[bool, int, float, str]:
         name = files[number].name
@@ -255,10 +255,14 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
 
 
 _CODE = re.compile(r"`[^`\n]+`|\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+")
-DEFINITION = (
+_KEYWORD = (
     r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
-    r"|type|val|var)[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?%s\b"
+    r"|type|val|var)"
 )
+_BEFORE_NAME = r"[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?"
+DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
+_BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
+_LONGEST_BEGINNING = 120
 
 
 def identifiers(query: str, files: Iterable[Section]) -> set[str]:
@@ -268,14 +272,20 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     return {word for match in code for word in re.findall(r"[A-Za-z_]\w{2,}", match)}
 
 
-def find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]:
+def _find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]:
     """Return the numbers of the files that define one of the names, of those that few files define."""
     found: set[int] = set()
     for name in names:
-        definition = re.compile(DEFINITION % name)
-        defining = [at for at, file in enumerate(files) if name in file.text and definition.search(file.text)]
+        word = re.compile(rf"{name}\b")  # begins with what is searched for at once
+        defining = [number for number, file in enumerate(files) if _defines(file.text, word)]
         found.update(defining if len(defining) <= _RARE else ())
     return found
+
+
+def _defines(text: str, word: re.Pattern[str]) -> bool:
+    starts = (match.start() for match in word.finditer(text))
+    befores = (text[max(0, start - _LONGEST_BEGINNING) : start] for start in starts)
+    return any(before[-1:] in (" ", "\t", ".", ")") and _BEGINS_DEFINITION.search(before) for before in befores)
 
 
 _MOST_WORDS = 64
