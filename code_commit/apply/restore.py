@@ -126,12 +126,16 @@ def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE, *, fo
 def _plan(
     snapshot: Path, project: Project, part: Part
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None], list[str]]:
-    """Return what is to be written, the folders as they were, and the files that are not as the run left them."""
+    """Return what is to be written, the folders as they were, and the files that are not as the run left them.
+
+    What it left in between counts too: a part that was put back before may have brought that.
+    """
     layers = _load_fit(snapshot, project)
     if not layers:
         raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
     only, since = part
-    before, after = first_states(layers[since:]), left_states(snapshot, layers)
+    before = first_states(layers[since:])
+    left = [left_states(snapshot, layers[:number]) for number in range(since + 1, len(layers) + 1)]
     folders = first_folders(layers[since:])
     answered = load_contents(snapshot, until=since, built=False)
     if only is not None:
@@ -145,7 +149,7 @@ def _plan(
             now = _look(tree, path, folders)
             if _is(now, state):
                 continue
-            if not _is(now, after[path]):
+            if not any(path in states and _is(now, states[path]) for states in left):
                 changed.append(path)
             writes.append(_write_back(snapshot, path, state, now, answered.get(path)))
     return writes, folders, changed

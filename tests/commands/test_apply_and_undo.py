@@ -491,10 +491,16 @@ def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_bac
 
 def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_commit: Run):
     """No edit came between: what the first answer wrote is no original of the project."""
-    assert run_code_commit(root, *edited_during_the_build(root, "sed -i 's/$/ /' a.txt")).returncode == 0
+    words = edited_during_the_build(root, "sed -i 's/$/ /' a.txt")
+    assert run_code_commit(root, *words).returncode == 0
     kinds = {warning["kind"] for warning in latest(root)["warnings"]}
     assert "overwritten" not in kinds, "a formatter's white space is nobody's work"
     assert run_code_commit(root, "undo", "--attempt", "2").returncode == 0
     assert [(root / name).read_text() for name in ("a.txt", "b.txt", "ok.txt")] == ["one \n", "one\n", "not yet\n"]
-    done = run_code_commit(root, "undo", "-2", "--attempt", "3")
+    (root / "a.txt").write_text("mine\n")
+    assert run_code_commit(root, "undo", "-2").returncode == 1
+    (root / "a.txt").write_text("one \n")
+    done = run_code_commit(root, "undo", "-2")
+    assert (done.returncode, (root / "a.txt").exists()) == (0, False), done.stderr
+    done = run_code_commit(root, "undo", "-3", "--attempt", "3")
     assert (done.returncode, "changed no file: those that did are 1, 2" in done.stderr) == (2, True), done.stderr
