@@ -136,6 +136,7 @@ _MOST_WORDS = 20_000
 
 
 def _mail(subject: str, body: str, diff: bytes) -> bytes:
-    header = Header(f"[PATCH] {shown(subject)}", header_name="Subject").encode()
+    charset = "utf-8" if "=?" in subject else None  # or git would decode what looks encoded
+    header = Header(f"[PATCH] {shown(subject)}", charset, header_name="Subject").encode()
     head = _HEAD.format(date=format_datetime(datetime.now(UTC)), subject=header, body=body)
     return head.encode("utf-8", "replace") + diff

@@ -88,6 +88,13 @@ def test_git_takes_the_mail_and_nothing_in_words_becomes_a_file(tmp_path, monkey
     assert "    diff --git a/evil b/evil" in body
 
 
+def test_a_title_that_looks_encoded_stays_what_it_is(tmp_path):
+    title = "Decode =?utf-8?q?this?= in titles"
+    root, outcome = do(tmp_path, ANSWER, "grep -q '^ok$' ok.txt", query=f"{title}\n")
+    take(root, "am", "-q", "--keep-cr", mail=outcome.patch)
+    assert git(root, "show", "-s", "--format=%s").strip() == title
+
+
 def test_what_a_task_supplies_is_there_for_the_run_and_in_no_patch(tmp_path):
     build = 'set -e; ./check.sh; test ! -e old.txt; test -z "$(git status --porcelain -- check.sh build.sh .gitignore)"; echo x >>new.txt'
     overlay = {"check.sh": "#!/bin/sh\ngrep -q '^ok$' ok.txt\n", "crlf.txt": "two\n", "old.txt": None}
