@@ -38,8 +38,10 @@ class UnansweredError(Exception):
     """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
 
     def __init__(self, question: str, answer: subprocess.CompletedProcess[bytes] | None = None) -> None:
-        complaint = f" failed: {answer.stderr.decode('utf-8', 'replace')}" if answer else ""
-        super().__init__(shown(" ".join((question + complaint).split())))
+        self.complaint = answer.stderr.decode("utf-8", "replace") if answer else ""
+        """What git says of it."""
+        failed = f" failed: {self.complaint}" if answer else ""
+        super().__init__(shown(" ".join((question + failed).split())))
 
 
 class Repository:

@@ -326,7 +326,7 @@ class _Work:
                 patches = make_patches(self.root, self.commit, record, self.task.query, self.task.supplied)
         except (NotSetUpError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
-            kind = "" if _tells_of_no_room(why) else "patch"
+            kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
             result = replace(result, status="machine_failed", exit_code=5, message=why, error=kind)
         built = tuple(record.build_changes) if patches.build else ()
         result = replace(result, patch=digest_of(patches.changes), build_changes=built)
