@@ -198,7 +198,7 @@ def test_the_prompts_say_what_holds_for_the_run():
     task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase(["c"]))
     for prompt in (lay_out(task), lay_out(task, failed=FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
-        assert told.startswith("The project's root folder is called shop; no path begins with it, ")
+        assert told.startswith("The project's root folder is called shop; paths begin below it, ")
         assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
     assert "attempt 2 of 2" in lay_out(task, HISTORY, FAILED).text

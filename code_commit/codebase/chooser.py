@@ -38,9 +38,9 @@ class NothingChosenError(RejectedResponseError):
 
 
 def selection_prompt(instructions: str, query: str, mentions: str, outlines: str) -> Prompt:
-    """Return the prompt that asks which files are needed whole."""
-    parts = {"query": labelled("query", query), "mentions": labelled("mentions", mentions) if mentions else ""}
-    parts["codebase"] = labelled("codebase", outlines)
+    """Return the prompt that asks which files are needed whole: the task last, after what is long."""
+    parts = {"codebase": labelled("codebase", outlines), "query": labelled("query", query)}
+    parts["mentions"] = labelled("mentions", mentions) if mentions else ""
     return Prompt(instructions, "", "".join(parts.values()), parts)
 
 

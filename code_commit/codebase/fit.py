@@ -186,7 +186,8 @@ def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[st
             text = heads[file.name].section if need.edits else ""
         else:
             lines = outline(file.name, file.content)
-            text = file.as_outline(brief(lines) if need.for_choice else lines) if lines else ""
+            is_brief = need.for_choice or _TEST_NAME.search(_module(file.name))
+            text = file.as_outline(brief(lines) if is_brief else lines) if lines else ""
         if not text or len(text) >= len(file.text):
             continue
         if len(text) <= room:

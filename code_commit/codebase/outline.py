@@ -117,7 +117,7 @@ def brief(lines: str) -> str:
 
 _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
 _DETAIL = re.compile(
-    r"^(\s*from \S+) .*|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
+    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
     r"|(?<=\w)(?:<[^()]*>)?\(.*|\s*(?::(?!:)|=|->).*"
 )
 """What follows the name in the head of a definition; imports, and the names of tests in quotes, stay."""

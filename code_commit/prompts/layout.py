@@ -111,8 +111,7 @@ _LONG_FILE = 200
 
 def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
     """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
-    only = "no path begins with it, unless a folder of that name is in [codebase]"
-    yield f"The project's root folder is called {shown(root.name)}; {only}."
+    yield f"The project's root folder is called {shown(root.name)}; paths begin below it, as [codebase] has them."
     if _shows_diffs(settings):
         yield _DIFFS
     if settings.build_timeout:

@@ -226,7 +226,7 @@ def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> lis
 
 
 def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[str, list[int]]:
-    """Return the indexes of the first hundred lines that hold each word of the finds."""
+    """Return the indexes of the first hundred lines that hold each word of the finds, or are one of their lines."""
     wanted = {word for find in finds for line in find[:_MOST_COMPARED] for word in _words(line)}
     index: dict[str, list[int]] = {word: [] for word in wanted}
     for number, line in enumerate(lines):
@@ -237,7 +237,7 @@ def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[s
 
 
 def _words(line: str) -> set[str]:
-    return set(re.findall(r"\w+", line))
+    return {*re.findall(r"\w+", line), line.strip()} - {""}
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:

@@ -67,7 +67,8 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
         ["ok.txt", "src/part_07.py"],
     )
     asked = of(root, record, "1-query.txt")
-    assert "[query]\nMake ok.txt say ok.\n\n[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
+    assert "[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
+    assert asked.endswith("[query]\nMake ok.txt say ok.\n\n")
     assert f"--- src/part_07.py (outline, {size}) ---\nimport os\ndef part_07\n\n" in asked
     assert "looks like a secret: secret.pem" in asked
     assert "total" not in asked
@@ -85,7 +86,7 @@ def test_a_run_asks_first_and_takes_the_next_recorded_response(root: Path, run_c
     assert made["chosen"] == choice["chosen"] == ["ok.txt", "src/part_07.py"]
     assert (choice["query"], made["query"]) == ("Make ok.txt say ok, for short.",) * 2
     assert f"[codebase]\n{(root / ROLLUP).read_text()}" in of(root, made, "1-query.txt")
-    assert of(root, choice, "1-query.txt").startswith("Choose.\n[query]\n")
+    assert of(root, choice, "1-query.txt").startswith("Choose.\n[codebase]\n")
     listed = run_code_commit(root, "log").stdout
     assert "(rollup) Make ok.txt say ok" in listed
     called = f"chosen by {choice['run']}: 1 call of {made['choice']['model']}"

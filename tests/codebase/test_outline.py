@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.codebase import outline as outlines
-from code_commit.codebase.outline import outline
+from code_commit.codebase.outline import brief, outline
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -109,3 +109,8 @@ def test_a_file_that_a_grammar_takes_minutes_for_has_no_outline_and_the_next_one
         outline(name, text)
     assert time.process_time() - began < 5
     assert outline("a.kt", "fun f(): Int { return 1 }\n") == "fun f(): Int\n"
+
+
+def test_a_short_outline_names_definitions_and_whatever_is_imported():
+    lines = "from . import a, b\nfrom .c import d\nimport os\nclass E(F):\n  def g(self, h: int = 1) -> str:\n"
+    assert brief(lines) == "from . import a, b\nfrom .c\nimport os\nclass E\n  def g\n"

@@ -230,7 +230,9 @@ def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stan
     prompt = (min((root / "agent-config/logs").iterdir()) / "1-query.txt").read_text()
     assert "one of these patterns (.gitignore syntax) may change: lib/\n" in prompt
     assert "match one of these are protected as well: tests/\n" in prompt
-    mentions = prompt.partition("\n[mentions]\n")[2].partition("\n[codebase]\n")[0]
+    codebase, query, mentions = (prompt.find(f"\n[{label}]\n") for label in ("codebase", "query", "mentions"))
+    assert 0 < codebase < query < mentions, "what is long stands before the task"
+    mentions = prompt[mentions:]
     assert "part_07: 1 line\nfar/part_07.py:4:def part_07(first, *, second=2):\n" in mentions
     assert (
         "used: 2 lines\nlib/deep/used.py:4:def used(first, *, second=2):\nlib/core.py:1:from lib.deep import used\n"

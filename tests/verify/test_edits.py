@@ -158,6 +158,14 @@ def test_of_lines_with_the_same_words_the_most_alike_is_told(find, line):
     assert f"nearest is line {line}" in fault.message
 
 
+def test_in_a_long_file_of_few_words_the_lines_that_are_there_tell_which_place_is_nearest():
+    text = "".join(f"    total = total + {number % 9}\n    check(total)\n" for number in range(300))
+    text += "    total = check(total)\n    total = check(total) + 1\n" + text
+    find = "    total = check(total)\n    total = check(total) + 2\n"
+    _, (fault,) = edit_text(text, pairs([(find, "")]))
+    assert "nearest is lines 601 to 602 of the file, where line 602 says" in fault.message
+
+
 @pytest.mark.parametrize(("text", "rows", "rules", "told"), UNFIT.values(), ids=UNFIT)
 def test_what_does_not_fit_is_told_so_that_the_next_answer_can(text, rows, rules, told):
     content, faults = edit_text(text, pairs(rows))
