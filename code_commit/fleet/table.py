@@ -66,6 +66,8 @@ class FleetTable:
         """Print what came of the fleet, and where its page is."""
         self.__exit__()
         took = duration(time.monotonic() - self._started)
+        if self._earlier == self.totals.tasks:
+            took = f"{count(self._earlier, 'task')} kept, none ran"
         if built := self.totals.built:
             self.say(f"{count(built, 'build')} changed tracked files beside the answers: build.patch")
         self.say(f"{self.totals.in_words}: {self.totals.cost}, {took}. Page: {out / PAGE}")

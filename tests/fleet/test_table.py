@@ -57,6 +57,14 @@ def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_no
     assert silent.getvalue() == ""
 
 
+def test_a_fleet_with_nothing_left_to_do_says_so():
+    stream = io.StringIO()
+    with FleetTable(2, [GREEN, RED], stream=stream) as table:
+        table.close(Path("out"))
+    sums = "1 of 2 tasks green, 1 build failed: $0.50 and 1 task of unknown cost"
+    assert stream.getvalue() == f"{sums}, 2 tasks kept, none ran. Page: out/index.html\n"
+
+
 WATCHED = """
 import time
 from pathlib import Path
