@@ -1,6 +1,6 @@
 """Outlines: of a source file its imports and the heads of its classes, functions and types, of a document its headings.
 
-The extra `code-commit[outline]` brings tree-sitter and the grammars. Without it Python's own `ast` reads Python, and of
+The extra `outline` brings tree-sitter and the grammars. Without it Python's own `ast` reads Python, and of
 other languages the lines are taken that look like the head of a definition.
 """
 

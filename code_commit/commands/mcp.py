@@ -11,7 +11,7 @@ Serves the commands check, rollup, run, diff, log, undo and apply as tools for
 an agent: the Model Context Protocol over standard input and output. It works in
 the folder that it was started in, and nowhere else, until its client goes. An
 agent starts it by itself: docs/mcp.md sets that up. Its extra has to be
-installed: pip install 'code-commit[mcp]'."""
+installed: pip install '.[mcp]', in the clone of code-commit."""
 
 EXAMPLES = "code-commit mcp"
 
@@ -25,7 +25,8 @@ def run(_: dict[str, Any]) -> int:
         try:
             from code_commit.commands.mcp_server import serve
         except ModuleNotFoundError as error:
-            message = f"there is no module {error.name} here: pip install 'code-commit[mcp]', or '.[mcp]' in a clone"
+            ways = "pip install '.[mcp]', or pipx install --force '.[mcp]'"
+            message = f"there is no module {error.name} here: in the clone of code-commit, {ways}"
             raise NotSetUpError(message) from error
         serve()
     return EXIT_SUCCESS

@@ -251,7 +251,8 @@ def _cluster() -> Any:
         return importlib.import_module("code_commit.fleet.cluster")
     except ImportError as error:
         raise NotSetUpError(
-            f"fleet needs Dask ({error}): pip install 'code-commit[fleet]', or '.[fleet]' in a clone"
+            f"fleet needs Dask ({error}): in the clone of code-commit, pip install '.[fleet]', "
+            "or pipx install --force '.[fleet]'"
         ) from error
 
 

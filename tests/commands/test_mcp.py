@@ -301,7 +301,7 @@ def test_without_its_extra_it_says_what_to_install(root: Path):
     script = "import sys; sys.modules['mcp'] = None; from code_commit.cli import main; sys.exit(main(['mcp']))"
     done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'code-commit[mcp]'" in done.stderr
+    assert "in the clone of code-commit, pip install '.[mcp]'" in done.stderr
 
 
 def test_no_module_of_the_project_is_imported(root: Path, tmp_path: Path):

@@ -272,7 +272,7 @@ def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, ca
     assert told(tasks, "-m", "Do it.", "--repositories", "x", "--check").startswith("name the list of tasks")
     assert told(tasks, "--only", "b").endswith("tasks.jsonl has no task b")
     assert told(tasks).startswith("name the folder")
-    assert "pip install 'code-commit[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
+    assert "in the clone of code-commit, pip install '.[fleet]'" in told(tasks, "--out", str(tmp_path / "out"))
     monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path))
     assert told(tasks, "--check") == "1 task: no mistake\n"
     monkeypatch.setenv("CODE_COMMIT_KEY", str(tmp_path))
