@@ -18,7 +18,7 @@ from code_commit.changes import RunWarning
 from code_commit.codebase.fit import UNLIMITED
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, find_stale_files, read_codebase
-from code_commit.errors import BuildError, NotSetUpError, TooLittleMoneyError
+from code_commit.errors import BuildError, NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
@@ -348,7 +348,7 @@ def require_no_problem(project: Project, report: Report) -> None:
     if not report.problems:
         return
     only = [check.error for check in report.checks if check.problem is not None]
-    if len(only) == 1 and isinstance(only[0], TooLittleMoneyError):
+    if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
         raise only[0]
     problems = "\n".join(report.problems).split("\n")
     if len(problems) > 1:

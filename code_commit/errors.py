@@ -2,6 +2,7 @@
 
     CodeCommitError
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
+        NoKeyError                              there is no API key
         TooLittleMoneyError                     --max-cost does not pay for one answer
       LLMError                3  llm_error      the LLM could not be asked
         OverBudgetError                         the next call could pass --max-cost
@@ -54,6 +55,16 @@ class NotSetUpError(CodeCommitError):
 
     exit_code = 2
     status = "not_set_up"
+
+
+class NoKeyError(NotSetUpError):
+    """There is no API key for `provider`, "" where no provider is named and none has one."""
+
+    kind = "key"
+
+    def __init__(self, message: str, provider: str = "") -> None:
+        super().__init__(message)
+        self.provider = provider
 
 
 class TooLittleMoneyError(NotSetUpError):

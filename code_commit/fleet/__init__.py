@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from code_commit.commands.output import print_failure, print_text
@@ -20,13 +21,16 @@ from code_commit.errors import (
     CodeCommitError,
     Interrupted,
     LLMError,
+    NoKeyError,
     NotSetUpError,
 )
-from code_commit.project import read_text, text_of
+from code_commit.llm.keys import KEY_VARIABLES, load_keys, require_key
+from code_commit.llm.models import choose_model
+from code_commit.project import Project, read_text, text_of
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.settings import read_environment
+from code_commit.settings import KEYS_VARIABLE, Settings, read_environment
 from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
@@ -212,6 +216,34 @@ def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
         raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
 
 
+def _require_keys(tasks: "Sequence[FleetTask]") -> None:
+    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    from code_commit.fleet.worker import link_keys
+
+    with TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        project.agent_config.mkdir(mode=0o700)
+        link_keys(project.agent_config)
+        keys = load_keys(project)
+    environment, lacking = read_environment(os.environ, []), Counter[str]()
+    for task in tasks:
+        settings = Settings(**{**environment, **task.settings})
+        chooser = settings.select_model if settings.rollup == "select" else ""
+        for model in (settings.model, *filter(None, (settings.fallback_model, chooser))):
+            try:
+                require_key(choose_model(model, keys, keys.unfit).provider, keys)
+            except NoKeyError as error:
+                lacking[error.provider] += 1
+    told = [
+        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
+        f"{KEY_VARIABLES.get(provider, 'its variable')}, or {KEYS_VARIABLE} to a folder with "
+        f"{provider or 'PROVIDER'}-key.txt"
+        for provider, number in lacking.items()
+    ]
+    if told:
+        raise NotSetUpError("\n".join(told))
+
+
 def _print_history(order: Order, repository: Path) -> int:
     """Print the tasks that a repository's commits make. Raises NotSetUpError and ClusterError."""
     from code_commit.fleet.history import read_history, tasks_of
@@ -333,6 +365,8 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
 
     earlier, tasks = load_results(out), [task for task in listed if task.id in (order.only or {task.id})]
     left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
+    if order.scheduler is None:
+        _require_keys(left)
     done = {task.id for task in tasks} - {task.id for task in left}
     unfinished = Unfinished(out, load_lines(out))
     costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]

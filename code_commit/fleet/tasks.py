@@ -31,6 +31,9 @@ _MOST_SHOWN = 50
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
 """Settings with which a task is no other one, and goes on where it was."""
 
+NO_BUILD = (
+    f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
+)
 
 Files = dict[str, str | None]
 
@@ -345,7 +348,7 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
         contents = iter(_contents(path, names))
         for task, build, ignored in zip(same, contents, contents, strict=False):
             if build is None and BUILD_SCRIPT not in task.supplied:
-                yield f"{task.id}: the commit has no {BUILD_SCRIPT}: supply one as its build"
+                yield f"{task.id}: {NO_BUILD}"
             if AGENT_CONFIG.encode() not in (ignored or b"") and not task.setup:
                 yield f'{task.id}: its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
     for repository, same in remote.items():

@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 from code_commit.commands.init import write_ignore_line
 from code_commit.commands.log import build_tail
 from code_commit.commands.output import redactor_of
-from code_commit.errors import EXIT_BUILD_FAILED, MachineError, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, MachineError, NoKeyError, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
-from code_commit.fleet.tasks import LIMITS, Files, FleetTask, Solution
+from code_commit.fleet.tasks import LIMITS, NO_BUILD, Files, FleetTask, Solution
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
@@ -214,6 +214,8 @@ class _Work:
             raise NotSetUpError(f"{root} is not the clone that was made for the task: nothing was done")
         self.git(root, "checkout", "-q", "--detach", commit)
         put_files(root, files)
+        if not os.path.lexists(root / BUILD_SCRIPT):
+            raise NotSetUpError(NO_BUILD)
         if self.task.setup:
             write_ignore_line(Project(root))
         if files or self.task.setup:
@@ -227,9 +229,7 @@ class _Work:
         (config / "query.txt").write_text(self.task.query, encoding="utf-8")
         lines = (f"{name} = {_toml(value)}\n" for name, value in self.task.settings.items() if value is not None)
         (config / "config.toml").write_text("".join(lines), encoding="utf-8")
-        if keys := os.environ.get(KEYS_VARIABLE):
-            for provider in KEY_VARIABLES:
-                (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
+        link_keys(config)
         for number, key in enumerate(self._supervision.keys):
             (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
 
@@ -350,6 +350,8 @@ class _Work:
             build = record.attempts[-1].build if record.attempts else None
             failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
             message = record.message or failed.removesuffix(": ")
+            if record.status == "not_set_up" and record.error and record.error.kind == NoKeyError.kind:
+                message = f"the worker has no key for the model: set its variable there, or {KEYS_VARIABLE}"
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result
@@ -442,6 +444,13 @@ class _Work:
 
     def _log_folder(self) -> Path | None:
         return next(reversed(find_run_folders(Project(self.root))), None)
+
+
+def link_keys(config: Path) -> None:
+    """Link the key files of this machine into a folder agent-config, where it has a folder of them."""
+    if keys := os.environ.get(KEYS_VARIABLE):
+        for provider in KEY_VARIABLES:
+            (config / f"{provider}-key.txt").symlink_to(Path(keys, f"{provider}-key.txt").absolute())
 
 
 def cost_of(record: RunRecord) -> float | None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.llm.models import VENDORS
 from code_commit.llm.vendor import ApiKey
@@ -72,9 +72,8 @@ def require_key(provider: str, keys: Keys) -> ApiKey | None:
         raise NotSetUpError(keys.unfit[provider])
     if provider in keys or not variable or not VENDORS[provider].needs_key:
         return keys.get(provider)
-    raise NotSetUpError(
-        f"no key for {provider}: write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
-    )
+    way = f"write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"
+    raise NoKeyError(f"no key for {provider}: {way}", provider)
 
 
 def _read_key_file(project: Project, provider: str) -> str | None:

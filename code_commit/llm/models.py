@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
-from code_commit.errors import NotSetUpError, TooLittleMoneyError
+from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
@@ -85,7 +85,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
         if vendor.name in unfit:
             raise NotSetUpError(f"{unfit[vendor.name]}; put that right, or name a --model")
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
-    raise NotSetUpError(
+    raise NoKeyError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
         f"or a variable ({', '.join(variables)}), or name a --model"
     )

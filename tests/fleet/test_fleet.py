@@ -76,9 +76,31 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     again = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ)
     assert again.returncode == 1
     assert "2 of 3 tasks green, 1 build failed" in again.stderr
+    assert "3 tasks kept, none ran" in again.stderr
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 3, "nothing ran again"
     checked = forked_fleet.run([*fleet_words(tasks), "--check", "--failed"], tmp_path, os.environ)
     assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would go on, 1 would begin\n"
+
+
+def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path):
+    repository, answers = make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT)
+    lines = [task(name, repository, "openai") for name in "ab"]
+    lines += [task("c", repository, answers, settings={"fallback_model": "anthropic"}), task("d", repository)]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ)
+    assert (done.returncode, (tmp_path / "out" / "results.jsonl").read_text()) == (2, "")
+    way = "set {}, or CODE_COMMIT_KEYS to a folder with {}-key.txt"
+    assert done.stderr.split("\n") == [
+        f"code-commit: no key for openai (2 tasks): {way.format('OPENAI_API_KEY', 'openai')}",
+        f"  no key for anthropic (1 task): {way.format('ANTHROPIC_API_KEY', 'anthropic')}",
+        f"  no key for any provider (1 task): {way.format('its variable', 'PROVIDER')}",
+        "",
+    ]
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
+    words = [*fleet_words(tasks), "--only", "c"]
+    keys = {"CODE_COMMIT_KEYS": str(tmp_path / "keys"), "ANTHROPIC_API_KEY": "sk-test-0123456789"}
+    assert forked_fleet.run(words, tmp_path, os.environ | keys).returncode == 0
 
 
 def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
@@ -220,7 +242,7 @@ def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path,
 
 
 def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
-    tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository")))
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"), "replay:x"))
     folder = tmp_path / f"code-commit-fleet-{os.geteuid()}"
     folder.symlink_to(tmp_path / "repository")
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ | {"TMPDIR": str(tmp_path)})

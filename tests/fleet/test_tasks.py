@@ -202,7 +202,7 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     ]
     told = list(find_unfit(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))))
     assert told[:2] == [
-        "bare: the commit has no build.sh: supply one as its build",
+        'bare: build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)',
         'bare: its .gitignore has no line /agent-config: "setup": true supplies it',
     ]
     (gone,) = told[2:]

@@ -97,7 +97,7 @@ def test_many_tasks_of_a_repository_clone_it_once(tmp_path, monkeypatch):
     ("spoil", "message"),
     [
         (lambda root: shutil.rmtree(root / ".git"), "git clone of"),
-        (lambda root: (root / "build.sh").unlink(), "build.sh is missing"),
+        (lambda root: (root / "build.sh").unlink(), 'build.sh is missing: supply it as "build" of the task'),
         (lambda root: (root / ".gitignore").unlink(), ".gitignore is missing"),
         (lambda root: (root / "agent-config").symlink_to(root.parent / "elsewhere"), "the commit holds agent-config"),
     ],
@@ -115,6 +115,12 @@ def test_a_repository_that_is_not_ready_is_told(tmp_path, spoil, message):
     assert (outcome.result.status, outcome.result.exit_code) == ("not_set_up", 2)
     assert message in outcome.result.message
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_key_that_a_worker_lacks_is_told_and_the_task_goes_on_when_it_is_there(tmp_path):
+    result = do(task("a", make_repository(tmp_path / "repository"), "openai"), tmp_path).result
+    told = "the worker has no key for the model: set its variable there, or CODE_COMMIT_KEYS"
+    assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
 def test_no_room_on_a_worker_is_told_as_such(tmp_path, monkeypatch):
