@@ -263,6 +263,25 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     assert "PROBLEM  key             agent-config/openai-key.txt holds no API key" in done.stdout
 
 
+def test_check_quiet_prints_problems_and_warnings_alone(project_folder: Path, run_code_commit: Run):
+    options = [*replay(project_folder), "--sandbox", "off"]
+    assert run_code_commit(project_folder, "check", "--quiet", *options).stdout == ""
+    (project_folder / "build.sh").chmod(0o644)
+    done = run_code_commit(project_folder, "check", *options, env={"CODE_COMMIT_QUIET": "1"})
+    assert (done.returncode, done.stdout.split()[0], done.stdout.count("\n")) == (0, "note", 2), done.stdout
+    (project_folder / "agent-config/query.txt").unlink()
+    done = run_code_commit(project_folder, "check", "--quiet", *options)
+    verdicts = [line.split()[0] for line in done.stdout.splitlines()]
+    assert (done.returncode, verdicts) == (2, ["PROBLEM", "note", "1"]), done.stdout
+
+
+def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_folder: Path, run_code_commit: Run):
+    for model in ([], ["--model", "openai"]):
+        done = run_code_commit(project_folder, "check", *model)
+        assert (done.returncode, "ok       keys" in done.stdout) == (2, False), done.stdout
+    assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout
+
+
 def test_a_key_file_that_others_can_read_is_no_missing_key_too(project_folder: Path, run_code_commit: Run):
     (project_folder / "agent-config").chmod(0o755)
     (project_folder / "agent-config/openai-key.txt").write_text("k" * 20)

@@ -23,7 +23,7 @@ from code_commit.codebase.make import make_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands import add_task
-from code_commit.commands.output import answering, print_bytes, print_text, wants_json
+from code_commit.commands.output import answering, print_bytes, print_text, wants
 from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.project import Project
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
-    as_json, build = wants_json(options), options.pop("build", False)
+    as_json, quiet, build = wants("json", options), wants("quiet", options), options.pop("build", False)
     with answering(as_json=as_json) as project:
         given = take_task(options, project)
         report, checked, codebase = inspect_project(project, options, given)
@@ -66,10 +66,11 @@ def run(options: dict[str, Any]) -> int:
         if as_json:
             print_bytes(report.redactor.redact_json(_as_json(report, is_ready=ready is not None)))
         else:
-            end = _end(report, project, is_ready=ready is not None)
-            text = "\n".join(shown(line) for line in [*_lines(report), end])
+            end = [] if quiet and not report.problems else [_end(report, project, is_ready=ready is not None)]
+            text = "\n".join(shown(line) for line in [*_lines(report, quiet=quiet), *end])
             rows = report.redactor.redact_text(text).split("\n")
-            print_text("\n".join(map(_with_verdict, rows)))
+            if text:
+                print_text("\n".join(map(_with_verdict, rows)))
         if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
@@ -83,7 +84,9 @@ def _check_made(report: Report, project: Project, checked: Checked) -> None:
         request = request_of(settings, checked.query, fresh=True) or CodebaseRequest()
         return make_codebase(project, settings.rollup_exclude, with_room(project, settings, request), checked.redactor)
 
-    if codebase := report.ask("codeRollup.txt", make, lambda made: f"{made.bytes:,} bytes, made new by each run"):
+    if codebase := report.ask(
+        "codeRollup.txt", make, lambda made: f"{count(made.bytes, 'byte')}, made new by each run"
+    ):
         check_prompt(report, project, checked, codebase)
 
 
@@ -126,9 +129,19 @@ def _as_json(report: Report, *, is_ready: bool) -> dict[str, Any]:
     return {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, *, quiet: bool) -> Iterator[str]:
+    """Yield the rows of the checks, if `quiet` only of problems, and of the warnings.
+
+    Which keys are there is not called well where the lack of one is a problem.
+    """
+    lacks_key = any(check.problem and check.name.endswith(("key", "model")) for check in report.checks)
+    left_out = [
+        check for check in report.checks if not check.problem and (quiet or (lacks_key and check.name == "keys"))
+    ]
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:
+        if check in left_out:
+            continue
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
     for warning in dict.fromkeys(report.warnings):

@@ -93,17 +93,17 @@ def redactor_of(project: Project) -> Redactor:
     return Redactor(find_secrets(project))
 
 
-def wants_json(options: Mapping[str, Any]) -> bool:
-    """Tell whether JSON is asked for, also where other settings are unfit."""
-    if "json" in options:
-        return bool(options["json"])
+def wants(name: str, options: Mapping[str, Any]) -> bool:
+    """Tell whether a flag such as `json` is set, also where other settings are unfit."""
+    if name in options:
+        return bool(options[name])
     with suppress(KeyError, ValueError):
-        return bool(OPTIONS["json"].parse(os.environ[f"{ENVIRONMENT_PREFIX}JSON"]))
+        return bool(OPTIONS[name].parse(os.environ[ENVIRONMENT_PREFIX + name.upper()]))
     with suppress(OSError, ValueError):
         config = read_regular_file(current_folder().config_file).decode()
         import tomllib  # many projects have no config.toml
 
-        return tomllib.loads(config).get("json") is True
+        return tomllib.loads(config).get(name) is True
     return False
 
 
@@ -138,7 +138,7 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
     except BaseException as error:
         if isinstance(error, RejectedResponseError) and progress.quiet:
             error.add_note(str(error))  # otherwise its step has listed the reasons
-        if progress.record is None and wants_json(options):
+        if progress.record is None and wants("json", options):
             _print_record(_record_of_no_run(folder, command, options, error), progress)
         raise
     finally:

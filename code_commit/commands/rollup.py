@@ -13,7 +13,7 @@ from typing import Any
 from code_commit.codebase.make import Choose, make_codebase, write_codebase
 from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.output import answering, print_bytes, redactor_of, wants_json
+from code_commit.commands.output import answering, print_bytes, redactor_of, wants
 from code_commit.errors import EXIT_SUCCESS
 from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
@@ -83,7 +83,7 @@ def _tokens_given(text: str) -> int:
 
 def run(options: dict[str, Any]) -> int:
     named = {name: options.pop(name) for name in CodebaseRequest._fields if name in options}
-    as_json = wants_json(options)
+    as_json = wants("json", options)
     with answering(as_json=as_json) as project:
         progress = Progress(redactor_of(project))
         codebase = make_rollup(project, options, CodebaseRequest(**named), progress)
