@@ -162,6 +162,7 @@ def request_of(settings: Settings, query: str, *, fresh: bool) -> CodebaseReques
 
 ALL_THAT_IS_LEFT = 0
 
+BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and take that with --rollup file"
 
 def inspect_project(
     project: Project, options: Mapping[str, Any], given: Given = NOTHING_GIVEN
@@ -251,8 +252,9 @@ def tokens_left(project: Project, choice: ModelChoice, settings: Settings, reque
     """
     longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
     if not longest:
-        message = f"it is not known how much {choice} reads: say it, as in --fit 100000, or set context_window"
-        raise NotSetUpError(message)
+        raise NotSetUpError(
+            f"it is not known how much {choice} reads: set context_window in config.toml, or {BY_NUMBER}"
+        )
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
     prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase([""])))
     repair = longest // 4 if settings.max_repairs else 0

@@ -14,7 +14,7 @@ from code_commit.codebase.make import Choose, make_codebase, write_codebase
 from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, print_bytes, redactor_of, wants
-from code_commit.errors import EXIT_SUCCESS
+from code_commit.errors import EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.llm.keys import find_secrets, load_keys
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project, read_query
@@ -130,11 +130,15 @@ def with_room(project: Project, settings: Settings, request: CodebaseRequest) ->
     request = request._replace(query=request.query or read_query(project), edits=settings.answer_format != "files")
     if request.fit:
         return request
-    from code_commit.check import tokens_left
+    from code_commit.check import BY_NUMBER, tokens_left
     from code_commit.llm.models import choose_model
 
     keys = load_keys(project)
-    choice = choose_model(settings.model, keys, keys.unfit)
+    try:
+        choice = choose_model(settings.model, keys, keys.unfit)
+    except NoKeyError as error:
+        how = f"name a --model (no key is needed here), or {BY_NUMBER}"
+        raise NotSetUpError(f"how much fits depends on the model: {how}") from error
     return request._replace(fit=tokens_left(project, choice, settings, request))
 
 

@@ -104,11 +104,21 @@ def test_what_fits_is_as_it_would_be_without(root: Path, run_code_commit: Run):
     assert (text, result["outlines"]) == (plain, [])
 
 
+@pytest.mark.parametrize("command", [["rollup", "--fit"], ["prompt", "--rollup", "fit"]])
+def test_without_a_model_it_is_said_how_to_go_on(command, root: Path, run_code_commit: Run):
+    done = run_code_commit(root, *command)
+    assert done.returncode == 2
+    assert "name a --model (no key is needed here), or say how many tokens, as in code-commit rollup" in done.stderr
+    assert run_code_commit(root, *command, "--model", "openai").returncode == 0
+    assert run_code_commit(root, "rollup", "--fit", "2000").returncode == 0
+    assert run_code_commit(root, "prompt", "--rollup", "file").returncode == 0
+
+
 def test_without_a_number_it_fills_what_the_model_reads(root: Path, run_code_commit: Run):
     chat = ["--model", "chat:mine", "--base-url", "http://127.0.0.1:9/v1"]
     done = run_code_commit(root, "rollup", "--fit", *chat[:2])
     assert done.returncode == 2
-    assert "it is not known how much chat:mine reads: say it, as in --fit 100000" in done.stderr
+    assert "it is not known how much chat:mine reads: set context_window in config.toml, or say how many" in done.stderr
     (root / "agent-config/config.toml").write_text("context_window = 16_000\n")
     run_code_commit(root, "rollup")
     assert "the prompt does not fit" in run_code_commit(root, "check", *chat).stdout
