@@ -167,8 +167,8 @@ def _warnings(codebase: Codebase) -> list[str]:
 def _file_warnings(codebase: Codebase) -> Iterator[str]:
     for reason in _WARNED:
         if files := codebase.left_out.get(reason):
-            mend = "; --include takes them" if reason == CONFIDENTIAL else ""
-            yield f"left out: {reason}: {listed(_with_details(files))}{mend}"
+            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == CONFIDENTIAL else ""
+            yield f"left out ({reason}): {listed(_with_details(files))}{mend}"
 
 
 def _with_details(files: Mapping[str, str]) -> list[str]:
@@ -192,9 +192,9 @@ def _lines(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
     for reason, left_out in sorted(codebase.left_out.items()):
         names = _with_details(left_out)
         if verbose:
-            yield from (f"left out: {reason}: {name}" for name in names)
+            yield from (f"left out ({reason}): {name}" for name in names)
         elif reason not in _WARNED:
-            yield f"left out: {reason}: {listed(names)}"
+            yield f"left out ({reason}): {listed(names)}"
 
 
 def _tokens(codebase: Codebase) -> int:

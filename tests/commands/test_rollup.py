@@ -220,7 +220,7 @@ def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(r
     assert RANDOM not in (root / ROLLUP).read_text() + json.dumps(result)
     done = run_code_commit(root, "rollup", "--include", "*.py", "--include", ".env", "a.py", "server.pem")
     assert names(root) == [".env", "a.py", "b.py", "id_generator.py", "monkey.py"]
-    assert "warning: left out: looks like a secret: server.pem; --include takes them" in done.stderr
+    assert "warning: left out (looks like a secret): server.pem; --include takes it" in done.stderr
     done = run_code_commit(root, "rollup", "--include", "no-such-file")
     assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
 
@@ -274,7 +274,7 @@ def test_a_file_that_holds_a_key_stays_out_and_is_named(text, root: Path, run_co
         .read_bytes()
         .endswith(b"--- a.txt ---\nbefore\n\n--- z.txt ---\nbehind\n\n" + END + b"\nholds an API key: src/holds.py\n\n")
     )
-    assert "warning: left out: holds an API key: src/holds.py" in done.stderr
+    assert "warning: left out (holds an API key): src/holds.py" in done.stderr
     assert KEY not in done.stderr
 
 
@@ -337,7 +337,7 @@ def test_names_that_could_forge_a_line_or_a_terminal_stay_out(root: Path, run_co
     assert done.returncode == 0
     assert names(root) == ["*", "-rf", ".gitignore", "ok ", "日本語"]
     assert "\x1b" not in done.stderr
-    assert done.stderr.count("left out: unprintable name: ") == 5
+    assert done.stderr.count("left out (unprintable name): ") == 5
     assert rolled_up(run_code_commit, root)["files"] == 5
 
 
@@ -443,9 +443,9 @@ def test_what_it_says(root: Path, run_code_commit: Run):
     lines = run_code_commit(root, "rollup").stderr.splitlines()
     assert lines[1] == "20 of them git does not track: 00.txt, 01.txt, 02.txt, 03.txt, 04.txt and 15 more"
     shares = ".gitignore 4%, 19.txt 3%, 18.txt 3%, 17.txt 3%, 16.txt 3%"
-    assert lines[2:] == [f"the largest, and their share of it: {shares}", "left out: binary: b2, bin"]
+    assert lines[2:] == [f"the largest, and their share of it: {shares}", "left out (binary): b2, bin"]
     lines = run_code_commit(root, "rollup", "--verbose").stderr.splitlines()
-    assert lines[3:] == ["left out: binary: b2", "left out: binary: bin"]
+    assert lines[3:] == ["left out (binary): b2", "left out (binary): bin"]
     assert run_code_commit(root, "rollup", "--quiet").stderr == ""
     result = rolled_up(run_code_commit, root)
     assert result["tokens"] == round(len((root / ROLLUP).read_text()) / 3.2)
