@@ -41,6 +41,7 @@ from code_commit.prompts.layout import SystemPrompts, Task, lay_out, load_system
 from code_commit.redaction import Redactor
 from code_commit.runs.record import TreeBefore
 from code_commit.runs.review import TreeState, is_clean, look_at_tree
+from code_commit.runs.words import count
 from code_commit.settings import Settings, load_settings
 from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
@@ -161,8 +162,8 @@ def request_of(settings: Settings, query: str, *, fresh: bool) -> CodebaseReques
 
 
 ALL_THAT_IS_LEFT = 0
-
 BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and take that with --rollup file"
+
 
 def inspect_project(
     project: Project, options: Mapping[str, Any], given: Given = NOTHING_GIVEN
@@ -487,11 +488,11 @@ def _check_clean(report: Report, settings: Settings, project: Project) -> tuple[
 
 
 def _size(text: str) -> str:
-    return f"{len(text.encode()):,} bytes"
+    return count(len(text.encode()), "byte")
 
 
 def _size_of(codebase: Codebase) -> str:
-    return f"{codebase.bytes:,} bytes"
+    return count(codebase.bytes, "byte")
 
 
 def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:

@@ -272,7 +272,7 @@ def test_check_quiet_prints_problems_and_warnings_alone(project_folder: Path, ru
     (project_folder / "agent-config/query.txt").unlink()
     done = run_code_commit(project_folder, "check", "--quiet", *options)
     verdicts = [line.split()[0] for line in done.stdout.splitlines()]
-    assert (done.returncode, verdicts) == (2, ["PROBLEM", "note", "1"]), done.stdout
+    assert (done.returncode, verdicts) == (2, ["PROBLEM", "note", "note", "1"]), done.stdout
 
 
 def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_folder: Path, run_code_commit: Run):
@@ -280,6 +280,11 @@ def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_fol
         done = run_code_commit(project_folder, "check", *model)
         assert (done.returncode, "ok       keys" in done.stdout) == (2, False), done.stdout
     assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout
+
+
+def test_one_byte_is_no_plural(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config/query.txt").write_text("x")
+    assert "query.txt       1 byte\n" in run_code_commit(project_folder, "check").stdout
 
 
 def test_a_key_file_that_others_can_read_is_no_missing_key_too(project_folder: Path, run_code_commit: Run):

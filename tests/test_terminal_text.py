@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
-from code_commit.runs.record import BuildResult
-from code_commit.runs.words import duration, ending_of
+from code_commit.runs.record import BuildResult, RunRecord
+from code_commit.runs.words import duration, ending_of, ways_on
 from code_commit.terminal import settle, shown
 
 SETTLED = {
@@ -52,3 +54,12 @@ def test_a_time_as_it_is_read(seconds, words):
 
 def test_a_build_that_timed_out_names_the_option():
     assert ending_of(BuildResult(None, None, True, 9e4, 0)) == "timed out after 25 h (--build-timeout)"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"), [(1, "1 file changed so far: .* takes it back"), (2, "2 files .* takes them")]
+)
+def test_several_files_are_taken_back_in_the_plural(files, told):
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    record.totals.files_changed = files
+    assert re.search(told, " ".join(ways_on(record, "")))

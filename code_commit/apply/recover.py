@@ -31,6 +31,7 @@ from code_commit.apply.snapshot import LAYER_NAME, remove_layer
 from code_commit.errors import ApplyError
 from code_commit.files import NotAFileError, Tree, set_mode, sync_folder
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
+from code_commit.runs.words import count
 
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
 _LAYER = re.compile(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
@@ -88,12 +89,11 @@ def _recover(staging: Staging, project: Project) -> str:
     require_no_link(staging.tree, [f"{step.path}/_" for step in journal.files])
     if _LAYER.fullmatch(journal.layer) is None:
         raise DamagedJournalError("it names something else as its file in the snapshot")
-    count = recover_files(staging, journal, range(len(journal.files)))
+    number = recover_files(staging, journal, range(len(journal.files)))
     staging.settle()
     staging.clean()
-    return (
-        f"repaired an interrupted apply: put back {count} of {len(journal.files)} files, the others had not changed yet"
-    )
+    files = count(len(journal.files), "file")
+    return f"repaired an interrupted apply: put back {number} of {files}, the others had not changed yet"
 
 
 def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) -> int:

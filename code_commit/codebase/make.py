@@ -21,7 +21,7 @@ from code_commit.files import replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
-from code_commit.runs.words import listed
+from code_commit.runs.words import count, listed
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10
 """One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
@@ -77,7 +77,7 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
     if need.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {file.name: f"{file.bytes:,} bytes" for file in [*made.names, *made.unnamed]}:
+    if only_named := {file.name: count(file.bytes, "byte") for file in [*made.names, *made.unnamed]}:
         left_out[NO_ROOM if need.chosen is None else NOT_CHOSEN] = only_named
     sizes = {file.name: file.bytes for file in made.whole}
     is_partial = len(sizes) < len(found)

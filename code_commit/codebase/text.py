@@ -20,7 +20,7 @@ from typing import NamedTuple
 from code_commit.exchange import Shown
 from code_commit.files import read_regular_file
 from code_commit.project import Project, read_text
-from code_commit.runs.words import listed
+from code_commit.runs.words import count, listed
 
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
@@ -56,7 +56,7 @@ class Section(NamedTuple):
     @property
     def as_name(self) -> str:
         """One line, for a file that stands with neither text nor outline."""
-        return f"{self.name} ({self.bytes:,} bytes)\n"
+        return f"{self.name} ({count(self.bytes, 'byte')})\n"
 
     def as_outline(self, outline: str) -> str:
         """Return the part of a codebase that has the file's outline."""

@@ -178,7 +178,8 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
 def _lines(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
     yield from (f"warning: {warning}" for warning in _warnings(codebase))
     files = count(len(codebase.sizes), "file")
-    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {codebase.bytes:,} bytes, about {_tokens(codebase):,} tokens"
+    size = f"{count(codebase.bytes, 'byte')}, about {count(_tokens(codebase), 'token')}"
+    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {size}"
     if codebase.outlined or codebase.windows or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
         whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
         shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)

@@ -99,7 +99,7 @@ class Failures:
         is_refused = self._keyless >= _MOST_REFUSED
         if not is_refused and (failed < (self._most or _FIRST_FAILURES) or (self._most is None and self._green)):
             return ""
-        reasons = (f"{number:,} times {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
+        reasons = (f"{count(number, 'time')} {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
         return "\n".join([f"{count(failed, 'task')} failed, no other is begun (see --max-failures):", *reasons])
 
 

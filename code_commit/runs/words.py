@@ -187,7 +187,7 @@ def cut_off_in_words(attempt: Attempt, characters: int) -> str:
     """Return how long an answer was that reached the output limit, and what can be done."""
     usage = attempt.usage
     tokens = f"{usage.output:,} tokens, {usage.reasoning:,} of them thoughts, " if usage and usage.output else ""
-    size = f"the answer of attempt {attempt.number} was cut off after {tokens}{characters:,} characters"
+    size = f"the answer of attempt {attempt.number} was cut off after {tokens}{count(characters, 'character')}"
     ways = "--answer-format edits, or a smaller task, makes answers shorter"
     return f"{size}: --max-output-tokens raises the limit, as far as the model goes; {ways}"
 
@@ -216,5 +216,6 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     if record.has_next_step:
         yield f"code-commit resume{argument} goes on with it where it ended."
     if files := record.totals.files_changed:
-        commands = f"code-commit diff{argument} shows it, code-commit undo{argument} takes it back"
+        it = "it" if files == 1 else "them"
+        commands = f"code-commit diff{argument} shows {it}, code-commit undo{argument} takes {it} back"
         yield f"{count(files, 'file')} changed so far: {commands}."

@@ -19,7 +19,7 @@ from code_commit.files import read_regular_file, replacing
 from code_commit.redaction import Redactor
 from code_commit.runs.list import status_of
 from code_commit.runs.record import RunRecord, load_run_record
-from code_commit.runs.words import choice_in_words, dollars, done_by_build, duration, rewritten_by_build
+from code_commit.runs.words import choice_in_words, count, dollars, done_by_build, duration, rewritten_by_build
 from code_commit.terminal import shown
 from code_commit.trust import outside_environment
 
@@ -95,7 +95,7 @@ def _template(package: str) -> tuple["Template", "Markup", "Markup"]:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=one_line
     )
-    environment.filters |= {"count": "{:,}".format, "duration": duration, "dollars": dollars}
+    environment.filters |= {"count": "{:,}".format, "counted": count, "duration": duration, "dollars": dollars}
     environment.filters |= {"shortened": shortened, "done_by_build": done_by_build, "choice_in_words": choice_in_words}
     environment.filters |= {"rewritten_by_build": rewritten_by_build}
     style = "".join(_text(each, "page.css") for each in dict.fromkeys((__name__, package)))
