@@ -20,6 +20,7 @@ from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import begun, make_attempts, run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.llm.models import check_base_url
 from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
@@ -42,8 +43,8 @@ code-commit resume 2026-11-21-19-51 --max-cost 5"""
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "resume this run")
-    names = ["max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox", "json", "quiet", "verbose"]
-    add_settings(parser, names)
+    names = ["base_url", "max_repairs", "max_cost", "llm_timeout", "build_timeout", "sandbox"]
+    add_settings(parser, [*names, "json", "quiet", "verbose"])
 
 
 def run(options: dict[str, Any]) -> int:
@@ -63,6 +64,7 @@ def run(options: dict[str, Any]) -> int:
         checked, codebase = check_run(project, settings, given)
         if codebase is None:
             raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
+        record.base_url = check_base_url(checked.llm.choice, checked.settings)
         reopen = partial(reopen_run_log, project, folder, record, checked.redactor, progress)
         with begun(project, checked, progress, reopen) as log:
             return make_attempts(project, checked, codebase, log, progress).exit_code or 0

@@ -337,6 +337,21 @@ def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
         assert done.returncode == 0, done.stderr
 
 
+def test_where_the_server_has_moved(root: Path, run_code_commit: Run):
+    with FakeServer(faults=[Fault("status", status=400, body={"error": {"code": "insufficient_quota"}})]) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai")]
+        assert run_code_commit(root, *base).returncode == 3
+    with FakeServer(answers=[RIGHT]) as moved:
+        url = moved.base_url("openai")
+        for owner in ("anthropic:", "gemini:"):
+            done = resume(root, run_code_commit, "--base-url", owner + url)
+            assert (done.returncode, f"is for {owner}"[:-1] in done.stderr) == (2, True), done.stderr
+        assert moved.requests == []
+        assert resume(root, run_code_commit, "--base-url", url).returncode == 0
+        assert created(moved) == 1
+        assert record(root)["base_url"] == url
+
+
 def fault(status: int):
     from fake_server import Fault
 
