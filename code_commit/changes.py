@@ -106,7 +106,7 @@ class RejectedResponseError(CodeCommitError):
     @property
     def complaint(self) -> str:
         """Without the reasons: they were shown as they were found."""
-        return "no usable response, the last one was rejected\nLook: code-commit log --open."
+        return "no usable response: it was rejected\nLook: code-commit log --open."
 
 
 class NotApprovedError(RejectedResponseError):

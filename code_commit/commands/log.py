@@ -191,10 +191,10 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     if record.command == "undo":
         yield from rows
         return
-    without = "no answer" if record.asks else "a saved response"
-    seconds = without if attempt.seconds is None else duration(attempt.seconds)
+    seconds = "no answer" if attempt.seconds is None else duration(attempt.seconds)
     title = joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
-    yield f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt.usage, attempt.cost_usd))}"
+    head = f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt.usage, attempt.cost_usd))}"
+    yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in retries_in_words(attempt.retries))
     yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows

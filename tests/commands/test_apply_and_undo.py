@@ -37,7 +37,7 @@ def test_apply_from_a_file_and_from_standard_input(root: Path, run_code_commit: 
     assert os.access(root / "new/deep/file.sh", os.X_OK)
     assert run_code_commit(root, "undo").returncode == 0
     assert run_code_commit(root, "apply", "-", stdin=RESPONSE).returncode == 0
-    assert "\nattempt 1 (initial): a saved response\n" in run_code_commit(root, "log", "latest").stdout
+    assert "\nthe saved response\n" in run_code_commit(root, "log", "latest").stdout
     assert tree(root) == once
 
 
