@@ -35,6 +35,7 @@ from code_commit.runs.words import (
     retries_in_words,
     rewritten_by_build,
     spent,
+    status_in_words,
     summary_of,
     ways_on,
 )
@@ -153,7 +154,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     """Yield one run attempt by attempt."""
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
-    yield f"status    {status}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
+    yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
     if status == "declined":
         yield from (f"          {line}" for line in (record.message or "").split("\n"))
     if record.undone:
@@ -242,6 +243,12 @@ def _cut(text: str, width: int | None) -> str:
     return text if width is None or len(text) <= width else f"{text[: width - 1]}…"
 
 
+def _end(run: RunRecord) -> str:
+    """Return how a run ended in a word or two."""
+    is_dry = run.status == "success" and run.options.get("dry_run")
+    return "dry run" if is_dry else status_in_words(status_of(run))
+
+
 def _name(run: RunRecord | UnreadableRun) -> str:
     return shown(short_name(run.run))
 
@@ -255,7 +262,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
     return (
         _name(run),
-        "undone" if run.undone else status_of(run),
+        "undone" if run.undone else _end(run),
         str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
         dollars(totals.cost_usd, short=True),

@@ -13,7 +13,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
 from code_commit.runs.list import read_run, status_of
 from code_commit.runs.record import RunRecord
-from code_commit.runs.words import dollars, duration
+from code_commit.runs.words import dollars, duration, status_in_words
 from code_commit.terminal import shown
 
 T = TypeVar("T")
@@ -172,7 +172,7 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
     for number in range(1, max(_USUAL_ATTEMPTS, *(max(stats.passed, default=0) for stats in models)) + 1):
         yield [f"  passed at attempt {number}", *(_number(stats.passed.get(number)) for stats in models)]
     for end in dict.fromkeys((*_USUAL_ENDS, *(end for stats in models for end in stats.ended))):
-        yield [f"  {end.replace('_', ' ')}", *(_number(stats.ended.get(end)) for stats in models)]
+        yield [f"  {status_in_words(end)}", *(_number(stats.ended.get(end)) for stats in models)]
     yield ["rejected answers", *(_number(stats.rejected_answers) for stats in models)]
     for rule in sorted({rule for stats in models for rule in stats.rejected}):
         yield [f"  {rule}", *(_number(stats.rejected.get(rule)) for stats in models)]
@@ -314,7 +314,7 @@ def label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
 
 def _ends(ends: Sequence[str]) -> str:
     """Return what came of one trial, or how many of several solved the task."""
-    return f"{ends.count('solved')} of {len(ends)}" if len(ends) > 1 else "".join(ends) or "-"
+    return f"{ends.count('solved')} of {len(ends)}" if len(ends) > 1 else status_in_words("".join(ends)) or "-"
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import open_regular, replacing, sync_names, write_all
-from code_commit.runs.words import count, dollars
+from code_commit.runs.words import count, dollars, status_in_words
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
@@ -96,7 +96,7 @@ class Result:
     @property
     def word(self) -> str:
         """What came of it in a word or two: `solved`, `green`, `build failed`."""
-        return ("solved" if self.verified else "green") if self.is_green else _words(self.status)
+        return ("solved" if self.verified else "green") if self.is_green else status_in_words(self.status)
 
     @property
     def reason(self) -> str:
@@ -105,10 +105,6 @@ class Result:
         if self.is_green:
             return ""
         return " ".join([first, *more]) if first.endswith(":") else first or f"exit code {self.exit_code}"
-
-
-def _words(status: str) -> str:
-    return status.replace("_", " ")
 
 
 @dataclass(slots=True)
@@ -139,7 +135,9 @@ class FleetTotals:
     @property
     def in_words(self) -> str:
         """Return `7 of 10 tasks green, 2 build failed, 1 not done`."""
-        others = [(_words(status), number) for status, number in self.statuses.most_common() if status != "success"]
+        others = [
+            (status_in_words(status), number) for status, number in self.statuses.most_common() if status != "success"
+        ]
         parts = [f"{number} {status}" for status, number in [*others, ("not done", self.tasks - self.done)] if number]
         return ", ".join([f"{self.green} of {count(self.tasks, 'task')} green", *parts])
 

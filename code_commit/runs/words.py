@@ -65,6 +65,11 @@ def time_of_day(moment: str) -> str:
     return time.strftime(style, time.localtime(limit))
 
 
+def status_in_words(status: str) -> str:
+    """Return a status as people read it: `build failed`, `LLM error`."""
+    return status.replace("_", " ").replace("llm", "LLM")
+
+
 def count(number: int, noun: str) -> str:
     """Return `1 file`, `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -56,6 +56,22 @@ def table(read_log: ReadLog) -> Table:
     return rows
 
 
+def test_a_status_is_told_in_words_and_a_dry_run_is_told_apart(
+    project_folder: Path, run_code_commit: Run, table: Table
+):
+    root = project_folder
+    assert run_code_commit(root, "apply", "--dry-run", "-", stdin=RIGHT).returncode == 0
+    assert run_code_commit(root, "apply", "--dry-run", "-", stdin="^^^build.sh\n^^^end\n").returncode == 4
+    assert run_code_commit(root, *recorded(root, RIGHT), "--dry-run").returncode == 0
+    folder = recorded_run(root, run_code_commit, [WRONG, RIGHT])
+    give(folder, status="llm_error", exit_code=3)
+    assert [row[1] for row in table(root)[1:]] == ["dry run", "rejected", "dry run", "LLM error"]
+    assert "\nstatus    LLM error (exit code 3)\n" in run_code_commit(root, "log", "-1").stdout
+    assert "\nstatus    dry run (exit code 0)\n" in run_code_commit(root, "log", "-2").stdout
+    assert "  LLM error " in run_code_commit(root, "log", "--stats").stdout
+    assert json.loads(run_code_commit(root, "log", "-1", "--json").stdout)["status"] == "llm_error"
+
+
 def test_the_table_has_what_each_run_was_and_cost(paid: Path, run_code_commit: Run, table: Table):
     root = paid.parents[2]
     assert run_code_commit(root, "undo").returncode == 0

@@ -11,7 +11,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import Attempt, RunRecord
-from code_commit.runs.words import count, dollars, duration, ways_on
+from code_commit.runs.words import count, dollars, duration, status_in_words, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
@@ -66,7 +66,7 @@ class LoggedRun(NamedTuple):
         if self.record.undone:
             return Headline("Undone since: its changes are no longer in the tree", "wait")
         if self.status != "success":
-            return _HEADLINES.get(self.status) or Headline(self.status.replace("_", " ").capitalize(), "bad")
+            return _HEADLINES.get(self.status) or Headline(status_in_words(self.status).capitalize(), "bad")
         if self.record.command == "undo":
             return Headline("Undone", "good")
         if self.record.command == "rollup":
