@@ -153,7 +153,7 @@ def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]], fil
         left = done_by_build(chain[0][1]) if chain else ""
         return f"undid {target}" + (f"; what the build did stays: it {left}" if left else "")
     now = "no longer in the tree" if len(chain) % 2 else "in the tree again"
-    return f"undid {target}: the changes of {chain[-1][0].name} are {now}"
+    return f"undid {target}, an undo: the changes of {chain[-1][0].name} are {now}"
 
 
 def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:

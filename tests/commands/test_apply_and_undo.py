@@ -141,7 +141,7 @@ def test_undo_is_exact_and_can_be_undone(root: Path, run_code_commit: Run):
     for state, said in ((after, "in the tree again"), (before, "no longer in the tree")):
         done = run_code_commit(root, "undo", latest(root)["run"])
         assert (done.returncode, tree(root)) == (0, state), done.stderr
-        assert f"the changes of {run} are {said}" in done.stderr
+        assert f", an undo: the changes of {run} are {said}" in done.stderr
 
 
 def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: Run):
