@@ -92,7 +92,8 @@ def run(options: dict[str, Any]) -> int:
         elif options.get("run"):
             folder, record = find_run(project, options["run"])
             width = terminal_width()
-            print_text("\n".join(row for line in _description(folder, record) for row in wrapped(shown(line), width)))
+            lines = map(shown, _description(folder, record))
+            print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
         else:
             print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
         return EXIT_SUCCESS
@@ -148,6 +149,14 @@ def _prune(project: Project) -> None:
 
 def _names(runs: Sequence[str]) -> str:
     return f": {listed([short_name(run) for run in runs])}" if runs else ""
+
+
+def _indent(line: str) -> int | None:
+    """Return how far in further rows of a line are, below what follows its label; None where it has none."""
+    return _LABEL if line[:_LABEL].endswith("   ") else None
+
+
+_LABEL = len("warning   ")
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:

@@ -162,6 +162,16 @@ def test_rows_are_cut_where_the_terminal_ends(columns, paid: Path):
 
 
 @pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
+def test_what_a_label_leads_goes_on_below_its_beginning(paid: Path):
+    give(paid, query=f"Make ok.txt say ok, {'and nothing else ' * 5}at all.")
+    with Terminal(paid.parents[2], " ".join([*CODE_COMMIT, "log", "latest"]), 80, 40, {}) as pane:
+        assert pane.end() == 0
+        task = [row for row in pane.screen() if "nothing else" in row]
+    assert [row[:10] for row in task] == ["task      ", " " * 10]
+    assert task[1][10] != " "
+
+
+@pytest.mark.skipif(not shutil.which("tmux"), reason="there is no tmux here")
 def test_of_an_undone_run_the_end_of_its_name_is_shown(paid: Path, run_code_commit: Run):
     assert run_code_commit(paid.parents[2], "undo").returncode == 0
     with Terminal(paid.parents[2], " ".join([*CODE_COMMIT, "log"]), 80, 10, {}) as pane:
