@@ -578,6 +578,7 @@ def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path,
     record["attempts"][-1]["build"]["exit_code"] = 1
     record["message"] = "``` <b>\n# heading"
     (folder / "run.json").write_text(json.dumps(record))
+    record["attempts"][1] |= {"asked": ["`a` <b>.py"]}
     (folder / "3-build.txt").write_text("````\n</details><script>\n```\n\x1b[31m~~~ last\n")
     text = run_code_commit(hostile, "log", "--markdown").stdout
     assert f"3 attempts · 3 files +6 {MINUS}3 · 1 min 17 s · $0.19" in text

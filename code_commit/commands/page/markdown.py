@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun, read_ends
+from code_commit.runs.record import Attempt
 from code_commit.runs.words import (
     choice_in_words,
     done_by_build,
@@ -50,7 +51,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         yield from ("", f"After the answer the build {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
-    ends = [joined(summary_of(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
+    ends = [joined(_summary(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
     yield from _section("Attempts", ends)
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
@@ -60,6 +61,11 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         with suppress(OSError):
             output = run.redactor.redact_cut(settle(read_ends(run.folder / name, 0, TAIL_BYTES)[2]))
             yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
+
+
+def _summary(attempt: Attempt) -> str:
+    said = summary_of(attempt)
+    return code(said) if attempt.asked else said  # they may be named as anything
 
 
 def _change(file: FileDiff) -> str:
