@@ -476,11 +476,12 @@ def test_open_starts_the_browser_on_the_page_in_the_log(hostile: Path, run_code_
     assert 'href="./1-query.txt"' in (folder / "page.html").read_text("utf-8")
 
 
-def test_no_browser_is_an_error(hostile: Path, run_code_commit: Run, tmp_path: Path):
+def test_without_a_browser_the_page_is_written_and_named(hostile: Path, run_code_commit: Run, tmp_path: Path):
     (tmp_path / "git").symlink_to(str(shutil.which("git")))
     done = run_code_commit(hostile, "log", "--open", env={"BROWSER": "false", "PATH": str(tmp_path)})
-    assert done.returncode == 2
-    assert "no browser could be started" in done.stderr
+    (folder,) = (hostile / "agent-config/logs").iterdir()
+    assert (done.returncode, done.stdout) == (0, f"{folder}/page.html\n")
+    assert done.stderr == "no browser could be started: open the page yourself\n"
 
 
 def test_no_run_no_page(project_folder: Path, run_code_commit: Run):
@@ -577,8 +578,8 @@ def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path,
     record = json.loads((folder / "run.json").read_text())
     record["attempts"][-1]["build"]["exit_code"] = 1
     record["message"] = "``` <b>\n# heading"
-    (folder / "run.json").write_text(json.dumps(record))
     record["attempts"][1] |= {"asked": ["`a` <b>.py"]}
+    (folder / "run.json").write_text(json.dumps(record))
     (folder / "3-build.txt").write_text("````\n</details><script>\n```\n\x1b[31m~~~ last\n")
     text = run_code_commit(hostile, "log", "--markdown").stdout
     assert f"3 attempts · 3 files +6 {MINUS}3 · 1 min 17 s · $0.19" in text

@@ -18,6 +18,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file, replacing
 from code_commit.redaction import Redactor
 from code_commit.runs.list import status_of
+from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import choice_in_words, count, dollars, done_by_build, duration, rewritten_by_build
 from code_commit.terminal import shown
@@ -39,7 +40,7 @@ BEGINNING = b"""<!doctype html>
 def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, options: Mapping[str, Any]) -> bytes:
     """Return what `log` with `--markdown`, `--html` or `--open` prints; the latter two write a file too.
 
-    Raises NotSetUpError where the file cannot be written, is there and no page of a run, or no browser started.
+    Raises NotSetUpError where the file cannot be written, or is there and no page of a run.
     """
     logged = LoggedRun(folder, root, load_run_record(redactor.redact_json(record)), status_of(record), redactor)
     if options.get("markdown"):
@@ -63,7 +64,7 @@ def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, 
 
         os.environ |= outside_environment(Path.cwd())
         if not webbrowser.open(target.as_uri()):
-            raise NotSetUpError(f"no browser could be started: open {target} yourself")
+            Progress(redactor).say("no browser could be started: open the page yourself")
     return f"{shown(str(target))}\n".encode("utf-8", "replace")
 
 
