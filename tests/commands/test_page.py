@@ -578,7 +578,7 @@ def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path,
     record = json.loads((folder / "run.json").read_text())
     record["attempts"][-1]["build"]["exit_code"] = 1
     record["message"] = "``` <b>\n# heading"
-    record["attempts"][1] |= {"asked": ["`a` <b>.py"]}
+    record["attempts"][1] |= {"asked": ["`a` <b>.py"], "build": None}
     (folder / "run.json").write_text(json.dumps(record))
     (folder / "3-build.txt").write_text("````\n</details><script>\n```\n\x1b[31m~~~ last\n")
     text = run_code_commit(hostile, "log", "--markdown").stdout
