@@ -19,7 +19,7 @@ from code_commit.settings import did_you_mean
 _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _DRESSED = re.compile(
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
-    r"(?:\s+\((?:outline|[\d,]+ bytes)[^()]*\))?(?:\s+---)?[,;]?"
+    r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
 )
 """A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
 
