@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 from code_commit.codebase.text import NAMES_LINE, Section, Window, window
@@ -29,7 +29,7 @@ _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
 _NAMED_BESIDE = 10_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
-_MOST_TOO_LONG = 50  # outlines, for what is left of the room, before no more files are read
+_MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 
 CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
 _HEAD = 60  # lines of a change log: new entries go there
@@ -263,7 +263,7 @@ _KEYWORD = (
 _BEFORE_NAME = r"[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?"
 DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
 _BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
-_LONGEST_BEGINNING = 120
+_ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
 
 
 def identifiers(query: str, files: Iterable[Section]) -> set[str]:
@@ -278,15 +278,20 @@ def _find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]
     found: set[int] = set()
     for name in names:
         word = re.compile(rf"{name}\b")  # begins with what is searched for at once
-        defining = [number for number, file in enumerate(files) if _defines(file.text, word)]
+        numbers = (number for number, file in enumerate(files) if _defines(file.text, word))
+        defining = list(islice(numbers, _RARE + 1))
         found.update(defining if len(defining) <= _RARE else ())
     return found
 
 
 def _defines(text: str, word: re.Pattern[str]) -> bool:
-    starts = (match.start() for match in word.finditer(text))
-    befores = (text[max(0, start - _LONGEST_BEGINNING) : start] for start in starts)
-    return any(before[-1:] in (" ", "\t", ".", ")") and _BEGINS_DEFINITION.search(before) for before in befores)
+    for match in word.finditer(text):
+        name = match.start()
+        if text[name - 1 : name] in _ENDS_BEFORE_NAME:
+            start = max(name - _LONGEST_BEGINNING, 0)
+            if _BEGINS_DEFINITION.search(text, max(start, text.rfind("\n", start, name)), name):
+                return True
+    return False
 
 
 _MOST_WORDS = 64
