@@ -1,6 +1,7 @@
 """Makes a codebase of the project's files: all of them whole, or what there is room for."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from code_commit.codebase.additions import named_files
 from code_commit.codebase.fit import Need, fit_sections
@@ -15,7 +16,7 @@ from code_commit.codebase.select import (
     read_files,
     select_files,
 )
-from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section
+from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written
 from code_commit.errors import NotSetUpError
 from code_commit.files import replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
@@ -41,24 +42,51 @@ def make_codebase(
 ) -> Codebase:
     """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and what `choose` raises."""
     selection = select_files(project, rollup_exclude, request)
-    files = read_files(project.root, selection.names, redactor, selection)
     if request.fit is None:
-        return _whole(files, selection, redactor)
-    found = list(files)
+        sizes: dict[str, int] = {}
+        parts = list(_whole(project, selection, redactor, sizes))
+        return _all_files(sizes, selection, parts)
+    found = list(read_files(project.root, selection.names, redactor, selection))
     chosen = choose(found, selection, request) if choose and request.select else None
     need = Need(request.query, request.mentions, chosen, edits=request.edits)
     return fitted(found, selection, redactor, request.fit, need)
 
 
-def _whole(files: Iterable[Section], selection: Selection, redactor: Redactor) -> Codebase:
-    texts, sizes = [], {}
-    for file in files:
-        texts.append(file.text)
+def write_codebase(
+    project: Project,
+    rollup_exclude: Sequence[str],
+    request: CodebaseRequest,
+    redactor: Redactor,
+    choose: Choose | None = None,
+) -> Codebase:
+    """Write the codebase into agent-config/codeRollup.txt, and return it: all files are held by that file alone.
+
+    Raises NotSetUpError also where that cannot be written.
+    """
+    if request.fit is None:
+        sizes: dict[str, int] = {}
+        selection = select_files(project, rollup_exclude, request)
+        written = _write(project, _whole(project, selection, redactor, sizes))
+        return _all_files(sizes, selection, [], written)
+    made = make_codebase(project, rollup_exclude, request, redactor, choose)
+    _write(project, made.parts)
+    return made
+
+
+def _whole(project: Project, selection: Selection, redactor: Redactor, sizes: dict[str, int]) -> Iterator[str]:
+    """Yield the parts of a codebase that has all files whole; `sizes` gets the bytes of each file."""
+    for file in read_files(project.root, selection.names, redactor, selection):
         sizes[file.name] = file.bytes
+        yield file.text
     _require_files(sizes, selection)
-    texts.append(redactor.redact_text(_left_out_section(selection)))
-    untracked = _untracked(selection, sizes)
-    return Codebase(texts, sizes, left_out=selection.left_out, untracked=untracked, warnings=selection.warnings)
+    yield redactor.redact_text(_left_out_section(selection))
+
+
+def _all_files(
+    sizes: Mapping[str, int], selection: Selection, parts: Sequence[str], written: Written | None = None
+) -> Codebase:
+    about = selection.left_out, _untracked(selection, sizes), selection.warnings
+    return Codebase(parts, sizes, [], [], False, *about, written)
 
 
 def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: Need) -> Codebase:
@@ -106,17 +134,21 @@ def _left_out_section(selection: Selection) -> str:
     return f"{LEFT_OUT_LINE}\n{''.join(lines)}\n" if lines else ""
 
 
-def write_codebase(project: Project, codebase: Codebase) -> None:
+def _write(project: Project, parts: Iterable[str]) -> Written:
     """Write agent-config/codeRollup.txt; the one before it stays until the new one is whole.
 
     Raises NotSetUpError, and leaves that one, when the new one cannot be written. It is not synced: after a power cut
     it is made again.
     """
+    characters, size, parts = 0, 0, iter(parts)
+    first = next(parts)  # before anything is made: there may be no file
     try:
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         with replacing(project.codebase_file) as output:
-            for part in codebase.parts:
-                output.write(part.encode())
+            for part in chain([first], parts):
+                characters += len(part)
+                size += output.write(part.encode())
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
+    return Written(project.codebase_file, characters, size)

@@ -83,9 +83,17 @@ def window(path: str, text: str, first: int, last: int) -> Window:
     return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
 
 
+class Written(NamedTuple):
+    """A text that a file holds, and how long it is."""
+
+    file: Path
+    characters: int
+    bytes: int
+
+
 @dataclass(frozen=True)
 class Codebase:
-    """A codebase: the parts of its text, and what it holds of each file.
+    """A codebase: the parts of its text, or where it is written, and what it holds of each file.
 
     `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of, `windows` the lines
     of those that it has in part; `is_partial` when it was made so that not every file is whole. `left_out` has for each
@@ -100,17 +108,20 @@ class Codebase:
     left_out: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     untracked: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    written: Written | None = None
 
     @cached_property
     def text(self) -> str:
-        return "".join(self.parts)
+        return read_regular_file(self.written.file).decode() if self.written else "".join(self.parts)
 
     @property
     def characters(self) -> int:
-        return sum(map(len, self.parts))
+        return self.written.characters if self.written else sum(map(len, self.parts))
 
     @cached_property
     def bytes(self) -> int:
+        if self.written:
+            return self.written.bytes
         return sum(len(part.encode("utf-8", "surrogatepass")) for part in self.parts)
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.codebase.make import Choose, make_codebase, write_codebase
+from code_commit.codebase.make import Choose, write_codebase
 from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, print_bytes, redactor_of, wants
@@ -153,8 +153,7 @@ def roll_up(
 
     Raises NotSetUpError, and what `choose` raises where files are to be selected.
     """
-    codebase = make_codebase(project, settings.rollup_exclude, request, progress.redactor, choose)
-    write_codebase(project, codebase)
+    codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor, choose)
     for line in _lines(codebase, verbose=progress.verbose):
         progress.say(line)
     return codebase

@@ -10,11 +10,13 @@ import signal
 import stat
 import subprocess
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from command import CODE_COMMIT, Run, git
 
+import code_commit
 from code_commit.codebase.select import Selection, read_files
 from code_commit.redaction import Redactor
 
@@ -419,6 +421,22 @@ def wait_until_it_takes_signals(process: subprocess.Popen) -> None:
         if int(caught[1], 16) >> (signal.SIGTERM - 1) & 1:
             return
         time.sleep(0.01)
+
+
+def test_a_large_project_is_written_file_by_file(root: Path):
+    lay(root, {f"{number}.txt": "a line\n" * 30_000 for number in range(100)})
+    tracemalloc.start()
+    made = code_commit.rollup(root)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 2 * peak < made.bytes == made.characters
+    assert made.text.encode() == (root / ROLLUP).read_bytes()
+
+
+def test_without_a_file_there_is_no_rollup_and_nothing_is_made(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, "rollup", "--exclude", "*")
+    assert (done.returncode, "there is no file to roll up" in done.stderr) == (2, True)
+    assert not (root / "agent-config").exists()
 
 
 def test_two_rollups_at_once_both_come_through(root: Path):
