@@ -13,7 +13,7 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
 _GIT_SECONDS = 120
-_CONVERTED = re.compile(rb"\r|\$Id")
+_CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")
 """What git stores otherwise than it stands in the tree, where attributes or configuration say so."""
 _GIT_FAILED = 128
 """The exit code of git itself when it cannot go on."""
