@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.environments import CACHE, SOURCE, Tool, environment
-from bench.measuring import Command, Cost, UnavailableError
+from bench.measuring import Command, CommandFailedError, Cost, UnavailableError
 
 MEGABYTE = 1_000_000
 STEPS = Path(__file__).with_name("steps.py")
@@ -137,9 +137,12 @@ def in_turns(sides: Sequence[Callable[[], Command | Cost]], rounds: int) -> list
     costs: list[list[Cost]] = [[] for _ in sides]
     for _ in range(rounds):
         for side, found in zip(sides, costs, strict=True):
-            made = side()
-            found.append(made.run() if isinstance(made, Command) else made)
+            found.append(_measured(side()))
     return costs
+
+
+def _measured(made: Command | Cost) -> Cost:
+    return made.run() if isinstance(made, Command) else made
 
 
 def compare(comparison: Comparison, tool: Tool, rounds: int, *, by_cpu: bool) -> list[Row]:
@@ -150,13 +153,23 @@ def compare(comparison: Comparison, tool: Tool, rounds: int, *, by_cpu: bool) ->
 
 
 def compare_tools(comparison: Comparison, now: Tool, then: Tool, rounds: int, *, by_cpu: bool) -> list[Row]:
-    """Measure our side with one tool and with the other. What seems to be worse is measured again."""
+    """Measure our side with one tool and with the other. What seems to be worse is measured again.
+
+    Raises UnavailableError for what the other cannot do: it may be older than that.
+    """
+
+    def other() -> Cost:
+        try:
+            return _measured(comparison.ours(then))
+        except CommandFailedError as error:
+            raise UnavailableError(f"{then.name} cannot do it: {error}") from error
+
     time, memory = (None if most is None else WORSE for most in (comparison.time, comparison.memory))
     comparison = replace(comparison, against=then.name, time=time, memory=memory, grows=False)
     costs: list[list[Cost]] = [[], []]
     rows: list[Row] = []
     while not rows or (len(costs[0]) <= RECHECKS * rounds and not all(row.met for row in rows)):
-        more = in_turns([lambda: comparison.ours(now), lambda: comparison.ours(then)], rounds)
+        more = in_turns([lambda: comparison.ours(now), other], rounds)
         costs = [found + new for found, new in zip(costs, more, strict=True)]
         rows = [replace(row, pick=min) for row in rows_of(comparison, *costs, by_cpu)]
     return rows

@@ -108,6 +108,15 @@ def test_what_got_worse_than_another_revision_stands_in_the_last_lines(tmp_path)
     assert [line.split(" | ")[:2] for line in worse] == [["`--version`", sys.prefix], ["`--help`", sys.prefix]]
 
 
+def test_what_an_older_revision_cannot_do_is_left_out_and_the_row_says_so(tmp_path):
+    older = environment(tmp_path / "older", "echo no such setting; exit 2")
+    done = bench("startup", "--environment", sys.prefix, "--against", older, "--rounds", "1", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    row = next(line for line in done.stdout.splitlines() if line.startswith("| `--help` "))
+    assert f"skipped: UnavailableError: {older} cannot do it: " in row
+    assert row.rstrip(" |").endswith("ended with 2, not 0: no such setting")
+
+
 def test_what_seems_worse_by_noise_is_measured_again():
     noisy = chain([Cost(2.0, 2.0)] * 3, repeat(Cost(1.0, 1.0)))
     comparison = Comparison("x", "peer", lambda tool: next(noisy) if tool.name == "now" else Cost(1.0, 1.0), limit(9.0))
