@@ -28,6 +28,8 @@ from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
+SUBMODULES = ".gitmodules"
+NO_SUBMODULES = f'the commit has submodules, which a clone here lacks: "overlay": {{"{SUBMODULES}": null}} goes without'
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
 """Settings with which a task is no other one, and goes on where it was."""
 
@@ -344,13 +346,15 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
         else:
             here.setdefault(task.path, []).append(task)
     for path, same in here.items():
-        names = [f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore")]
+        names = [f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore", SUBMODULES)]
         contents = iter(_contents(path, names))
-        for task, build, ignored in zip(same, contents, contents, strict=False):
+        for task, build, ignored, submodules in zip(same, contents, contents, contents, strict=False):
             if build is None and BUILD_SCRIPT not in task.supplied:
                 yield f"{task.id}: {NO_BUILD}"
             if AGENT_CONFIG.encode() not in (ignored or b"") and not task.setup:
                 yield f'{task.id}: its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
+            if task.supplied.get(SUBMODULES, submodules):
+                yield f"{task.id}: {NO_SUBMODULES}"
     for repository, same in remote.items():
         answer = ask_git(["ls-remote", "--quiet", "--", repository, "HEAD"], Path(os.sep))
         if answer.returncode != 0:

@@ -30,7 +30,7 @@ from code_commit.commands.output import redactor_of
 from code_commit.errors import EXIT_BUILD_FAILED, MachineError, NoKeyError, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
-from code_commit.fleet.tasks import LIMITS, NO_BUILD, Files, FleetTask, Solution
+from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
@@ -216,6 +216,9 @@ class _Work:
         put_files(root, files)
         if not os.path.lexists(root / BUILD_SCRIPT):
             raise NotSetUpError(NO_BUILD)
+        with suppress(FileNotFoundError):
+            if (root / SUBMODULES).lstat().st_size:
+                raise NotSetUpError(NO_SUBMODULES)
         if self.task.setup:
             write_ignore_line(Project(root))
         if files or self.task.setup:
@@ -251,7 +254,7 @@ class _Work:
 
     def validate(self, bare: Path, solution: Solution) -> Result:
         """Tell by the build whether the tests tell the solution from what was before, and a run could find it."""
-        build: Files = {BUILD_SCRIPT: self.task.build} if self.task.build else {}
+        build = {name: text for name, text in self.task.supplied.items() if name in (BUILD_SCRIPT, SUBMODULES)}
         why = ""
         if not self.build(bare, self.commit, self.task.supplied | self.task.verify):
             why = "tests pass before it"

@@ -30,6 +30,13 @@ def make_repository(root: Path, build: str = "grep -q '^ok$' ok.txt") -> Path:
     return root
 
 
+def add_submodule(root: Path) -> None:
+    """Let the repository have another one as its submodule `lib`."""
+    other = make_repository(root.with_name(f"{root.name}-lib"))
+    git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--", str(other), "lib")
+    git(root, "commit", "-qm", "add lib")
+
+
 def make_answers(folder: Path, *answers: str) -> str:
     """Record an LLM's answers and return the model that gives them."""
     folder.mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import git
-from fleet_tools import make_list, make_repository, task
+from fleet_tools import add_submodule, make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.tasks import FleetTask, find_unfit, list_repositories, make_matrix, read_tasks
@@ -190,6 +190,7 @@ def test_a_base_url_stays_with_the_provider_of_its_own_line_or_list(tmp_path):
 
 def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     whole, bare = make_repository(tmp_path / "whole"), make_repository(tmp_path / "bare")
+    add_submodule(modules := make_repository(tmp_path / "modules"))
     git(bare, "rm", "-q", "build.sh", ".gitignore")
     git(bare, "commit", "-qm", "neither")
     lines = [
@@ -197,13 +198,16 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
         task("bare", bare),
         task("supplied", bare, build="#!/bin/sh\n", setup=True),
         task("before", bare, commit="HEAD^"),
+        task("modules", modules),
+        task("without", modules, overlay={".gitmodules": None}),
         task("url", f"file://{whole}"),
         task("gone", f"file://{tmp_path}/gone"),
     ]
     told = list(find_unfit(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))))
-    assert told[:2] == [
+    assert told[:3] == [
         'bare: build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)',
         'bare: its .gitignore has no line /agent-config: "setup": true supplies it',
+        'modules: the commit has submodules, which a clone here lacks: "overlay": {".gitmodules": null} goes without',
     ]
-    (gone,) = told[2:]
+    (gone,) = told[3:]
     assert gone.startswith(f"gone: git ls-remote: '{tmp_path}/gone' does not appear to be a git repository")

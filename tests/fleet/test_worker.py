@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
-from fleet_tools import KEY, RIGHT, WRONG, make_answers, make_repository, processes_with, task
+from fleet_tools import KEY, RIGHT, WRONG, add_submodule, make_answers, make_repository, processes_with, task
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import packed
@@ -121,6 +121,24 @@ def test_a_key_that_a_worker_lacks_is_told_and_the_task_goes_on_when_it_is_there
     result = do(task("a", make_repository(tmp_path / "repository"), "openai"), tmp_path).result
     told = "the worker has no key for the model: set its variable there, or CODE_COMMIT_KEYS"
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
+
+
+def test_submodules_are_refused_before_anything_is_paid_or_left_empty_on_request(tmp_path, server):
+    repository = make_repository(tmp_path / "repository", "test ! -e lib/build.sh; grep -q '^ok$' ok.txt")
+    add_submodule(repository)
+    server.answer = lambda number: (200, RIGHT if number > 1 else f"^^^lib/new.txt\nnew\n^^^end\n{RIGHT}")
+    line = task("a", repository, settings=server.settings)
+    refused = do(line, tmp_path).result
+    assert (refused.status, refused.exit_code) == ("not_set_up", 2)
+    assert '"overlay": {".gitmodules": null} goes without' in refused.message
+    assert server.calls == []
+
+    outcome = do({**line, "overlay": {".gitmodules": None}}, tmp_path)
+    assert (outcome.result.is_green, outcome.result.attempts) == (True, 2)
+    assert b"lib is a submodule" in outcome.record
+    (tmp_path / "patch").write_bytes(outcome.patch)
+    git(repository, "apply", "--index", str(tmp_path / "patch"))
+    assert b"gitmodules" not in outcome.patch
 
 
 def test_no_room_on_a_worker_is_told_as_such(tmp_path, monkeypatch):
