@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from io import BytesIO
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, NamedTuple
@@ -346,14 +347,14 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
         else:
             here.setdefault(task.path, []).append(task)
     for path, same in here.items():
-        names = [f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore", SUBMODULES)]
-        contents = iter(_contents(path, names))
-        for task, build, ignored, submodules in zip(same, contents, contents, contents, strict=False):
-            if build is None and BUILD_SCRIPT not in task.supplied:
+        names = {f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore", SUBMODULES)}
+        contents = _contents(path, sorted(names))
+        for task in same:
+            if f"{task.commit}:{BUILD_SCRIPT}" not in contents and BUILD_SCRIPT not in task.supplied:
                 yield f"{task.id}: {NO_BUILD}"
-            if AGENT_CONFIG.encode() not in (ignored or b"") and not task.setup:
+            if AGENT_CONFIG.encode() not in contents.get(f"{task.commit}:.gitignore", b"") and not task.setup:
                 yield f'{task.id}: its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
-            if task.supplied.get(SUBMODULES, submodules):
+            if task.supplied.get(SUBMODULES, contents.get(f"{task.commit}:{SUBMODULES}")):
                 yield f"{task.id}: {NO_SUBMODULES}"
     for repository, same in remote.items():
         answer = ask_git(["ls-remote", "--quiet", "--", repository, "HEAD"], Path(os.sep))
@@ -362,14 +363,15 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
             yield from (f"{task.id}: git ls-remote: {said}" for task in same)
 
 
-def _contents(repository: Path, names: Sequence[str]) -> Iterator[bytes | None]:
-    """Yield the content of each object, None where there is none."""
-    rest = ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
-    while rest:
-        head, _, rest = rest.partition(b"\n")
-        if not re.search(rb" blob \d+$", head):
-            yield None
-            continue
-        size = int(head.rpartition(b" ")[2])
-        yield rest[:size]
-        rest = rest[size + 1 :]
+def _contents(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Return the content of each file that is there."""
+    answer = BytesIO(
+        ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
+    )
+    found = {}
+    for name in names:
+        if head := re.search(rb" (\w+) (\d+)$", answer.readline()):
+            content = answer.read(int(head[2]) + 1)
+            if head[1] == b"blob":
+                found[name] = content[:-1]
+    return found

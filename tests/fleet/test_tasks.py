@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -190,12 +191,18 @@ def test_a_base_url_stays_with_the_provider_of_its_own_line_or_list(tmp_path):
 
 def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     whole, bare = make_repository(tmp_path / "whole"), make_repository(tmp_path / "bare")
+    folder = make_repository(tmp_path / "folder")
+    git(folder, "rm", "-q", "build.sh")
+    (folder / "build.sh").mkdir()
+    git(folder, "mv", "ok.txt", "build.sh")
+    git(folder, "commit", "-qm", "a folder")
     add_submodule(modules := make_repository(tmp_path / "modules"))
     git(bare, "rm", "-q", "build.sh", ".gitignore")
     git(bare, "commit", "-qm", "neither")
     lines = [
         task("whole", whole),
         task("bare", bare),
+        task("folder", folder),
         task("supplied", bare, build="#!/bin/sh\n", setup=True),
         task("before", bare, commit="HEAD^"),
         task("modules", modules),
@@ -204,10 +211,19 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
         task("gone", f"file://{tmp_path}/gone"),
     ]
     told = list(find_unfit(read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))))
-    assert told[:3] == [
+    assert told[:4] == [
         'bare: build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)',
         'bare: its .gitignore has no line /agent-config: "setup": true supplies it',
+        'folder: build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)',
         'modules: the commit has submodules, which a clone here lacks: "overlay": {".gitmodules": null} goes without',
     ]
-    (gone,) = told[3:]
+    (gone,) = told[4:]
     assert gone.startswith(f"gone: git ls-remote: '{tmp_path}/gone' does not appear to be a git repository")
+
+
+def test_a_long_list_is_checked_in_seconds(tmp_path):
+    repository = make_repository(tmp_path / "repository", f"# {'x' * 4000}")
+    tasks = make_list(tmp_path / "tasks.jsonl", *(task(f"t{number}", repository) for number in range(4000)))
+    begun = time.process_time()
+    assert list(find_unfit(read_tasks(tasks))) == []
+    assert time.process_time() - begun < 3
