@@ -218,15 +218,18 @@ class Cluster:
         self.hidden = root / "hidden"
         self.hidden.mkdir()
         self._forked = forked
-        self.dashboard, port = free_port(), free_port()
-        self.wires = [Wire(port)]
+        self.dashboard, self._port = free_port(), free_port()
+        self.wires = [Wire(self._port)]
         self.address = f"tcp://127.0.0.1:{self.wires[0].port}"
-        pages = ("--dashboard-address", f"127.0.0.1:{self.dashboard}", "--no-show")
-        self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(port), *pages)
-        wait_for(lambda: is_open(port))
+        self.start_scheduler()
         self.workers: dict[str, ForkedProcess] = {}
         for name in workers:
             self.start_worker(name)
+
+    def start_scheduler(self) -> None:
+        pages = ("--dashboard-address", f"127.0.0.1:{self.dashboard}", "--no-show")
+        self.scheduler = self._dask("scheduler", "--host", "127.0.0.1", "--port", str(self._port), *pages)
+        wait_for(lambda: is_open(self._port))
 
     def start_worker(self, name: str) -> None:
         folder = self.root / name

@@ -1,6 +1,7 @@
 """What a fleet does when something dies: two workers with roots of their own, and a repository that only the client
 sees."""
 
+import re
 import resource
 import signal
 import tarfile
@@ -16,7 +17,6 @@ from fleet_tools import (
     KEY,
     RIGHT,
     WRONG,
-    Cluster,
     descendants_of,
     is_running,
     make_list,
@@ -102,23 +102,6 @@ def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
     assert len(server.calls) == 2, "what was answered is not asked for again"
 
 
-def test_a_lost_scheduler_ends_the_fleet_with_a_message(forked_fleet, tmp_path, server, marks, repository):
-    (tmp_path / "cluster").mkdir()
-    cluster = Cluster(tmp_path / "cluster", forked_fleet, workers="a")
-    try:
-        with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
-            wait_for(lambda: list(marks.iterdir()))
-            cluster.scheduler.kill()
-            _, complaint = fleet.communicate(timeout=60)
-            wait_for(lambda: at_work(cluster) is None)
-    finally:
-        cluster.close()
-
-    assert fleet.returncode == 5
-    assert "the scheduler is lost: what had ended is kept; the same command goes on" in complaint
-    assert "Traceback" not in complaint
-
-
 def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_path):
     repository = make_repository(cluster.hidden / "repository", "env; grep -q '^ok$' ok.txt")
     server.answer = lambda number: (200, RIGHT) if number > 1 else (200, WRONG)
@@ -198,6 +181,23 @@ def client_killed(held):
     held.start_again()
 
 
+def scheduler_killed(held):
+    cluster = held.cluster
+    with cluster.scheduler as scheduler:
+        scheduler.kill()
+    for worker in cluster.workers.values():
+        with worker:
+            worker.wait(60)
+    _, complaint = held.fleet.communicate(timeout=60)
+    assert held.fleet.wait() == 5
+    assert "the scheduler is lost: what had ended is kept; the same command goes on" in complaint
+    assert "Traceback" not in complaint
+    cluster.start_scheduler()
+    for name in cluster.workers:
+        cluster.start_worker(name)
+    held.start_again()
+
+
 def worker_killed(held):
     name, _ = at_work(held.cluster)
     held.cluster.kill_worker(name)
@@ -236,6 +236,7 @@ FAULTS = [
     interrupted,
     interrupted_twice,
     client_killed,
+    scheduler_killed,
     worker_killed,
     worker_frozen,
     worker_told_to_end,
@@ -270,6 +271,22 @@ def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, 
     assert (result["status"], result["attempts"]) == ("success", 4)
     assert result["paid_usd"] == pytest.approx(0.2)
     assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_a_frozen_worker_is_named_after_a_minute(cluster, server, tmp_path, marks, repository, whole):
+    if not whole:
+        pytest.skip("it takes a minute; --whole runs it")
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+        wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path) == 1)
+        worker = cluster.workers[at_work(cluster)[0]]
+        worker.send_signal(signal.SIGSTOP)
+        time.sleep(63)
+        worker.send_signal(signal.SIGCONT)
+        (marks / "go").touch()
+        _, complaint = fleet.communicate(timeout=60)
+    assert fleet.wait() == 0, complaint
+    (address,) = re.findall(r"the worker (\S+) has not answered for a minute: it is frozen, or its machine", complaint)
+    assert (address, len(server.calls)) == (results(tmp_path)["a"]["worker"], 1)
 
 
 def kept_answers(tmp_path):
