@@ -20,6 +20,7 @@ from code_commit.runs.list import find_run_folders
 
 def work() -> NoReturn:
     """Do it all, and end the process with the exit code of the last command."""
+    sys.modules["httpx._main"] = None  # type: ignore[assignment] # its own command: click, which Dask needs, and rich
     pathspecs, options = json.loads(sys.argv[1])
     code = 0
     with suppress(Interrupted):
