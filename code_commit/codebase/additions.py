@@ -154,12 +154,14 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
     """Return those of the project's paths that a text names, by themselves or by an end that only they have.
 
-    Each has the numbers of its lines that are named; those that have some come first.
+    In a folder elsewhere that is called as the project's they are found too: the build may have made a copy. Each has
+    the numbers of its lines that are named; those that have some come first.
     """
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
+    folder = root.rpartition("/")[2] or "/"
     output = without_passed(output)
     if root:
         output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
@@ -167,6 +169,7 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
             ends = [word] if word in paths else [path for path in near if path.endswith(f"/{word}")]
+            ends = ends or [path for path in near if word.endswith(f"/{folder}/{path}")]
             if len(ends) == 1:
                 named.setdefault(ends[0], set()).update([int(line)] if line else [])
     return dict(sorted(named.items(), key=lambda item: not item[1]))

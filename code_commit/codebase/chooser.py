@@ -51,7 +51,7 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
     """
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
-    for name in identifiers(re.sub(r"\w+://\S+", "", query), files):
+    for name in identifiers(_NO_NAMES.sub("", query), files):
         lines = [
             (not re.search(DEFINITION % name, line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
             for file in files
@@ -67,6 +67,9 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
         mentions += text if len(mentions) + len(text) <= _MENTIONS else ""
     return mentions
 
+
+_NO_NAMES = re.compile(r"\w+://\S+|\S+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
+"""What a query has from a commit's message: addresses, `fix(router):`, and who wrote it with whom."""
 
 _MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
 

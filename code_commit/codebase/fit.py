@@ -178,7 +178,7 @@ def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[st
 
     Not many more files are read than that.
     """
-    from code_commit.codebase.outline import brief, outline
+    from code_commit.codebase.outline import brief, helpers, outline
 
     parts, too_long = {}, 0
     for file in sections:
@@ -186,8 +186,11 @@ def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[st
             text = heads[file.name].section if need.edits else ""
         else:
             lines = outline(file.name, file.content)
-            is_brief = need.for_choice or _TEST_NAME.search(_module(file.name))
-            text = file.as_outline(brief(lines) if is_brief else lines) if lines else ""
+            if need.for_choice:
+                lines = brief(lines)
+            elif _TEST_NAME.search(_module(file.name)):
+                lines = helpers(lines)
+            text = file.as_outline(lines) if lines else ""
         if not text or len(text) >= len(file.text):
             continue
         if len(text) <= room:

@@ -47,7 +47,7 @@ _KINDS = {
     "group": r"preproc_(if|el).*|linkage_specification|declaration_list|enum_body_declarations"
     r"|if_statement|try_statement|block|ERROR",
     "whole": r"alias_declaration|type_(alias.*|definition|item)|typealias_declaration|associated_type"
-    r"|(const|event|event_field|field|property)_declaration|const_item|enumerator|(property|index)_signature"
+    r"|type_elem|(const|event|event_field|field|property)_declaration|const_item|enumerator|(property|index)_signature"
     r"|property_identifier|enum_(assignment|constant|entry|variant|case.*|member_declaration)|(val|var)_(definition|declaration)",
     "nest": r"(abstract_class|annotation_type|class|enum|extension|(file_scoped_)?namespace|foreign_mod|given|impl"
     r"|interface|mod|object|protocol|record|struct|trait|type|union)_(declaration|definition|item|spec|specifier)"
@@ -115,6 +115,16 @@ def brief(lines: str) -> str:
     return "".join(f"{line}\n" for line in short)
 
 
+def helpers(lines: str) -> str:
+    """Return the outline of a file of tests without these and the imports: what other tests may use."""
+    return "".join(f"{line}\n" for line in lines.splitlines() if not _TEST_OR_IMPORT.match(line))
+
+
+_TEST_OR_IMPORT = re.compile(
+    r"\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
+    r"|\s*(?:from|import|package|use)\b"
+    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
+)
 _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
 _DETAIL = re.compile(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"

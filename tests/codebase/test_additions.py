@@ -49,6 +49,13 @@ def test_files_are_found_in_what_builds_print(output, named):
     assert list(named_files(output, PATHS, ROOT)) == named
 
 
+def test_files_are_found_in_a_copy_of_the_project_that_a_build_made():
+    output = (
+        "\t/tmp/tmp.1/src/example.org/shop/slug_test.go:9 +0x16c\n/go/other/a.py:3 /x/shop/node_modules/src/x.c:4\n"
+    )
+    assert named_files(output, PATHS, "/home/me/shop") == {"slug_test.go": {9}}
+
+
 SECRET = "-----BEGIN RSA PRIVATE KEY-----\n" + "a" * 64 + "\n"
 TEST = "assert 1 == 2  # the test\n"
 TREE = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.codebase import outline as outlines
-from code_commit.codebase.outline import brief, outline
+from code_commit.codebase.outline import brief, helpers, outline
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -114,3 +114,11 @@ def test_a_file_that_a_grammar_takes_minutes_for_has_no_outline_and_the_next_one
 def test_a_short_outline_names_definitions_and_whatever_is_imported():
     lines = "from . import a, b\nfrom .c import d\nimport os\nclass E(F):\n  def g(self, h: int = 1) -> str:\n"
     assert brief(lines) == "from . import a, b\nfrom .c\nimport os\nclass E\n  def g\n"
+
+
+def test_of_tests_the_helpers_are_left():
+    lines = (
+        "import os\nfrom . import a\n@pytest.fixture def root(path):\nasync def test_it(root):\nclass TestIt(Base):\n"
+    )
+    lines += "  def test_more(self):\nfunc TestGo(t *testing.T)\nfunc performRequest(r http.Handler) *Recorder\ndescribe('a')\n"
+    assert helpers(lines) == "@pytest.fixture def root(path):\nfunc performRequest(r http.Handler) *Recorder\n"

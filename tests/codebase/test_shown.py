@@ -28,7 +28,11 @@ def root(project_folder: Path) -> Path:
     files = {f"far/part_{number:02}.py": module(f"part_{number:02}", 90) for number in range(45)}
     files |= {"lib/core.py": "from lib.deep import used\n" + module("core", 90), "lib/deep/used.py": module("used", 9)}
     files |= {"app.py": "from lib.core import core\n" + module("app", 9), "lib/beside.py": module("beside", 9)}
-    files |= {"tests/test_core.py": module("test_it", 9), "checks/judge.py": module("judge", 9), **IDLE}
+    files |= {
+        "tests/test_core.py": module("make_core", 9) + "\n\ndef test_it():\n    pass\n",
+        "checks/judge.py": module("judge", 9),
+        **IDLE,
+    }
     for name, text in {**files, "build.sh": BUILD}.items():
         (project_folder / name).parent.mkdir(parents=True, exist_ok=True)
         (project_folder / name).write_text(text)
@@ -73,6 +77,7 @@ def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_co
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     for name in ("lib/deep/used.py", "app.py", "lib/beside.py", "tests/test_core.py"):
         assert outlined(root, name) in text, name
+    assert f"{outlined(root, 'tests/test_core.py')}def make_core(first, *, second=2):\n\n" in text, "helpers alone"
     assert "far/part_07.py (outline" not in text
     end = text.partition("\n--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---\n")[2]
     size = (root / "far/part_07.py").stat().st_size
@@ -224,7 +229,9 @@ def test_of_a_large_file_a_repair_shows_the_lines_around_those_that_the_build_na
 
 
 def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stand(root: Path, run_code_commit: Run):
-    (root / "agent-config/query.txt").write_text("Let `part_07` and lib.used take no total; Total is `xyzzy`.\n")
+    (root / "agent-config/query.txt").write_text(
+        "fix(second): let `part_07` and lib.used take no total\n\nTotal is `xyzzy`.\n\nCo-authored-by: A <first.of@example.org>\n"
+    )
     options = "--protect", "tests/", "--allow", "lib/", "--rollup", "select"
     run_code_commit(root, *options, *recorded(root, CHOICE, "^^^cannot\nNo.\n^^^end\n"))
     prompt = (min((root / "agent-config/logs").iterdir()) / "1-query.txt").read_text()
@@ -238,7 +245,7 @@ def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stan
         "used: 2 lines\nlib/deep/used.py:4:def used(first, *, second=2):\nlib/core.py:1:from lib.deep import used\n"
         in mentions
     )
-    assert "xyzzy" not in mentions
+    assert not {"xyzzy", "second:", "first:"} & set(mentions.split())
     assert len(mentions) < 4_100
 
 
