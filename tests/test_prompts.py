@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.changes import AppliedChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
-from code_commit.codebase.text import Codebase
+from code_commit.codebase.text import Codebase, window
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.parse import parse_response
@@ -55,8 +55,9 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
     assert first.rest == "INITIAL\n"
     assert repair.rest.startswith(
+        "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n"
         "REPAIR\nThis is attempt 2 of 4. Before it:\nAttempt 1 changed b.txt\n\n[build.sh output]\nerror\n\n"
-        "[codebase additions]\n--- e ---\nseen\n\n--- f ---\ntoo\n\n\n[file replacements]\n"
+        "[file replacements]\n"
     )
 
 
@@ -80,9 +81,12 @@ SHOWN_AS = {
 }  # fmt: skip
 
 
-def lay_out_diff(codebase: str, original: str | None, now: str, asked: Sequence[FileReplacement] = (), **options: str):
+def lay_out_diff(
+    codebase: str | Codebase, original: str | None, now: str, asked: Sequence[FileReplacement] = (), **options: str
+):
+    codebase = codebase if isinstance(codebase, Codebase) else Codebase([codebase])
     settings = Settings(**{"prompt_layout": "cached", "file_replacements": "diff"} | options)
-    task = make_task(Path("/project"), settings, PROMPTS, "q", Codebase([codebase]))
+    task = make_task(Path("/project"), settings, PROMPTS, "q", codebase)
     originals = {} if original is None else {"a.py": original}
     return lay_out(task, [], FailedBuild("", [FileReplacement("a.py", now)], originals=originals), asked)
 
@@ -100,6 +104,12 @@ def test_a_changed_file_is_shown_by_what_differs_where_the_codebase_holds_it_and
     for options in ({"prompt_layout": "spec"}, {"file_replacements": "whole"}):
         prompt = lay_out_diff(codebase, original, now, **options)
         assert (whole in prompt.rest, told in prompt.text) == (True, False)
+
+
+def test_a_changed_file_of_which_the_codebase_holds_lines_is_shown_by_what_differs():
+    part = window("a.py", OLD, 1, 60)
+    prompt = lay_out_diff(Codebase([part.section], windows=[part]), OLD, NEW)
+    assert f"[file replacements]\n--- FILE REPLACEMENT a.py (diff) ---\n{HUNK}\n" in f"{prompt.rest}\n"
 
 
 def test_a_changed_file_that_was_asked_for_is_shown_whole():
@@ -198,7 +208,8 @@ def test_the_prompts_say_what_holds_for_the_run():
     task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase(["c"]))
     for prompt in (lay_out(task), lay_out(task, failed=FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
-        assert told.startswith("The project's root folder is called shop; paths begin below it, ")
+        assert told.startswith("You have 2 attempts: each answer is one, ")
+        assert "\nThe project's root folder is called shop; paths begin below it, " in told
         assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
     assert "attempt 2 of 2" in lay_out(task, HISTORY, FAILED).text

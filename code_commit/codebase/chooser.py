@@ -4,12 +4,12 @@ Its answer has their paths, one a line, between `^^^files` and `^^^end`; the wor
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
-from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, identifiers
+from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, beginning, identifiers
 from code_commit.codebase.text import Section
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.runs.log import AttemptLog, RunLog
@@ -45,33 +45,41 @@ def selection_prompt(instructions: str, query: str, mentions: str, outlines: str
 
 
 def find_mentions(files: Sequence[Section], query: str) -> str:
-    """Return in which files and lines the names stand that the query writes as code, as grep has it.
+    """Return in which files and lines the names stand that the query writes as code, or the words of its beginning.
 
-    Those that stand in few lines come first, of each name its definitions. It is short, and change logs are left out.
+    Those that stand in few lines come first, of each its definitions, then a line of each file; of those in many lines
+    there are the definitions alone. It is short, and change logs are left out.
     """
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
-    for name in identifiers(_NO_NAMES.sub("", query), files):
-        lines = [
-            (not re.search(DEFINITION % name, line), f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n")
-            for file in files
-            if name in file.content
-            for number, line in enumerate(file.content.split("\n"), 1)
-            if re.search(rf"\b{name}\b", line)
-        ]
-        told = "".join(line for _, line in sorted(lines, key=itemgetter(0))[:_MENTIONS_OF_ONE])
-        more = f", {_MENTIONS_OF_ONE} shown" if len(lines) > _MENTIONS_OF_ONE else ""
-        found += [(len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{told}")] if lines else []
+    query = _NO_NAMES.sub("", query)
+    for name in identifiers(query, files) or set(re.findall(r"[A-Za-z_]\w{5,}", beginning(query))):
+        lines = [line for file in files if name in file.content for line in _lines_with(name, file)]
+        telling = [line for line in lines if len(lines) <= _MANY_LINES or line[0] == _DEFINES]
+        told = [line for *_, line in sorted(telling, key=itemgetter(0, 1))[:_MENTIONS_OF_ONE]]
+        more = f", {len(told)} shown" if len(told) < len(lines) else ""
+        found += [(len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{''.join(told)}")] if told else []
     mentions = ""
     for _, text in sorted(found):
         mentions += text if len(mentions) + len(text) <= _MENTIONS else ""
     return mentions
 
 
+def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
+    """Yield the lines that hold a name, each with whether it defines it, and the how manieth it is of the file."""
+    numbered = enumerate(file.content.split("\n"), 1)
+    holding = ((number, line) for number, line in numbered if re.search(rf"\b{name}\b", line))
+    for place, (number, line) in enumerate(holding):
+        is_definition = re.search(DEFINITION % name, line)
+        text = f"{file.name}:{number}:{line.strip()[:_LONGEST_MENTION]}\n"
+        yield _DEFINES if is_definition else _DEFINES + 1, place, text
+
+
 _NO_NAMES = re.compile(r"\w+://\S+|\S+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
 """What a query has from a commit's message: addresses, `fix(router):`, and who wrote it with whom."""
 
 _MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
+_MANY_LINES, _DEFINES = 40, 0
 
 
 def select_files(

@@ -8,9 +8,9 @@ last licences and the like. After a choice the chosen files are whole, and there
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, islice
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from code_commit.codebase.text import NAMES_LINE, Section, Window, window
@@ -26,7 +26,7 @@ _NO_ROOM = "no room for an outline, or nothing to outline:\n"
 _FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
-_NAMED_BESIDE = 10_000  # characters of names after a choice
+_NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
 """One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
@@ -213,20 +213,44 @@ _FOLDER_NAMES = {"__init__", "index", "mod"}
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     """Return the files next to the chosen ones: what they import, what imports them, their tests, the same folder.
 
-    The project's change log is one of them. Imports are known by the names of files alone.
+    The project's change log is one of them. Imports are known by the names of files alone: of several files with a name
+    the nearest in the tree is meant. Next to a document there are no others.
     """
-    own = {_TEST_NAME.sub("", _module(name)) for name in chosen}
-    folders = {name.rpartition("/")[0] for name in chosen}
-    used = set(chain.from_iterable(_imports(file) for file in sections if file.name in chosen))
-    return {
+    code = {name for name in chosen if not _is_document(name)}
+    folders = {name.rpartition("/")[0] for name in code}
+    by_module = defaultdict(list)
+    for file in sections:
+        by_module[_module(file.name)].append(file.name)
+    modules, tested = {_module(name) for name in code}, {_TEST_NAME.sub("", _module(name)) for name in code}
+
+    def meant(modules: Iterable[str], importing: str) -> set[str]:
+        return {name for module in modules for name in _nearest(by_module.get(module, ()), importing)}
+
+    imported = chain.from_iterable(meant(_imports(file), file.name) for file in sections if file.name in code)
+    return set(chosen).union(imported) | {
         file.name
         for file in sections
-        if file.name.rpartition("/")[0] in folders
-        or _module(file.name) in used
-        or _TEST_NAME.sub("", _module(file.name)) in own
-        or CHANGE_LOG.fullmatch(file.name.partition("/")[0])
-        or not own.isdisjoint(_imports(file))
+        if CHANGE_LOG.fullmatch(file.name.partition("/")[0])
+        or (_module(file.name) not in modules and _TEST_NAME.sub("", _module(file.name)) in tested)
+        or (not _is_document(file.name) and file.name.rpartition("/")[0] in folders)
+        or not code.isdisjoint(meant(modules & _imports(file), file.name))
     }
+
+
+def _is_document(path: str) -> bool:
+    return path.endswith((".md", ".rst", ".txt"))
+
+
+def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
+    """Yield those of the paths that have most folders in common with a path, from the root on."""
+
+    def shared(other: str) -> int:
+        pairs = zip(other.split("/")[:-1], path.split("/")[:-1], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    common = {other: shared(other) for other in paths}
+    most = max(common.values(), default=0)
+    return (other for other, number in common.items() if number == most)
 
 
 def _module(path: str) -> str:
@@ -237,8 +261,7 @@ def _module(path: str) -> str:
 
 
 def _imports(file: Section) -> set[str]:
-    is_document = file.name.endswith((".md", ".rst", ".txt"))
-    return set() if is_document else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(file.content))))
+    return set() if _is_document(file.name) else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(file.content))))
 
 
 def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> list[Section]:
@@ -247,7 +270,7 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
     scores, holding_rare = _bm25(files, query.lower(), _words(query))
     named = need.named(files).union(need.judges)
     defining = _find_defining(files, identifiers(query, files))
-    holding_rare |= _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", _beginning(query))))
+    holding_rare |= _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", beginning(query))))
 
     def place(number: int) -> tuple[bool, int, float, str]:
         name = files[number].name
@@ -319,7 +342,7 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
 
     A word is found inside of others too, as `slug` in `make_slug`.
     """
-    beginning = _beginning(query)
+    first = beginning(query)
     holding_rare: set[int] = set()
     average = sum(len(file.text) for file in files) / max(len(files), 1)
     scores = [0.0] * len(files)
@@ -328,8 +351,8 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
         counts = [text.count(word) for text in texts]
         holding = sum(1 for count in counts if count)
         rarity = math.log(1 + (len(files) - holding + 0.5) / (holding + 0.5))
-        weight = rarity * query.count(word) * (2 if word in beginning else 1)
-        if holding <= _RARE and len(word) >= _LONG and word in beginning:
+        weight = rarity * query.count(word) * (2 if word in first else 1)
+        if holding <= _RARE and len(word) >= _LONG and word in first:
             holding_rare.update(number for number, count in enumerate(counts) if count)
         for number, count in enumerate(counts):
             length = 1 - _LENGTH + _LENGTH * len(texts[number]) / average
@@ -338,6 +361,6 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
     return scores, holding_rare
 
 
-def _beginning(query: str) -> str:
+def beginning(query: str) -> str:
     """Return the first paragraph."""
     return query.strip().partition("\n\n")[0]

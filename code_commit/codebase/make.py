@@ -1,5 +1,6 @@
 """Makes a codebase of the project's files: all of them whole, or what there is room for."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -100,6 +101,7 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
     context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
     script = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
     judge = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
+    judge = re.sub(r"--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
     need = need._replace(judges=named_files(judge, {file.name for file in found}))
     made = fit_sections(found, context, room - len(end), need)
     if need.chosen is None and not made.whole and not made.outlines:

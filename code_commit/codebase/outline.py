@@ -106,10 +106,10 @@ def outline(path: str, text: str) -> str:
 
 
 def brief(lines: str) -> str:
-    """Return an outline that has of definitions only the names, and of Python's imports only from where."""
+    """Return an outline that has of definitions only the names, of Python's and Rust's imports only from where."""
     short: list[str] = []
     for line in lines.splitlines():
-        text = _DETAIL.sub(lambda match: match[1] or match[2] or "", _ANNOTATION.sub("", line)).rstrip()
+        text = _DETAIL.sub(lambda match: "".join(match.groups("")), _ANNOTATION.sub("", line)).rstrip()
         if text and text not in short[-1:]:
             short.append(text)
     return "".join(f"{line}\n" for line in short)
@@ -127,8 +127,9 @@ _TEST_OR_IMPORT = re.compile(
 )
 _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
 _DETAIL = re.compile(
-    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
-    r"|(?<=\w)(?:<[^()]*>)?\(.*|\s*(?::(?!:)|=|->).*"
+    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
+    r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
+    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|\s*(?:(?<!:):(?!:)|=|->).*"
 )
 """What follows the name in the head of a definition; imports, and the names of tests in quotes, stay."""
 
@@ -178,8 +179,9 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[str]
                 has_short_start = is_one and child.start_byte - start <= _LONGEST
                 yield from _lines(source, child, start if has_short_start else child.start_byte, depth)
         case "nest" | "head":
-            yield _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
-            for child in body.named_children if body and kind == "nest" else ():
+            head = _shown(source[start : _end_of_head(node, body)], depth, _LONGEST_HEAD)
+            yield head
+            for child in body.named_children if body and kind == "nest" and not head.endswith("mod tests") else ():
                 yield from _lines(source, child, child.start_byte, depth + 1)
         case "variable":
             yield from _variable(source, node, start, depth)

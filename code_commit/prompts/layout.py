@@ -85,8 +85,8 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
     """Return the task of a run in the project at `root`."""
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
-    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings)) + "\n"
     attempts = 1 if settings.dry_run else 1 + settings.max_repairs
+    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings, attempts)) + "\n"
     task = Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
     return task._replace(diffs=_shows_diffs(settings))
 
@@ -109,8 +109,10 @@ _LONG_FILE = 200
 """Lines; the blank one after it comes on top."""
 
 
-def _circumstances(root: Path, settings: Settings) -> Iterator[str]:
+def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
     """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
+    if attempts > 1:
+        yield f"You have {attempts} attempts: each answer is one, also a rejected one and a list of files to see."
     yield f"The project's root folder is called {shown(root.name)}; paths begin below it, as [codebase] has them."
     if _shows_diffs(settings):
         yield _DIFFS
@@ -181,7 +183,7 @@ def lay_out(
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, phase + output + unseen + replacements + rejection, parts, shows)
+        return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection, parts, shows)
 
 
@@ -192,9 +194,9 @@ def _ended(content: str) -> str:
 def _show_changes(task: Task, failed: FailedBuild, asked: Collection[str]) -> Iterator[str]:
     """Yield each changed file, sorted by path: whole, or by what differs from the codebase where that is much shorter.
 
-    Those of `asked` are whole in any case.
+    The codebase has to hold it whole, or lines of it. Those of `asked` are whole in any case.
     """
-    codebase = f"\n{task.codebase.text}" if task.diffs else ""
+    codebase, in_part = f"\n{task.codebase.text}" if task.diffs else "", {part.path for part in task.codebase.windows}
     for change in sorted(failed.replacements, key=lambda change: change.path):
         if isinstance(change, FileRemoval):
             yield f"--- FILE REMOVED {change.path} ---\n"
@@ -203,7 +205,8 @@ def _show_changes(task: Task, failed: FailedBuild, asked: Collection[str]) -> It
         if task.diffs and original is not None and change.path not in asked:
             _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")
             is_whole = held and (not after.strip() or after.startswith("\n--- "))
-            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole else text
+            is_known = is_whole or change.path in in_part
+            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_known else text
             mark, text = (_DIFF_MARK, diff) if len(diff) * _SHORTER < len(text) else (mark, text)
         yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"
 

@@ -113,7 +113,11 @@ def test_a_file_that_a_grammar_takes_minutes_for_has_no_outline_and_the_next_one
 
 def test_a_short_outline_names_definitions_and_whatever_is_imported():
     lines = "from . import a, b\nfrom .c import d\nimport os\nclass E(F):\n  def g(self, h: int = 1) -> str:\n"
-    assert brief(lines) == "from . import a, b\nfrom .c\nimport os\nclass E\n  def g\n"
+    lines += "pub use crate::a::{b, c}\nuse x::y\nimpl std::fmt::Display for A<B>\n  pub(crate) b: C<D>\n  pub(super) fn f(e: G)\n"
+    assert brief(lines) == (
+        "from . import a, b\nfrom .c\nimport os\nclass E\n  def g\n"
+        "pub use crate::a\nuse x::y\nimpl std::fmt::Display for A<B>\n  pub(crate) b\n  pub(super) fn f\n"
+    )
 
 
 def test_of_tests_the_helpers_are_left():

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from command import Run, git, module, recorded, the_log
 
+from code_commit.codebase.chooser import find_mentions
+from code_commit.codebase.fit import find_near
+from code_commit.codebase.text import Section, file_section
+
 ROLLUP = "agent-config/codeRollup.txt"
-BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py\ngrep -qx ok ok.txt\n"
+BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py --ignore far/part_09.py --deselect=far/part_09.py::a\ngrep -qx ok ok.txt\n"
 LOG = "Changes\n=======\n\n" + "".join(f"-   Entry {number} of it.\n" for number in range(200))
 IDLE = {
     "README.md": "# The project\n\nWords on it.\n",
@@ -70,7 +74,23 @@ def test_build_sh_and_what_it_names_are_whole_in_every_codebase(root: Path, run_
     }
     for what, text in texts.items():
         assert f"--- build.sh ---\n{BUILD}" in text, what
+        assert ("--- far/part_09.py ---\n" in text) == (what == "fresh"), "it is named as what the build leaves out"
         assert (f"--- checks/judge.py ---\n{module('judge', 9)}" in text) == (what != "a pathspec"), what
+
+
+def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
+    texts = {
+        "a/src/lib.rs": "mod util;\n",
+        "b/src/lib.rs": "mod util;\n",
+        "a/b/lib.rs": "",
+        "README.md": "",
+        "a/NEWS.md": "",
+    }
+    texts |= {"tests/it.rs": "use crate::util::It;\n", "tests/a/util.rs": "", "a/src/util.rs": "", "b/src/util.rs": ""}
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
+    assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
+    assert find_near(files, ["README.md"]) == {"README.md"}
 
 
 def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_code_commit: Run):
@@ -247,6 +267,26 @@ def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stan
     )
     assert not {"xyzzy", "second:", "first:"} & set(mentions.split())
     assert len(mentions) < 4_100
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (
+            "Let it be quicker to a teacher.",
+            "quicker: 1 line\nlib/core.py:1:quicker\nteacher: 2 lines\nlib/core.py:2:teacher\n",
+        ),
+        ("Mind `usual` things", "usual: 51 lines, 1 shown\nb.py:1:def usual():\n"),
+        ("Mind `other` things", "other: 9 lines, 8 shown\na.py:1:other\nb.py:3:other\na.py:2:other\n"),
+        ("Mind `usually` things", ""),
+    ],
+)
+def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
+    texts = {"a.py": "other\n" * 8 + "usual\n" * 50 + "usually\n" * 50, "b.py": "def usual():\n\nother\n"}
+    texts |= {"lib/core.py": "quicker\nteacher\nteacher\n"}
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    assert find_mentions(files, query).startswith(told)
+    assert told or not find_mentions(files, query)
 
 
 def test_it_is_told_truly_what_becomes_of_a_file_that_was_not_chosen(root: Path, run_code_commit: Run):
