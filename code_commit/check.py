@@ -15,7 +15,6 @@ from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.build.command import build_command
 from code_commit.changes import RunWarning
-from code_commit.codebase.fit import UNLIMITED
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, find_stale_files, read_codebase
 from code_commit.errors import BuildError, NoKeyError, NotSetUpError, TooLittleMoneyError
@@ -24,6 +23,7 @@ from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
 from code_commit.llm.models import (
+    UNLIMITED,
     check_base_url,
     choose_fallback,
     choose_model,

@@ -13,9 +13,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
-from code_commit.codebase.chooser import path_of
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
-from code_commit.codebase.text import Window, find_unseen, window
+from code_commit.codebase.text import Window, find_unseen, path_of, window
 from code_commit.errors import NotSetUpError
 from code_commit.git import repository_options
 from code_commit.project import Project

@@ -10,19 +10,13 @@ from operator import itemgetter
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
 from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, beginning, identifiers
-from code_commit.codebase.text import Section
+from code_commit.codebase.text import Section, path_of
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.words import count, listed
 from code_commit.settings import did_you_mean
 
 _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
-_DRESSED = re.compile(
-    r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
-    r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
-)
-"""A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
-
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
@@ -127,7 +121,6 @@ def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], l
 
 
 _MOST_UNKNOWN, _MOST_HINTS = 20, 5
-_LONGEST_LINE = 500
 _UNKNOWN = "no file of [codebase] that can be chosen"
 
 
@@ -143,9 +136,3 @@ def _lines_of(text: str) -> list[str] | None:
         elif opened is not None:
             opened.append(line)
     return list(chain.from_iterable(lists)) if lists else None
-
-
-def path_of(line: str, files: Collection[str]) -> str:
-    """Return the path that a line of a list names, without what may stand around it."""
-    match = _DRESSED.fullmatch(line[:_LONGEST_LINE])
-    return line if line in files or not match else match[1]

@@ -16,9 +16,6 @@ from typing import NamedTuple
 from code_commit.codebase.text import NAMES_LINE, Section, Window, window
 from code_commit.project import BUILD_SCRIPT
 
-UNLIMITED = 10**12
-"""Tokens of a model that nobody knows the window of."""
-
 BESIDE = 48_000
 """Characters, about 15,000 tokens: so much may stand beside the chosen files, of larger ones as much as they have."""
 

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from code_commit.codebase.additions import named_files
-from code_commit.codebase.fit import Need, fit_sections
 from code_commit.codebase.select import (
     CONTEXT_FILES,
     DELETED,
@@ -24,6 +23,9 @@ from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
+
+if TYPE_CHECKING:
+    from code_commit.codebase.fit import Need
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10
 """One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
@@ -47,6 +49,8 @@ def make_codebase(
         sizes: dict[str, int] = {}
         parts = list(_whole(project, selection, redactor, sizes))
         return _all_files(sizes, selection, parts)
+    from code_commit.codebase.fit import Need  # its patterns take milliseconds, and few codebases have to fit
+
     found = list(read_files(project.root, selection.names, redactor, selection))
     chosen = choose(found, selection, request) if choose and request.select else None
     need = Need(request.query, request.mentions, chosen, edits=request.edits)
@@ -90,8 +94,11 @@ def _all_files(
     return Codebase(parts, sizes, [], [], False, *about, written)
 
 
-def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: Need) -> Codebase:
+def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: "Need") -> Codebase:
     """Return the codebase of what there is room for. Raises NotSetUpError where that is no file."""
+    from code_commit.codebase.additions import named_files
+    from code_commit.codebase.fit import fit_sections
+
     _require_files(found, selection)
     room = int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))

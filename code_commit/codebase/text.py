@@ -10,7 +10,7 @@ at their word only where they fit the project.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +28,12 @@ LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
 _PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")
 """What a line names that a part of a file follows: `a.py (outline, 1,234 bytes)`, `CHANGES.rst (lines 1-60)`."""
+_DRESSED = (
+    r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
+    r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
+)
+"""A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
+_LONGEST_LINE = 500
 _LARGEST = 5
 
 
@@ -167,6 +173,12 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
         name, mark, content = section.partition(" ---\n")
         if mark and "\n" not in name:
             yield name, content
+
+
+def path_of(line: str, files: Collection[str]) -> str:
+    """Return the path that a line of a list names, without what may stand around it."""
+    match = re.fullmatch(_DRESSED, line[:_LONGEST_LINE])
+    return line if line in files or not match else match[1]
 
 
 def find_stale_files(project: Project, codebase: Codebase) -> list[str]:

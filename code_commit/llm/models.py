@@ -23,6 +23,9 @@ VENDORS: dict[str, Vendor] = {
     vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
 }
 
+UNLIMITED = 10**12
+"""Tokens of a model that nobody knows the window of."""
+
 _MILLION = 1_000_000
 
 
