@@ -264,10 +264,13 @@ def _imports(file: Section) -> set[str]:
 def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
     files, query = list(sections), need.query
-    scores, holding_rare = _bm25(files, query.lower(), _words(query))
+    scores, holding = _bm25(files, query.lower(), _words(query))
     named = need.named(files).union(need.judges)
-    defining = _find_defining(files, identifiers(query, files))
-    holding_rare |= _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", beginning(query))))
+    defining = _find_defining(files, identifiers(query, files), holding)
+    holding_rare = _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", beginning(query))), holding)
+    for word, numbers in holding.items():
+        if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
+            holding_rare |= numbers
 
     def place(number: int) -> tuple[bool, int, float, str]:
         name = files[number].name
@@ -296,19 +299,23 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     return {word for match in code for word in re.findall(r"[A-Za-z_]\w{2,}", match)}
 
 
-def _find_defining(files: Sequence[Section], names: Collection[str]) -> set[int]:
-    """Return the numbers of the files that define one of the names, of those that few files define."""
+def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:
+    """Return the numbers of the files that define one of the names, of those that few files define.
+
+    `holding` has the files that hold a word: only those that hold what a name consists of can define it.
+    """
     found: set[int] = set()
     for name in names:
-        word = re.compile(rf"{name}\b")  # begins with what is searched for at once
-        numbers = (number for number, file in enumerate(files) if _defines(file.text, word))
-        defining = list(islice(numbers, _RARE + 1))
+        pattern = re.compile(rf"{name}\b")  # begins with what is searched for at once
+        holders = (numbers for word, numbers in holding.items() if word in name.lower())
+        numbers = set(range(len(files))).intersection(*holders)
+        defining = list(islice((number for number in numbers if _defines(files[number].text, pattern)), _RARE + 1))
         found.update(defining if len(defining) <= _RARE else ())
     return found
 
 
-def _defines(text: str, word: re.Pattern[str]) -> bool:
-    for match in word.finditer(text):
+def _defines(text: str, pattern: re.Pattern[str]) -> bool:
+    for match in pattern.finditer(text):
         name = match.start()
         if text[name - 1 : name] in _ENDS_BEFORE_NAME:
             start = max(name - _LONGEST_BEGINNING, 0)
@@ -334,28 +341,26 @@ _RARE, _LONG = 5, 5
 """A word is rare that no more files hold, and that has as many letters; on short ones files agree by chance."""
 
 
-def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], set[int]]:
-    """Return the score of each file, and which hold a rare word of the query's first paragraph.
+def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], dict[str, set[int]]]:
+    """Return the score of each file, and which files hold each word.
 
     A word is found inside of others too, as `slug` in `make_slug`.
     """
     first = beginning(query)
-    holding_rare: set[int] = set()
+    holding: dict[str, set[int]] = {}
     average = sum(len(file.text) for file in files) / max(len(files), 1)
     scores = [0.0] * len(files)
     texts = [file.text.lower() for file in files]
     for word in words:
         counts = [text.count(word) for text in texts]
-        holding = sum(1 for count in counts if count)
-        rarity = math.log(1 + (len(files) - holding + 0.5) / (holding + 0.5))
+        holding[word] = {number for number, count in enumerate(counts) if count}
+        rarity = math.log(1 + (len(files) - len(holding[word]) + 0.5) / (len(holding[word]) + 0.5))
         weight = rarity * query.count(word) * (2 if word in first else 1)
-        if holding <= _RARE and len(word) >= _LONG and word in first:
-            holding_rare.update(number for number, count in enumerate(counts) if count)
         for number, count in enumerate(counts):
             length = 1 - _LENGTH + _LENGTH * len(texts[number]) / average
             in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
             scores[number] += weight * (in_text + _IN_PATH * (word in files[number].name.lower()))
-    return scores, holding_rare
+    return scores, holding
 
 
 def beginning(query: str) -> str:
