@@ -149,7 +149,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int
 ) -> TaskOutcome | None:
     """Do the task in a Dask worker; None where a worker was lost that had begun it."""
-    worker, event = get_worker(), _event(fleet, number)
+    worker, event = get_worker(), f"{fleet}-{number}"
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)
@@ -210,10 +210,6 @@ def _tls_keys(worker: Any) -> list[str]:
     """Return the files with the keys by which a worker shows that it is of the cluster."""
     keys = (getattr(worker.security, f"tls_{role}_key", None) for role in ("client", "scheduler", "worker"))
     return sorted({key for key in keys if key and os.path.isfile(key)})  # noqa: PTH113 - a key itself is no file's name
-
-
-def _event(fleet: str, number: int) -> str:
-    return f"{fleet}-{number}"
 
 
 def _place(worker: Any, fleet: str) -> Path:
@@ -401,7 +397,7 @@ class Dispatcher:
         outcome = self._outcome_of(sent)
         del self._sent[number]
         task, result = sent.task, outcome and outcome.result
-        self._client.sync(self._client.scheduler.event_clear, name=_event(self._fleet, number))
+        self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
         self._limiters[task.provider].ended()
         sent.cost = result.cost_usd if result and result.run and result.cost_usd is not None else sent.cost
         sent.need, sent.future = result.needed_usd if result else 0.0, None

@@ -61,20 +61,20 @@ class Unfinished:
     def log_of(self, task: FleetTask) -> tuple[bytes, float]:
         """Return the packed log to go on with, and what its run has cost; b"" where there is none. Raises LogError."""
         try:
-            log = _read(self._path(task))
+            log = _read(log_path(self._out, task))
         except FileNotFoundError:
             return b"", 0.0
         except OSError as error:
-            raise LogError(self._path(task), error) from error
+            raise LogError(log_path(self._out, task), error) from error
         return log, self._note(task.id, log)
 
     def keep(self, task: FleetTask, log: bytes) -> float:
         """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
         try:
-            with replacing(self._path(task), sync=True) as file:
+            with replacing(log_path(self._out, task), sync=True) as file:
                 file.write(log)
         except OSError as error:
-            raise LogError(self._path(task), error) from error
+            raise LogError(log_path(self._out, task), error) from error
         return self._note(task.id, log)
 
     def count(self, result: Result) -> Result:
@@ -86,11 +86,8 @@ class Unfinished:
     def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
         """Remove the logs of a task that are gone on with no more: of lines that it had before, or its own too."""
         for path in self._out.glob(f".{task.id}.{'[0-9a-f]' * _DIGITS}.log"):
-            if not (but_its_own and path == self._path(task)):
+            if not (but_its_own and path == log_path(self._out, task)):
                 path.unlink(missing_ok=True)
-
-    def _path(self, task: FleetTask) -> Path:
-        return log_path(self._out, task)
 
     def _note(self, task: str, log: bytes) -> float:
         with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:

@@ -98,16 +98,8 @@ def _tells_of_no_room(complaint: str) -> bool:
     return any(os.strerror(number) in complaint for number in _NO_ROOM)
 
 
-def _kind_of(error: NotSetUpError) -> str:
-    return "clone" if isinstance(error, GitError) else ""
-
-
-class UnwantedError(Exception):
-    """Nobody waits for the task any more; all that it started has ended."""
-
-
-class TimedOutError(Exception):
-    """The task's own time is over; all that it started has ended."""
+class EndedError(Exception):
+    """Nobody waits for the task any more, or its own time is over; all that it started has ended."""
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
@@ -132,10 +124,9 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
                 work.roll_up_and_run(max_cost)
                 outcome = work.outcome()
         except NotSetUpError as error:
-            outcome = TaskOutcome(
-                replace(ended(task, "not_set_up", error.exit_code, str(error)), error=_kind_of(error))
-            )
-        except (TimedOutError, UnwantedError):
+            result = ended(task, "not_set_up", error.exit_code, str(error))
+            outcome = TaskOutcome(replace(result, error="clone" if isinstance(error, GitError) else ""))
+        except EndedError:
             outcome = work.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
 
@@ -190,7 +181,6 @@ class _Work:
         self.task = task
         self.root = root
         self._supervision = supervision
-        self._is_wanted = supervision.is_wanted
         self._said = ""
         self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = self._is_unwanted = False
@@ -270,10 +260,10 @@ class _Work:
         try:
             commit = self.git(self.root, *_PLAIN, "commit-tree", tree, "-p", self.commit, "-m", "The result")
             why = self.build(self.root, commit, self.task.supplied | self.task.verify)
-        except (NotSetUpError, TimedOutError) as error:
+        except (NotSetUpError, EndedError) as error:
+            if self._is_unwanted:
+                return replace(result, **_INTERRUPTED)
             why = str(error) or "timed out"
-        except UnwantedError:
-            return replace(result, **_INTERRUPTED)
         (log / "verify.txt").write_text(f"{why or 'passed'}\n")
         if not why:
             return replace(result, verified=True)
@@ -358,12 +348,11 @@ class _Work:
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result
-        usage = record.totals.usage
+        totals, error = record.totals, record.error
         result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self.commit, run=record.run)
-        result = replace(result, input_tokens=usage.input, output_tokens=usage.output)
-        if record.error:
-            result = replace(result, needed_usd=record.error.needed_usd or 0.0, error=record.error.kind)
-        return replace(result, attempts=record.totals.attempts, files_changed=record.totals.files_changed)
+        result = replace(result, input_tokens=totals.usage.input, output_tokens=totals.usage.output)
+        result = replace(result, attempts=totals.attempts, files_changed=totals.files_changed)
+        return replace(result, needed_usd=error.needed_usd or 0.0, error=error.kind) if error else result
 
     def _last_words(self, record: RunRecord) -> str:
         """Return the last line of the last build's output, "" where it said nothing."""
@@ -372,13 +361,11 @@ class _Work:
         return lines[-1].strip()[:_LONGEST_REASON] if lines else ""
 
     def check(self) -> None:
-        """Raise UnwantedError or TimedOutError when it is time to end; pass on what the log says that is new."""
-        if not self._is_wanted():
-            self._is_unwanted = True
-            raise UnwantedError
-        if time.monotonic() > self._deadline:
-            self._is_late = True
-            raise TimedOutError
+        """Raise EndedError when it is time to end; pass on what the log says that is new."""
+        self._is_unwanted = not self._supervision.is_wanted()
+        self._is_late = not self._is_unwanted and time.monotonic() > self._deadline
+        if self._is_unwanted or self._is_late:
+            raise EndedError
         with suppress(OSError, ValueError):
             folder = self._log_folder()
             if folder and (written := (folder / "run.json").stat().st_mtime_ns) != self._record_seen:
