@@ -8,17 +8,8 @@ from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.check import (
-    Check,
-    Checked,
-    Report,
-    check_prompt,
-    hint_at_init,
-    inspect_project,
-    request_of,
-    stale_warnings,
-    take_task,
-)
+from code_commit.check import Checked, check_prompt, inspect_project, request_of, stale_warnings, take_task
+from code_commit.check.report import Check, Report, hint_at_init
 from code_commit.codebase.make import make_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase

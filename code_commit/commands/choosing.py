@@ -8,14 +8,14 @@ from typing import Self
 
 from code_commit.apply import lock_tree
 from code_commit.build import harden_process
-from code_commit.check import Checked, check_prompt_has_no_key, choose_selector
+from code_commit.check import Checked, check_prompt_has_no_key
 from code_commit.codebase.fit import Need
 from code_commit.codebase.make import fitted
 from code_commit.codebase.select import CodebaseRequest, Selection
 from code_commit.codebase.text import Section
 from code_commit.commands.asking import asking
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.llm.keys import require_key
+from code_commit.llm.keys import choose_selector, require_key
 from code_commit.llm.models import UNLIMITED, choose_fallback, longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
 from code_commit.project import Project

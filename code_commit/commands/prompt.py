@@ -4,7 +4,8 @@ import os
 from argparse import ArgumentParser
 from typing import Any
 
-from code_commit.check import check_prompt_has_no_key, read_task, request_of, take_task
+from code_commit.check import check_prompt_has_no_key, request_of, take_task
+from code_commit.check.tree import read_task
 from code_commit.codebase.make import make_codebase
 from code_commit.codebase.text import read_codebase
 from code_commit.commands import add_main_job

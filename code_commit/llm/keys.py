@@ -7,9 +7,10 @@ from contextlib import suppress
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.models import VENDORS
-from code_commit.llm.vendor import ApiKey
+from code_commit.llm.models import VENDORS, check_base_url, choose_model, require_price
+from code_commit.llm.vendor import ApiKey, Asked, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
+from code_commit.settings import Settings
 
 __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys", "require_key"]
 
@@ -99,3 +100,19 @@ def _key_problem(value: str) -> str | None:
     if len(value) < SHORTEST_KEY:
         return f"holds no API key: it is shorter than {SHORTEST_KEY} characters"
     return None
+
+
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
+    """Return the LLM that chooses files: some settings are those of the run's own model alone.
+
+    Raises NotSetUpError.
+    """
+    choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
+    if choice.provider != own.provider:
+        settings = settings._replace(base_url="")
+    if choice != own:
+        settings = settings._replace(context_window=None, fallback_model="")
+    check_base_url(choice, settings)
+    if settings.max_cost is not None and choice.provider != "replay":
+        require_price(choice, settings)
+    return Asked(choice, require_key(choice.provider, keys), settings)

@@ -3,25 +3,30 @@
 It changes nothing and sends nothing: `code-commit check` prints what it finds, a run starts from it.
 """
 
-import errno
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build import Sandbox, choose_sandbox
-from code_commit.build.command import build_command
 from code_commit.changes import RunWarning
+from code_commit.check.report import Check, Report, require_no_problem
+from code_commit.check.tree import (
+    check_build_script,
+    check_clean,
+    check_ignore_line,
+    check_lock,
+    check_nothing_is_tracked,
+    check_terminal,
+    read_task,
+)
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, find_stale_files, read_codebase
-from code_commit.errors import BuildError, NoKeyError, NotSetUpError, TooLittleMoneyError
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt
-from code_commit.files import read_regular_file
-from code_commit.git import UnansweredError
-from code_commit.llm.keys import Keys, find_secrets, load_keys, require_key
+from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
 from code_commit.llm.models import (
     UNLIMITED,
     check_base_url,
@@ -36,21 +41,16 @@ from code_commit.llm.models import (
 )
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, ModelChoice, estimate_tokens
 from code_commit.paths.protected import watched_from_build
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query, read_text
+from code_commit.project import BUILD_SCRIPT, Project, read_text
 from code_commit.prompts.layout import SystemPrompts, Task, lay_out, load_system_prompts, make_task
 from code_commit.redaction import Redactor
 from code_commit.runs.record import TreeBefore
-from code_commit.runs.review import TreeState, is_clean, look_at_tree
+from code_commit.runs.review import TreeState
 from code_commit.runs.words import count
 from code_commit.settings import Settings, load_settings
-from code_commit.terminal import TERMINAL, shown
-from code_commit.verify import ignored_paths
-
-T = TypeVar("T")
+from code_commit.terminal import shown
 
 _ELSEWHERE = "install it outside the project, by pipx or uv tool"
-_UNWRITTEN = b"build.sh: put your build and test commands here"
-"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,47 +81,6 @@ class Checked(CheckedTree):
         tokens = longest_prompt(self.llm.choice, self.settings)
         task = make_task(project.root, self.settings, self.prompts, self.query, codebase)
         return task._replace(longest=int(tokens * CHARACTERS_PER_TOKEN) if tokens else None)
-
-
-class Check(NamedTuple):
-    """One line of `code-commit check`: `problem` is None where all is well; `note` is what was found.
-
-    `error` is the problem with all its facts.
-    """
-
-    name: str
-    problem: str | None = None
-    note: str = ""
-    error: NotSetUpError | None = None
-
-
-@dataclass(slots=True)
-class Report:
-    """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
-
-    redactor: Redactor
-    checks: list[Check] = field(default_factory=list)
-    warnings: list[RunWarning] = field(default_factory=list)
-
-    @property
-    def problems(self) -> list[str]:
-        return [check.problem for check in self.checks if check.problem is not None]
-
-    def warn(self, *messages: str) -> None:
-        self.warnings += [RunWarning("setup", message) for message in messages]
-
-    def refuse(self, name: str, problem: str) -> None:
-        self.checks.append(Check(name, problem))
-
-    def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
-        """Ask one question and write its answer down; None where it raised NotSetUpError."""
-        try:
-            answer = question()
-        except NotSetUpError as error:
-            self.checks.append(Check(name, str(error), error=error))
-            return None
-        self.checks.append(Check(name, None, note(answer)))
-        return answer
 
 
 class Given(NamedTuple):
@@ -175,7 +134,7 @@ def inspect_project(
     environment = given.environment
     report = _check_ignored(project, environment)
     query = report.ask("query.txt" if given.query is None else "task", lambda: read_task(project, given.query), _size)
-    report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, environment, report.warn))
+    report.ask(BUILD_SCRIPT, lambda: check_build_script(project, environment, report.warn))
     settings = _load_settings(report, project, options, environment)
     found = report.ask("keys", lambda: load_keys(project, environment), _name_keys)
     keys, choice = Keys() if found is None else found, None
@@ -186,10 +145,10 @@ def inspect_project(
         llm, fallback = _check_llms(report, choice, settings, found, project)
     if settings:
         sandbox = _choose_sandbox(report, settings, project)
-        tree, before = _check_clean(report, settings, project)
-        _check_terminal(report, settings)
+        tree, before = check_clean(report, settings, project)
+        check_terminal(report, settings)
     prompts = report.ask("system prompts", lambda: load_system_prompts(project.system_prompts))
-    report.ask("lock", lambda: _check_lock(project))
+    report.ask("lock", lambda: check_lock(project))
     if settings and not given.codebase and request_of(settings, "", fresh=given.fresh):
         made_first = True
     else:
@@ -312,22 +271,6 @@ def _check_fallback(
     return _check_llm(report, fallback, keys, project, "fallback") if fallback else None
 
 
-def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
-    """Return the LLM that chooses files: some settings are those of the run's own model alone.
-
-    Raises NotSetUpError.
-    """
-    choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
-    if choice.provider != own.provider:
-        settings = settings._replace(base_url="")
-    if choice != own:
-        settings = settings._replace(context_window=None, fallback_model="")
-    check_base_url(choice, settings)
-    if settings.max_cost is not None and choice.provider != "replay":
-        require_price(choice, settings)
-    return Asked(choice, require_key(choice.provider, keys), settings)
-
-
 def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> CheckedTree:
     """Return what a change of the tree needs, with or without a build. Raises NotSetUpError with every problem."""
     report = _check_ignored(project, os.environ)
@@ -335,33 +278,15 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
     keys = report.ask("keys", lambda: load_keys(project)) or Keys()
     sandbox, tree, before = None, None, None
     if build:
-        report.ask(BUILD_SCRIPT, lambda: _check_build_script(project, os.environ, report.warn))
+        report.ask(BUILD_SCRIPT, lambda: check_build_script(project, os.environ, report.warn))
     if settings:
         sandbox = _choose_sandbox(report, settings, project) if build else None
-        tree, before = _check_clean(report, settings, project)
-    report.ask("lock", lambda: _check_lock(project))
+        tree, before = check_clean(report, settings, project)
+    report.ask("lock", lambda: check_lock(project))
     require_no_problem(project, report)
     if settings is None:
         raise NotSetUpError("the settings cannot be used")
     return CheckedTree(settings, os.environ, keys, sandbox, report.redactor, report.warnings, tree, before)
-
-
-def require_no_problem(project: Project, report: Report) -> None:
-    """Raise NotSetUpError with every problem that was found, if any was."""
-    if not report.problems:
-        return
-    only = [check.error for check in report.checks if check.problem is not None]
-    if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
-        raise only[0]
-    problems = "\n".join(report.problems).split("\n")
-    if len(problems) > 1:
-        problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
-    raise NotSetUpError("\n".join(problems + hint_at_init(project)))
-
-
-def hint_at_init(project: Project) -> list[str]:
-    """Return what helps a project that nobody prepared."""
-    return [] if project.agent_config.exists() else ["code-commit init writes .gitignore, build.sh and agent-config/"]
 
 
 def _check_ignored(project: Project, environment: Mapping[str, str]) -> Report:
@@ -370,7 +295,7 @@ def _check_ignored(project: Project, environment: Mapping[str, str]) -> Report:
     if own := ", ".join(shown(os.path.relpath(path, project.root)) for path in watched_from_build(project)):
         report.warn(f"code-commit runs from {own}, which must not change: {_ELSEWHERE}")
     note = "" if project.git else "no repository"
-    report.ask("git", lambda: _check_nothing_is_tracked(project), lambda _: note)
+    report.ask("git", lambda: check_nothing_is_tracked(project), lambda _: note)
     return report
 
 
@@ -382,58 +307,6 @@ def _load_settings(
     if settings and (settings.base_url or settings.fallback_base_url):
         report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
     return settings
-
-
-def read_task(project: Project, given: str | None) -> str:
-    """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
-    if given is None:
-        return read_query(project)
-    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
-    return given
-
-
-def check_ignore_line(project: Project) -> None:
-    """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
-    try:
-        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
-    except FileNotFoundError as error:
-        message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
-        raise NotSetUpError(message) from error
-    except OSError as error:
-        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
-    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
-    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
-        raise NotSetUpError(
-            f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
-        )
-    if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
-        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
-
-
-def _check_nothing_is_tracked(project: Project) -> None:
-    """Raise NotSetUpError where git tracks a file of agent-config, or does not say what it tracks."""
-    try:
-        names = sorted(path for path in project.index().files if path.split("/")[0] == AGENT_CONFIG)
-    except UnansweredError as error:
-        raise NotSetUpError(str(error)) from error
-    if names:
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        raise NotSetUpError(
-            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
-        )
-
-
-def _check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
-    """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
-    try:
-        build_command(project, environment, warn)
-        if _UNWRITTEN in read_regular_file(project.build_script):
-            raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
-    except BuildError as error:
-        raise NotSetUpError(str(error)) from error
-    except OSError as error:
-        raise NotSetUpError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
 
 
 def _name_keys(keys: Keys) -> str:
@@ -452,41 +325,6 @@ def _choose_sandbox(report: Report, settings: Settings, project: Project) -> San
     return sandbox
 
 
-def _check_terminal(report: Report, settings: Settings) -> None:
-    """Refuse a run that is to ask on the terminal, where there is none."""
-    if not settings.approve or settings.dry_run:
-        return
-    try:
-        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        report.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
-
-
-def _check_clean(report: Report, settings: Settings, project: Project) -> tuple[TreeState | None, TreeBefore | None]:
-    """Return the tree as git sees it before the run, for the run to compare with, and for its record.
-
-    New files that git does not track are no doubt, unless a clean tree is wanted: a run tells of those it changes.
-    """
-    before, tree, is_new_alone, doubt = (
-        None,
-        None,
-        False,
-        "this is no git repository: no git diff to review; the log has each attempt's changes as a diff",
-    )
-    try:
-        if tree := look_at_tree(project):
-            before = TreeBefore(tree.commit, is_clean(project, tree))
-            doubt = "" if before.clean else "git status is not clean: the diff will mix your changes with the LLM's"
-            is_new_alone = not tree.stamps
-    except UnansweredError as error:
-        tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
-    if doubt and settings.require_clean:
-        report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
-    elif doubt and not is_new_alone:
-        report.warn(doubt)
-    return tree, before
-
-
 def _size(text: str) -> str:
     return count(len(text.encode()), "byte")
 
@@ -500,16 +338,3 @@ def check_prompt_has_no_key(redactor: Redactor, prompt: Prompt) -> None:
         raise NotSetUpError(
             "the prompt would carry an API key: take it out of the query, the rollup or the own system prompts"
         )
-
-
-def _check_lock(project: Project) -> None:
-    """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
-    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
-        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
-        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
-        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
-    holder = is_locked(project)
-    if holder is not None:
-        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
-    if is_half_changed(project):
-        raise NotSetUpError(HALF_CHANGED)

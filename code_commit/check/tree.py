@@ -1,0 +1,121 @@
+"""What the project has to have: the ignore line, build.sh, no lock, a terminal where one is needed, a clean tree."""
+
+import errno
+import os
+from collections.abc import Callable, Mapping
+
+from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
+from code_commit.build.command import build_command
+from code_commit.check.report import Report
+from code_commit.errors import BuildError, NotSetUpError
+from code_commit.files import read_regular_file
+from code_commit.git import UnansweredError
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query
+from code_commit.runs.record import TreeBefore
+from code_commit.runs.review import TreeState, is_clean, look_at_tree
+from code_commit.settings import Settings
+from code_commit.terminal import TERMINAL, shown
+from code_commit.verify import ignored_paths
+
+_UNWRITTEN = b"build.sh: put your build and test commands here"
+"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
+
+
+def read_task(project: Project, given: str | None) -> str:
+    """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
+    if given is None:
+        return read_query(project)
+    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
+        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
+    return given
+
+
+def check_ignore_line(project: Project) -> None:
+    """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
+    try:
+        text = (project.root / ".gitignore").read_bytes().decode("utf-8-sig", "replace")
+    except FileNotFoundError as error:
+        message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
+        raise NotSetUpError(message) from error
+    except OSError as error:
+        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
+    lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
+    if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
+        raise NotSetUpError(
+            f".gitignore lacks the line /{AGENT_CONFIG}: add and commit it, so that no API key is committed"
+        )
+    if not ignored_paths(project, [f"{AGENT_CONFIG}/query.txt"]):
+        raise NotSetUpError(f".gitignore has /{AGENT_CONFIG}, but a later rule takes it back: remove that rule")
+
+
+def check_nothing_is_tracked(project: Project) -> None:
+    """Raise NotSetUpError where git tracks a file of agent-config, or does not say what it tracks."""
+    try:
+        names = sorted(path for path in project.index().files if path.split("/")[0] == AGENT_CONFIG)
+    except UnansweredError as error:
+        raise NotSetUpError(str(error)) from error
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise NotSetUpError(
+            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
+        )
+
+
+def check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
+    """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
+    try:
+        build_command(project, environment, warn)
+        if _UNWRITTEN in read_regular_file(project.build_script):
+            raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
+    except BuildError as error:
+        raise NotSetUpError(str(error)) from error
+    except OSError as error:
+        raise NotSetUpError(f"{BUILD_SCRIPT} cannot be read: {error.strerror}") from error
+
+
+def check_terminal(report: Report, settings: Settings) -> None:
+    """Refuse a run that is to ask on the terminal, where there is none."""
+    if not settings.approve or settings.dry_run:
+        return
+    try:
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        report.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
+
+
+def check_clean(report: Report, settings: Settings, project: Project) -> tuple[TreeState | None, TreeBefore | None]:
+    """Return the tree as git sees it before the run, for the run to compare with, and for its record.
+
+    New files that git does not track are no doubt, unless a clean tree is wanted: a run tells of those it changes.
+    """
+    before, tree, is_new_alone, doubt = (
+        None,
+        None,
+        False,
+        "this is no git repository: no git diff to review; the log has each attempt's changes as a diff",
+    )
+    try:
+        if tree := look_at_tree(project):
+            before = TreeBefore(tree.commit, is_clean(project, tree))
+            doubt = "" if before.clean else "git status is not clean: the diff will mix your changes with the LLM's"
+            is_new_alone = not tree.stamps
+    except UnansweredError as error:
+        tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
+    if doubt and settings.require_clean:
+        report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
+    elif doubt and not is_new_alone:
+        report.warn(doubt)
+    return tree, before
+
+
+def check_lock(project: Project) -> None:
+    """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
+    if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
+        read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
+        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
+    holder = is_locked(project)
+    if holder is not None:
+        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
+    if is_half_changed(project):
+        raise NotSetUpError(HALF_CHANGED)
