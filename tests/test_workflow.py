@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -276,6 +277,20 @@ def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path)
     assert (record.status, record.exit_code) == ("interrupted", code)
     assert log.read_text().startswith("started\n")
     assert (project_folder / "ok.txt").read_text() == "ok\n"  # whole: the response was applied before the build
+
+
+def test_signals_in_a_row_end_the_run_and_its_record_says_so(project_folder: Path):
+    """As when a parent of many threads is killed: each of them that ends sends one."""
+    recorded(project_folder, RIGHT)
+    (project_folder / "build.sh").write_text("#!/bin/sh\nsleep 61\n")
+    command = [*CODE_COMMIT, "--model", "replay:agent-config/recorded"]
+    process = subprocess.Popen(command, cwd=project_folder, stderr=subprocess.DEVNULL)
+    log = wait_for(lambda: next((project_folder / "agent-config" / "logs").glob("*/1-build.txt"), None))
+    while process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+    record = load_run_record((log.parent / "run.json").read_bytes())
+    assert (record.status, record.exit_code) == ("interrupted", 143)
 
 
 def test_a_bug_ends_with_70_and_a_traceback_in_the_log(project_folder: Path):

@@ -27,7 +27,7 @@ from code_commit.commands.approve import approval_of
 from code_commit.commands.asking import asking
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.files import ending_signals_held, read_regular_file
+from code_commit.files import read_regular_file
 from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
@@ -209,11 +209,10 @@ def prepare_end(job: Job, log: RunLog) -> None:
     """Before its end is written down: roll back what failed, if `--rollback` wants it, and look at what builds did."""
 
     def end(status: Status) -> None:
-        with ending_signals_held():
-            if job.settings.rollback and status != "success" and log.snapshot.is_dir():
-                _roll_back(job.project, log)
-            if job.before is not None and any(log.folder.glob("*-build.txt")):
-                log.add_warning("review", *review_changes(job.project, job.before, log.record))
+        if job.settings.rollback and status != "success" and log.snapshot.is_dir():
+            _roll_back(job.project, log)
+        if job.before is not None and any(log.folder.glob("*-build.txt")):
+            log.add_warning("review", *review_changes(job.project, job.before, log.record))
 
     log.before_end = end
 

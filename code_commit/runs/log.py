@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
-from code_commit.files import replacing, write_all
+from code_commit.files import ending_signals_held, replacing, write_all
 from code_commit.git import Repository
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -119,6 +119,10 @@ class RunLog:
     ) -> None:
         if error is None or self.record.status != "running":
             return
+        with ending_signals_held():  # a second one may follow at once
+            self._end_by(error)
+
+    def _end_by(self, error: BaseException) -> None:
         known = known_error(error)
         status: Status = getattr(known, "status", "internal_error")
         message = str(known)
@@ -166,13 +170,15 @@ class RunLog:
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Write the end of the run down and return the record."""
-        self.before_end(status)
-        self.record.status = status
-        self.record.exit_code = exit_code
-        self.record.message = message
-        self.record.finished = utc_timestamp()
-        self.save("finished")
+        """Write the end of the run down, whatever signal comes meanwhile, and return the record."""
+        with ending_signals_held():
+            self.before_end(status)
+            self.record.status = status
+            self.record.exit_code = exit_code
+            self.record.message = message
+            self.record.finished = utc_timestamp()
+            self.write_record()
+        self.listener.step(self.record, "finished")
         return self.record
 
     def save(self, event: Event) -> None:
