@@ -62,6 +62,11 @@ class ForkedProcess:
             self._channel.close()
         return self.returncode
 
+    def printed(self) -> str:
+        """Return what it has printed so far."""
+        output = self._output[0].fileno()
+        return os.pread(output, os.fstat(output).st_size, 0).decode(errors="replace")
+
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         self.wait(timeout)
         for file in self._output:

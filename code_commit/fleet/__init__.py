@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -261,20 +261,19 @@ def _print_history(order: Order, repository: Path) -> int:
         defaults["settings"] = {"protect": order.tests}
     made = tasks_of(root, commits, order.tests, kind, unfit)
     found = list(made if order.validate else islice(made, order.limit))
-    lines = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)]
+    lines, number = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)], len(found)
     if order.validate and found:
         tasks = parse_tasks(lines, str(repository), Path())
         _require_safe_cluster(order, tasks)
         for task, (_, solution) in zip(tasks, found, strict=True):
             task._solution = solution  # noqa: SLF001 - no line has it
-        fit = _validated(order, tasks, unfit)
-        lines = [lines[0], *(line for task, line in zip(tasks, lines[1:], strict=True) if task.id in fit)][
-            : 1 + (order.limit or len(lines))
-        ]
-    print_text("\n".join(lines))
-    told = [count(len(lines) - 1, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
+        print_text(lines[0])
+        number = _validate(order, tasks, lines[1:], unfit)
+    else:
+        print_text("\n".join(lines))
+    told = [count(number, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
     Progress(Redactor([]), quiet=order.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
-    return EXIT_SUCCESS if len(lines) > 1 else EXIT_BUILD_FAILED
+    return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
 
 
 def _cluster() -> Any:
@@ -288,28 +287,32 @@ def _cluster() -> Any:
         ) from error
 
 
-def _validated(order: Order, tasks: "Sequence[FleetTask]", unfit: Counter[str]) -> set[str]:
-    """Return the ids of the tasks whose solutions tests tell from what was before; count why others are none."""
+def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], unfit: Counter[str]) -> int:
+    """Print the lines of the tasks whose solutions tests tell from what was before, each as soon as that is known.
+
+    Return how many they are; count why others are none.
+    """
     dask = _cluster()
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.table import FleetTable
 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
-        sieve = _Sieve(table, order.limit or math.inf, unfit)
+        of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
+        sieve = _Sieve(table, of_tasks, order.limit or len(lines), unfit)
         with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
             dask.Dispatcher(cluster, Budget(None), table, sieve).run(tasks)
     return sieve.fit
 
 
 class _Sieve:
-    """Takes what comes back as a `Desk` does, and keeps the ids that fit, so many: no LLM is asked, so there is no log.
+    """Takes what comes back as a `Desk` does, and prints the lines of what fits, so many: no LLM is asked.
 
     It counts in `unfit` why the others do not.
     """
 
-    def __init__(self, table: "FleetTable", most: float, unfit: Counter[str]) -> None:
-        self.fit: set[str] = set()
-        self._table, self._most, self._unfit = table, most, unfit
+    def __init__(self, table: "FleetTable", lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
+        self.fit = 0
+        self._table, self._lines, self._most, self._unfit = table, lines, most, unfit
 
     def log_of(self, _: "FleetTask") -> tuple[bytes, float]:
         return b"", 0.0
@@ -322,11 +325,12 @@ class _Sieve:
 
     def land(self, _: "FleetTask", outcome: "TaskOutcome") -> bool:
         self._table.landed(outcome.result)
-        if outcome.result.is_green:
-            self.fit.add(outcome.result.id)
-        else:
+        if not outcome.result.is_green:
             self._unfit[outcome.result.reason] += 1
-        return len(self.fit) < self._most
+        elif self.fit < self._most:
+            self.fit += 1
+            print_text(self._lines[outcome.result.id])
+        return self.fit < self._most
 
 
 def _build_of(order: Order) -> str:

@@ -1,10 +1,11 @@
 """Tasks made of a repository's own commits, and the answers of those commits given to them."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
-from command import git
+from command import git, wait_for
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, results
 
 from code_commit.errors import NotSetUpError
@@ -86,6 +87,7 @@ def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(c
     if hidden:  # it mended a test that a run would have to pass
         titles.remove("Mend it")
         unfit ^= {"9 commits: 2 tasks", "9 commits: 1 task", "tests of before", "which a run sees", "fail after it: 1"}
+    tasks.sort(key=lambda task: titles.index(task["query"].split("\n")[0]))  # they are printed as they are found
     assert [task["query"].split("\n")[0] for task in tasks] == titles
     assert set(told[-1].split(", ")) == unfit
     assert "unfit" in "\n".join(told)
@@ -108,6 +110,17 @@ def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(c
         ends |= {"right": ("success", True), "wrong": ("not_verified", False)}
     found = {name: (line["status"], line["verified"]) for name, line in results(tmp_path).items()}
     assert found == {line["id"]: ends[line["id"].rpartition("-")[2]] for line in lines}
+
+
+def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluster, root, tmp_path):
+    (tmp_path / "build").write_text(f"! grep -qx x other.txt || sleep 60; test ! -d tests || {{ {BUILD}; }}")
+    words = ("--tests", "tests/**", "--validate", "--build", str(tmp_path / "build"))
+    with cluster.start_fleet(root, "--from-history", str(root), *words, listed=False) as fleet:
+        wait_for(lambda: fleet.printed().count("\n") == 3)
+        fleet.send_signal(signal.SIGINT)
+        output, _ = fleet.communicate(60)
+    _, *tasks = map(json.loads, output.splitlines())
+    assert sorted(task["query"].split("\n")[0] for task in tasks) == ["Add one", "Mend it"]
 
 
 def test_a_history_that_cannot_be_read_is_told(root, tmp_path):
