@@ -153,14 +153,14 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
     """Return those of the project's paths that a text names, by themselves or by an end that only they have.
 
-    In a folder elsewhere that is called as the project's they are found too: the build may have made a copy. Each has
-    the numbers of its lines that are named; those that have some come first.
+    Of a copy that the build made they are found too: of a folder elsewhere that is called as the project's, or that
+    several of them are named of. Each has the numbers of its lines that are named; those that have some come first.
     """
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)
     named: dict[str, set[int]] = {}
-    folder = root.rpartition("/")[2] or "/"
+    elsewhere: list[tuple[str, str, str]] = []
     output = without_passed(output)
     if root:
         output = output.replace(f"file://{root}/", " ").replace(f"{root}/", " ")
@@ -168,10 +168,24 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
         for word in _spellings(name):
             near = by_name.get(word.rpartition("/")[2], ())
             ends = [word] if word in paths else [path for path in near if path.endswith(f"/{word}")]
-            ends = ends or [path for path in near if word.endswith(f"/{folder}/{path}")]
             if len(ends) == 1:
                 named.setdefault(ends[0], set()).update([int(line)] if line else [])
+            elif word.startswith("/"):
+                copied = (path for path in near if word.endswith(f"/{path}"))
+                elsewhere += [(word.removesuffix(path), path, line) for path in copied]
+    for path, line in _of_copies(elsewhere, root.rpartition("/")[2]):
+        named.setdefault(path, set()).update([int(line)] if line else [])
     return dict(sorted(named.items(), key=lambda item: not item[1]))
+
+
+def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator[tuple[str, str]]:
+    """Yield what lies in a folder of this name, or in one of which several files are named."""
+    files = defaultdict(set)
+    for folder, path, _ in elsewhere:
+        files[folder].add(path)
+    for folder, path, line in elsewhere:
+        if folder.endswith(f"/{name}/") or len(files[folder]) > 1:
+            yield path, line
 
 
 def without_passed(output: str) -> str:

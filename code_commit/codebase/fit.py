@@ -175,7 +175,7 @@ def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[st
 
     Not many more files are read than that.
     """
-    from code_commit.codebase.outline import brief, helpers, outline
+    from code_commit.codebase.outline import beside, brief, outline
 
     parts, too_long = {}, 0
     for file in sections:
@@ -185,8 +185,8 @@ def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[st
             lines = outline(file.name, file.content)
             if need.for_choice:
                 lines = brief(lines)
-            elif _TEST_NAME.search(_module(file.name)):
-                lines = helpers(lines)
+            elif need.chosen is not None:
+                lines = beside(lines, tests=_TEST_NAME.search(_module(file.name)) is not None)
             text = file.as_outline(lines) if lines else ""
         if not text or len(text) >= len(file.text):
             continue
@@ -217,7 +217,8 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     folders = {name.rpartition("/")[0] for name in code}
     by_module = defaultdict(list)
     for file in sections:
-        by_module[_module(file.name)].append(file.name)
+        if not _is_document(file.name):
+            by_module[_module(file.name)].append(file.name)
     modules, tested = {_module(name) for name in code}, {_TEST_NAME.sub("", _module(name)) for name in code}
 
     def meant(modules: Iterable[str], importing: str) -> set[str]:
@@ -239,7 +240,7 @@ def _is_document(path: str) -> bool:
 
 
 def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
-    """Yield those of the paths that have most folders in common with a path, from the root on."""
+    """Yield those of the paths that have most folders in common with a path, from the root on; of many at least one."""
 
     def shared(other: str) -> int:
         pairs = zip(other.split("/")[:-1], path.split("/")[:-1], strict=False)
@@ -247,7 +248,7 @@ def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
 
     common = {other: shared(other) for other in paths}
     most = max(common.values(), default=0)
-    return (other for other, number in common.items() if number == most)
+    return (other for other, number in common.items() if number == most and (most or len(common) == 1))
 
 
 def _module(path: str) -> str:

@@ -115,14 +115,15 @@ def brief(lines: str) -> str:
     return "".join(f"{line}\n" for line in short)
 
 
-def helpers(lines: str) -> str:
-    """Return the outline of a file of tests without these and the imports: what other tests may use."""
-    return "".join(f"{line}\n" for line in lines.splitlines() if not _TEST_OR_IMPORT.match(line))
+def beside(lines: str, *, tests: bool) -> str:
+    """Return what an outline tells whoever changes another file: no imports, and of a file of tests no tests."""
+    out = _TEST_OR_IMPORT if tests else _IMPORT
+    return "".join(f"{line}\n" for line in lines.splitlines() if not out.match(line))
 
 
+_IMPORT = re.compile(r"\s*(?:from|import|package|(?:pub )?use|using|#include)\b")
 _TEST_OR_IMPORT = re.compile(
-    r"\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
-    r"|\s*(?:from|import|package|use)\b"
+    rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
     r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
 )
 _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")

@@ -54,6 +54,10 @@ def test_files_are_found_in_a_copy_of_the_project_that_a_build_made():
         "\t/tmp/tmp.1/src/example.org/shop/slug_test.go:9 +0x16c\n/go/other/a.py:3 /x/shop/node_modules/src/x.c:4\n"
     )
     assert named_files(output, PATHS, "/home/me/shop") == {"slug_test.go": {9}}
+    output = (
+        "\t/tmp/x/go/slug_test.go:9 +0x16c\n/tmp/x/go/pkg/cart_test.go:3\n/usr/a.py:3: /usr/lib/a.py:4 /usr/b.py:1\n"
+    )
+    assert named_files(output, PATHS, "/home/me/shop") == {"slug_test.go": {9}, "pkg/cart_test.go": {3}}
 
 
 SECRET = "-----BEGIN RSA PRIVATE KEY-----\n" + "a" * 64 + "\n"

@@ -56,7 +56,7 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     for name in ("ok.txt", "src/part_07.py", "AGENTS.md"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text
     size = f"{(root / 'src/part_08.py').stat().st_size:,} bytes"
-    assert f"--- src/part_08.py (outline, {size}) ---\nimport os\ndef part_08(first, *, second=2):\n\n" in text
+    assert f"--- src/part_08.py (outline, {size}) ---\ndef part_08(first, *, second=2):\n\n" in text
     assert "--- src/part_08.py ---\n" not in text
     assert (result["files"], len(result["outlines"])) == (4, 39)  # with AGENTS.md and build.sh
     assert "  ok.txt is read by build.sh.\n2 files chosen: ok.txt, src/part_07.py\n" in done.stderr

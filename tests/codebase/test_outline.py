@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.codebase import outline as outlines
-from code_commit.codebase.outline import brief, helpers, outline
+from code_commit.codebase.outline import beside, brief, outline
 
 SAMPLES = {path.stem: path.read_text().split("==== its outline\n") for path in Path(__file__).parent.glob("outlines/*")}
 
@@ -120,9 +120,12 @@ def test_a_short_outline_names_definitions_and_whatever_is_imported():
     )
 
 
-def test_of_tests_the_helpers_are_left():
+def test_beside_other_files_there_are_no_imports_and_of_tests_the_helpers():
     lines = (
         "import os\nfrom . import a\n@pytest.fixture def root(path):\nasync def test_it(root):\nclass TestIt(Base):\n"
     )
     lines += "  def test_more(self):\nfunc TestGo(t *testing.T)\nfunc performRequest(r http.Handler) *Recorder\ndescribe('a')\n"
-    assert helpers(lines) == "@pytest.fixture def root(path):\nfunc performRequest(r http.Handler) *Recorder\n"
+    assert beside(lines, tests=False) == "".join(lines.splitlines(keepends=True)[2:])
+    assert (
+        beside(lines, tests=True) == "@pytest.fixture def root(path):\nfunc performRequest(r http.Handler) *Recorder\n"
+    )

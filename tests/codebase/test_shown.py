@@ -85,12 +85,17 @@ def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
         "a/b/lib.rs": "",
         "README.md": "",
         "a/NEWS.md": "",
+        "b/util.md": "",
     }
     texts |= {"tests/it.rs": "use crate::util::It;\n", "tests/a/util.rs": "", "a/src/util.rs": "", "b/src/util.rs": ""}
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
     assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
     assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
     assert find_near(files, ["README.md"]) == {"README.md"}
+    far = {"a/x.py": "", "b/x.py": "", "c/y.py": "import x\n"}
+    files = [Section(name, 9, file_section(name, text)) for name, text in far.items()]
+    assert find_near(files, ["c/y.py"]) == {"c/y.py"}, "nobody knows which one is meant"
+    assert find_near(files[1:], ["c/y.py"]) == {"c/y.py", "b/x.py"}
 
 
 def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_code_commit: Run):
