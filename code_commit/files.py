@@ -25,7 +25,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
 _MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
-_ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class NotAFileError(OSError):
@@ -315,7 +315,7 @@ def ending_signals_held() -> Iterator[None]:
 
     Where another thread takes the signal, Python raises it here all the same.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield
     finally:

@@ -108,8 +108,16 @@ def test_a_changed_file_is_shown_by_what_differs_where_the_codebase_holds_it_and
 
 def test_a_changed_file_of_which_the_codebase_holds_lines_is_shown_by_what_differs():
     part = window("a.py", OLD, 1, 60)
-    prompt = lay_out_diff(Codebase([part.section], windows=[part]), OLD, NEW)
+    codebase = Codebase([part.section], windows=[part])
+    prompt = lay_out_diff(codebase, OLD, NEW)
     assert f"[file replacements]\n--- FILE REPLACEMENT a.py (diff) ---\n{HUNK}\n" in f"{prompt.rest}\n"
+    assert (prompt.shows.files, prompt.shows.windows[-1]) == (
+        {},
+        ("a.py", "".join([*ROWS[:50], "new\n", *ROWS[51:60]])),
+    )
+    prompt = lay_out_diff(codebase, OLD, NEW.replace("line 99\n", "by the build\n"))
+    assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in prompt.rest, "more than its head is another"
+    assert list(prompt.shows.files) == ["a.py"]
 
 
 def test_a_changed_file_that_was_asked_for_is_shown_whole():

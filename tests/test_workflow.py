@@ -1,6 +1,7 @@
 """The installed command against a real server on this machine: what is sent, what is logged, what is told."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -291,6 +292,22 @@ def test_signals_in_a_row_end_the_run_and_its_record_says_so(project_folder: Pat
         time.sleep(0.001)
     record = load_run_record((log.parent / "run.json").read_bytes())
     assert (record.status, record.exit_code) == ("interrupted", 143)
+
+
+def test_a_signal_after_the_end_changes_it_no_more(project_folder: Path, monkeypatch):
+    """It comes while what the build left is looked at, when the build has passed."""
+    recorded(project_folder, RIGHT)
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntouch built\n")
+    programs, git = project_folder.parent / "bin", shutil.which("git")
+    programs.mkdir()
+    script = f'#!/bin/sh\n[ ! -e {project_folder}/built ] || case "$*" in *status*) kill -TERM $PPID ;; esac\nexec {git} "$@"\n'
+    (programs / "git").write_text(script)
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    command = [*CODE_COMMIT, "--model", "replay:agent-config/recorded"]
+    done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, check=False)
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    assert (done.returncode, record.status, record.exit_code) == (0, "success", 0), done.stderr
 
 
 def test_a_bug_ends_with_70_and_a_traceback_in_the_log(project_folder: Path):

@@ -171,8 +171,8 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
             if len(ends) == 1:
                 named.setdefault(ends[0], set()).update([int(line)] if line else [])
             elif word.startswith("/"):
-                copied = (path for path in near if word.endswith(f"/{path}"))
-                elsewhere += [(word.removesuffix(path), path, line) for path in copied]
+                tails = (word[slash.end() :] for slash in re.finditer("/", word))
+                elsewhere += [(word.removesuffix(path), path, line) for path in tails if path in paths]
     for path, line in _of_copies(elsewhere, root.rpartition("/")[2]):
         named.setdefault(path, set()).update([int(line)] if line else [])
     return dict(sorted(named.items(), key=lambda item: not item[1]))

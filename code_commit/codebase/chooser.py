@@ -9,7 +9,7 @@ from itertools import chain
 from operator import itemgetter
 
 from code_commit.changes import RejectedResponseError, Violation, quoted
-from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, beginning, identifiers
+from code_commit.codebase.fit import CHANGE_LOG, DEFINITION, beginning, identifiers, names_in
 from code_commit.codebase.text import Section, path_of
 from code_commit.exchange import Prompt, Response, labelled
 from code_commit.runs.log import AttemptLog, RunLog
@@ -47,7 +47,7 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
     query = _NO_NAMES.sub("", query)
-    for name in identifiers(query, files) or set(re.findall(r"[A-Za-z_]\w{5,}", beginning(query))):
+    for name in identifiers(query, files) or names_in(beginning(query), 6):
         lines = [line for file in files if name in file.content for line in _lines_with(name, file)]
         telling = [line for line in lines if len(lines) <= _MANY_LINES or line[0] == _DEFINES]
         told = [line for *_, line in sorted(telling, key=itemgetter(0, 1))[:_MENTIONS_OF_ONE]]
@@ -69,7 +69,7 @@ def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
         yield _DEFINES if is_definition else _DEFINES + 1, place, text
 
 
-_NO_NAMES = re.compile(r"\w+://\S+|\S+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
+_NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
 """What a query has from a commit's message: addresses, `fix(router):`, and who wrote it with whom."""
 
 _MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name

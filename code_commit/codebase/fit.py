@@ -53,7 +53,7 @@ class Need(NamedTuple):
 
     def named(self, files: Iterable[Section]) -> set[str]:
         """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
-        words = set(re.findall(r"[\w./+-]*\w", f"{self.query}\n{self.mentions}"))
+        words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.query}\n{self.mentions}"))
         bases = [(file.name, file.name.rpartition("/")[2]) for file in files]
         stems = {name: base.partition(".")[0] for name, base in bases}
         named = {name for name, base in bases if name in words or ("." in base and base in words)}
@@ -204,6 +204,7 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 _TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_MOST_OF_A_NAME = 100  # files: one that more have tells nothing
 _FOLDER_NAMES = {"__init__", "index", "mod"}
 
 
@@ -222,7 +223,8 @@ def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     modules, tested = {_module(name) for name in code}, {_TEST_NAME.sub("", _module(name)) for name in code}
 
     def meant(modules: Iterable[str], importing: str) -> set[str]:
-        return {name for module in modules for name in _nearest(by_module.get(module, ()), importing)}
+        named = (by_module.get(module, ()) for module in modules)
+        return {name for names in named if len(names) <= _MOST_OF_A_NAME for name in _nearest(names, importing)}
 
     imported = chain.from_iterable(meant(_imports(file), file.name) for file in sections if file.name in code)
     return set(chosen).union(imported) | {
@@ -268,7 +270,7 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
     scores, holding = _bm25(files, query.lower(), _words(query))
     named = need.named(files).union(need.judges)
     defining = _find_defining(files, identifiers(query, files), holding)
-    holding_rare = _find_defining(files, set(re.findall(r"[A-Za-z_]\w{2,}", beginning(query))), holding)
+    holding_rare = _find_defining(files, names_in(beginning(query)), holding)
     for word, numbers in holding.items():
         if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
             holding_rare |= numbers
@@ -282,12 +284,12 @@ def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> l
     return [files[number] for number in sorted(range(len(files)), key=place)]
 
 
-_CODE = re.compile(r"`[^`\n]+`|\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+")
+_CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
 _KEYWORD = (
     r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
     r"|type|val|var)"
 )
-_BEFORE_NAME = r"[ \t]+(?:\([^)\n]*\)[ \t]*)?(?:self\.)?"
+_BEFORE_NAME = r"[ \t]+(?:\([^)\n]{0,99}\)[ \t]*)?(?:self\.)?"
 DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
 _BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
 _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
@@ -297,7 +299,15 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; none in a file's name."""
     suffixes = {file.name.rpartition(".")[2] for file in files}
     code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
-    return {word for match in code for word in re.findall(r"[A-Za-z_]\w{2,}", match)}
+    return names_in(" ".join(code))
+
+
+def names_in(text: str, least: int = 3) -> set[str]:
+    """Return the first names of a text that have so many characters."""
+    return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
+
+
+_MOST_NAMES = 300
 
 
 def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:

@@ -16,7 +16,7 @@ from code_commit.codebase.select import (
     read_files,
     select_files,
 )
-from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written
+from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written, stamp_of
 from code_commit.errors import NotSetUpError
 from code_commit.files import replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
@@ -108,7 +108,7 @@ def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, t
     context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
     script = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
     judge = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
-    judge = re.sub(r"--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
+    judge = re.sub(r"(?<!\S)--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
     need = need._replace(judges=named_files(judge, {file.name for file in found}))
     made = fit_sections(found, context, room - len(end), need)
     if need.chosen is None and not made.whole and not made.outlines:
@@ -157,7 +157,7 @@ def _write(project: Project, parts: Iterable[str]) -> Written:
             for part in chain([first], parts):
                 characters += len(part)
                 size += output.write(part.encode())
+        return Written(project.codebase_file, characters, size, stamp_of(project.codebase_file))
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
-    return Written(project.codebase_file, characters, size)

@@ -130,7 +130,7 @@ _ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
 _DETAIL = re.compile(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
-    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|\s*(?:(?<!:):(?!:)|=|->).*"
+    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )
 """What follows the name in the head of a definition; imports, and the names of tests in quotes, stay."""
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.files import read_regular_file
 from code_commit.project import Project, read_text
@@ -90,11 +91,28 @@ def window(path: str, text: str, first: int, last: int) -> Window:
 
 
 class Written(NamedTuple):
-    """A text that a file holds, and how long it is."""
+    """A text that a file holds, as long as that is the same; and how long it is."""
 
     file: Path
     characters: int
     bytes: int
+    stamp: tuple[int, int]
+
+    def read(self) -> str:
+        """Return the text. Raises NotSetUpError where somebody changed the file meanwhile."""
+        try:
+            text = read_regular_file(self.file).decode()
+            if stamp_of(self.file) == self.stamp:
+                return text
+        except (OSError, UnicodeDecodeError):
+            pass
+        raise NotSetUpError(f"{self.file.name} was changed while the run began: start it again")
+
+
+def stamp_of(file: Path) -> tuple[int, int]:
+    """Return what tells one state of a file from another."""
+    stat = file.stat()
+    return stat.st_ino, stat.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -118,7 +136,7 @@ class Codebase:
 
     @cached_property
     def text(self) -> str:
-        return read_regular_file(self.written.file).decode() if self.written else "".join(self.parts)
+        return self.written.read() if self.written else "".join(self.parts)
 
     @property
     def characters(self) -> int:

@@ -162,7 +162,9 @@ def lay_out(
         phase += _LAST
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     changes = failed.replacements if failed else []
-    shown_changes = list(_show_changes(task, failed, {file.path for file in additions})) if failed else []
+    heads = {change.path: head for change in changes if failed and (head := _head_now(task, failed, change))}
+    heads = {path: head for path, head in heads.items() if path not in {file.path for file in additions}}
+    shown_changes = list(_show_changes(task, failed, heads, {file.path for file in additions})) if failed else []
     files = {file.path: file for file in (*additions, *(failed.additions if failed else ()))}
     for change in changes:
         files.pop(change.path, None)
@@ -175,10 +177,11 @@ def lay_out(
     added += [part.section for part in windows]
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
-    seen = {file.path: file.content for file in (*files.values(), *changes) if isinstance(file, FileReplacement)}
+    all_seen = (file for file in (*files.values(), *changes) if isinstance(file, FileReplacement))
+    seen = {file.path: file.content for file in all_seen if file.path not in heads}
     removed = tuple(change.path for change in changes if isinstance(change, FileRemoval))
     shown = task.codebase.shown
-    parts_shown = (*shown.windows, *((part.path, part.text) for part in windows))
+    parts_shown = (*shown.windows, *((part.path, part.text) for part in windows), *heads.items())
     shows = shown._replace(files=seen, removed=removed, windows=parts_shown)
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
@@ -191,12 +194,26 @@ def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else content + "\n"
 
 
-def _show_changes(task: Task, failed: FailedBuild, asked: Collection[str]) -> Iterator[str]:
+def _head_now(task: Task, failed: FailedBuild, change: FileChange) -> str:
+    """Return the first lines of a changed file, of which the codebase holds what they were and no other line changed.
+
+    "" where there are none, or where changed files are shown whole.
+    """
+    original = _ended(failed.originals.get(change.path, ""))
+    if not task.diffs or not original or isinstance(change, FileRemoval):
+        return ""
+    text = _ended(change.content)
+    held = (part.text for part in task.codebase.windows if part.path == change.path and part.first == 1)
+    tails = (original.removeprefix(head) for head in held if original.startswith(head))
+    return next((text.removesuffix(tail) for tail in tails if text.endswith(tail)), "")
+
+
+def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked: Collection[str]) -> Iterator[str]:
     """Yield each changed file, sorted by path: whole, or by what differs from the codebase where that is much shorter.
 
-    The codebase has to hold it whole, or lines of it. Those of `asked` are whole in any case.
+    The codebase has to hold it whole, or its head. Those of `asked` are whole in any case.
     """
-    codebase, in_part = f"\n{task.codebase.text}" if task.diffs else "", {part.path for part in task.codebase.windows}
+    codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):
         if isinstance(change, FileRemoval):
             yield f"--- FILE REMOVED {change.path} ---\n"
@@ -205,9 +222,9 @@ def _show_changes(task: Task, failed: FailedBuild, asked: Collection[str]) -> It
         if task.diffs and original is not None and change.path not in asked:
             _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")
             is_whole = held and (not after.strip() or after.startswith("\n--- "))
-            is_known = is_whole or change.path in in_part
-            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_known else text
-            mark, text = (_DIFF_MARK, diff) if len(diff) * _SHORTER < len(text) else (mark, text)
+            is_head = change.path in heads
+            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole or is_head else text
+            mark, text = (_DIFF_MARK, diff) if is_head or len(diff) * _SHORTER < len(text) else (mark, text)
         yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"
 
 

@@ -5,6 +5,7 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 """
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import Any, Literal, Self
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
-from code_commit.files import ending_signals_held, replacing, write_all
+from code_commit.files import ENDING_SIGNALS, ending_signals_held, replacing, write_all
 from code_commit.git import Repository
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -178,6 +179,8 @@ class RunLog:
             self.record.message = message
             self.record.finished = utc_timestamp()
             self.write_record()
+            while late := signal.sigpending() & ENDING_SIGNALS:
+                signal.sigwait(late)  # it came after the end that is on record
         self.listener.step(self.record, "finished")
         return self.record
 

@@ -3,13 +3,15 @@ to it, the heads of change logs, and no more.
 """
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from command import Run, git, module, recorded, the_log
 
 from code_commit.codebase.chooser import find_mentions
-from code_commit.codebase.fit import find_near
+from code_commit.codebase.fit import Need, find_near, rank
+from code_commit.codebase.outline import brief
 from code_commit.codebase.text import Section, file_section
 
 ROLLUP = "agent-config/codeRollup.txt"
@@ -335,3 +337,18 @@ def test_a_fifth_is_kept_for_outlines_and_licences_come_last(root: Path, run_cod
     for number in range(45):
         assert f"--- far/part_{number:02}.py " in text, "one that does not fit keeps no other from its outline"
     assert "--- LICENSE ---" not in text
+
+
+def test_nothing_that_a_query_or_a_file_says_takes_minutes():
+    """What took from 5 to 157 seconds each, where patterns tried again at every character."""
+    files = [Section(f"{number}.py", 9, file_section(f"{number}.py", "import x\n")) for number in range(100)]
+    files.append(Section("a.py", 9, file_section("a.py", "func (" * 16_000)))
+    many = [Section(f"{number}/x.py", 9, file_section(f"{number}/x.py", "import x\n")) for number in range(3_000)]
+    began = time.monotonic()
+    for query in ("A" * 80_000, "A-by" * 20_000, "." * 20_000, "x" * 80_000, "`name` " + "a@" * 40_000):
+        find_mentions(files, query)
+        rank(files, Need(query), set())
+    find_mentions(files, "`name`")
+    brief("# x" + " " * 80_000 + "y")
+    find_near(many, ["1/x.py"])
+    assert time.monotonic() - began < 20

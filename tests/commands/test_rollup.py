@@ -17,7 +17,10 @@ import pytest
 from command import CODE_COMMIT, Run, git
 
 import code_commit
-from code_commit.codebase.select import Selection, read_files
+from code_commit.codebase.make import write_codebase
+from code_commit.codebase.select import CodebaseRequest, Selection, read_files
+from code_commit.errors import NotSetUpError
+from code_commit.project import find_project
 from code_commit.redaction import Redactor
 
 KEY = "AIza" + "SyQ7x9-Lk_mNoPqRsTuVwXyZ0123456ab"
@@ -421,6 +424,16 @@ def wait_until_it_takes_signals(process: subprocess.Popen) -> None:
         if int(caught[1], 16) >> (signal.SIGTERM - 1) & 1:
             return
         time.sleep(0.01)
+
+
+@pytest.mark.parametrize("other", [b"--- ok.txt ---\nother\n\n", b"\xff", None])
+def test_what_somebody_wrote_over_it_meanwhile_is_not_read_back(other: bytes | None, root: Path):
+    made = write_codebase(find_project(root), [], CodebaseRequest(), Redactor([]))
+    (root / ROLLUP).unlink()
+    if other is not None:
+        (root / ROLLUP).write_bytes(other)
+    with pytest.raises(NotSetUpError, match=r"codeRollup.txt was changed while the run began"):
+        _ = made.text
 
 
 def test_a_large_project_is_written_file_by_file(root: Path):
