@@ -332,6 +332,7 @@ def test_a_worker_that_fails_for_its_own_reasons_gets_no_more_tasks_and_they_run
         resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("gets no more tasks, 2 failed there: ") == 1, done.stderr
-    assert "File too large" in done.stderr
+    told = ("File too large", "could not be cloned")  # the signal of that limit may end git before it can say a word
+    assert any(why in done.stderr for why in told), done.stderr
     assert len(server.calls) == 8
     assert len({result["worker"] for result in results(tmp_path).values()}) == 1
