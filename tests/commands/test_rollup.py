@@ -358,7 +358,7 @@ def test_what_cannot_be_read_is_named(root: Path, run_code_commit: Run):
     finally:
         (root / "folder").chmod(0o700)
     assert done.returncode == 0
-    assert "unreadable: folder/f (Permission denied), locked (Permission denied)" in done.stderr
+    assert "(unreadable): folder/f (Permission denied), locked (Permission denied)" in done.stderr
 
 
 def test_a_full_disk_leaves_the_old_rollup(root: Path, run_code_commit: Run):
