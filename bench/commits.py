@@ -182,8 +182,9 @@ def _prepare_choice(root: Path, commit: Commit) -> None:
     """Lay out the tree before a commit, with its message as the task, and the choice of the files that it changes."""
     check_out_before(root, commit)
     write_file(root / "agent-config/query.txt", git(root, "log", "-1", "--format=%B", commit.name).decode())
+    shown = git(root, "ls-files", ":(glob)*").decode().split("\n")[0]  # where a rollup holds none of the commit's files
     for number in (1, 2):  # a list with a lock file, say, is asked for once more
-        answer = "\n".join(["^^^files", *commit.files, "^^^end", ""])
+        answer = "\n".join(["^^^files", *commit.files, shown, "^^^end", ""])
         write_file(root / f"agent-config/recorded/{number}-response.txt", answer)
 
 
