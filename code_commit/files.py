@@ -25,7 +25,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
 _MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
-ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class NotAFileError(OSError):
@@ -309,13 +309,19 @@ def _find_file_system_sync() -> Callable[[int], None] | None:
     return sync
 
 
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells whether this is the same file, not written to since."""
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return (status.st_dev, status.st_ino, status.st_mode, status.st_size, *times)
+
+
 @contextmanager
 def ending_signals_held() -> Iterator[None]:
     """Let the signals that end a run wait; they arrive when this is over.
 
     Where another thread takes the signal, Python raises it here all the same.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
     try:
         yield
     finally:

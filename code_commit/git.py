@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
+from code_commit.files import identity_of
 from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
@@ -158,10 +159,9 @@ _PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common
 
 def _version(file: Path) -> tuple[int, ...]:
     try:
-        status = file.stat()
+        return identity_of(file.stat())
     except OSError:
         return ()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _read_index(repository: Repository) -> Index:

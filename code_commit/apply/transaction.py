@@ -52,7 +52,7 @@ from code_commit.apply.snapshot import (
 )
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
-from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held
+from code_commit.files import NewFiles, NotAFileError, Tree, ending_signals_held, identity_of
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.runs.diff import FileEdit, edits_of
 from code_commit.terminal import shown
@@ -215,7 +215,7 @@ class Transaction:
             self._new_files.write(copies, copy, write.old, write.old_mode, (was.st_uid, was.st_gid))
             return was
         now = os.stat(copy, dir_fd=copies, follow_symlinks=False)
-        if _identity(now)[:-1] != _identity(was)[:-1]:  # a new link alone changes st_ctime
+        if identity_of(now)[:-1] != identity_of(was)[:-1]:  # a new link alone changes st_ctime
             raise ChangedUnderUsError(write.path)
         return now
 
@@ -288,7 +288,7 @@ class Transaction:
             return
         if now is None or kept is None:
             raise ChangedUnderUsError(write.path)
-        if _identity(now) != _identity(kept):
+        if identity_of(now) != identity_of(kept):
             self._look_as_planned(write)
 
     def _recover(self, cause: BaseException) -> None:
@@ -312,8 +312,3 @@ class Transaction:
 
 def _state(content: bytes, mode: int, owner: tuple[int, int]) -> FileState:
     return FileState(sha256(content).hexdigest(), len(content), mode, *owner)
-
-
-def _identity(now: os.stat_result) -> tuple[int, ...]:
-    """Return what tells whether this is the same file, not written to since."""
-    return (now.st_dev, now.st_ino, now.st_mode, now.st_size, now.st_mtime_ns, now.st_ctime_ns)

@@ -16,9 +16,9 @@ from code_commit.codebase.select import (
     read_files,
     select_files,
 )
-from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written, stamp_of
+from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written
 from code_commit.errors import NotSetUpError
-from code_commit.files import replacing
+from code_commit.files import identity_of, replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
@@ -157,7 +157,7 @@ def _write(project: Project, parts: Iterable[str]) -> Written:
             for part in chain([first], parts):
                 characters += len(part)
                 size += output.write(part.encode())
-        return Written(project.codebase_file, characters, size, stamp_of(project.codebase_file))
+        return Written(project.codebase_file, characters, size, identity_of(project.codebase_file.stat()))
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error

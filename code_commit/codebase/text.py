@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Shown
-from code_commit.files import read_regular_file
+from code_commit.files import identity_of, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count, listed
 
@@ -96,23 +96,17 @@ class Written(NamedTuple):
     file: Path
     characters: int
     bytes: int
-    stamp: tuple[int, int]
+    identity: tuple[int, ...]
 
     def read(self) -> str:
         """Return the text. Raises NotSetUpError where somebody changed the file meanwhile."""
         try:
             text = read_regular_file(self.file).decode()
-            if stamp_of(self.file) == self.stamp:
+            if identity_of(self.file.stat()) == self.identity:
                 return text
         except (OSError, UnicodeDecodeError):
             pass
         raise NotSetUpError(f"{self.file.name} was changed while the run began: start it again")
-
-
-def stamp_of(file: Path) -> tuple[int, int]:
-    """Return what tells one state of a file from another."""
-    stat = file.stat()
-    return stat.st_ino, stat.st_mtime_ns
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ to a file; files are 0600, folders 0700. run.json is rewritten atomically after 
 """
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,19 +14,19 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
-from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
+from code_commit.errors import EXIT_INTERNAL_ERROR, Interrupted, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
-from code_commit.files import ENDING_SIGNALS, ending_signals_held, replacing, write_all
+from code_commit.files import ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs.build_log import BuildLog
 from code_commit.runs.diff import FileEdit, diff_files, edits_of
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     BUILT_DIFF,
     SCHEMA_VERSION,
     Attempt,
-    BuildResult,
     Command,
     Event,
     Retry,
@@ -41,7 +40,7 @@ from code_commit.runs.record import (
     utc_after,
     utc_timestamp,
 )
-from code_commit.runs.words import ending_of, ways_on
+from code_commit.runs.words import ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -120,7 +119,7 @@ class RunLog:
     ) -> None:
         if error is None or self.record.status != "running":
             return
-        with ending_signals_held():  # a second one may follow at once
+        with suppress(Interrupted), ending_signals_held():  # a second one may follow at once
             self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
@@ -171,16 +170,14 @@ class RunLog:
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Write the end of the run down, whatever signal comes meanwhile, and return the record."""
-        with ending_signals_held():
+        """Write the end of the run down and return the record. A signal that comes meanwhile ends nothing any more."""
+        with suppress(Interrupted), ending_signals_held():
             self.before_end(status)
             self.record.status = status
             self.record.exit_code = exit_code
             self.record.message = message
             self.record.finished = utc_timestamp()
             self.write_record()
-            while late := signal.sigpending() & ENDING_SIGNALS:
-                signal.sigwait(late)  # it came after the end that is on record
         self.listener.step(self.record, "finished")
         return self.record
 
@@ -363,7 +360,7 @@ class AttemptLog:
             self.record.same_change_as, self.record.same_failure_as = same
             self._log.save("repeated")
 
-    def build_log(self) -> "BuildLog":
+    def build_log(self) -> BuildLog:
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")
         return BuildLog(self._log, self.record, self.build_file)
@@ -399,68 +396,6 @@ def _action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "
     return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"
 
 
-class BuildLog:
-    """N-build.txt while the build runs: its output as it comes, redacted, and at last a line that says how it ended.
-
-    Nothing is buffered, so that the file shows what has happened.
-    """
-
-    def __init__(self, log: RunLog, attempt: Attempt, path: Path) -> None:
-        self.result: BuildResult | None = None
-        self._log = log
-        self._attempt = attempt
-        self._path = path
-        self._stream = log.redactor.stream(self._write_output)
-        self._at_line_start = True
-        try:
-            path.unlink(missing_ok=True)
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise LogError(path, error) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if isinstance(error, LogError):
-                self._make_room()
-            else:
-                self._stream.close()
-            ending = ending_of(self.result) if self.result else f"no result, {error or 'it did not run to its end'}"
-            self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
-        finally:
-            os.close(self._file)
-        self._attempt.build = self.result
-        if self.result:
-            self._log.save("built")
-
-    def write(self, piece: bytes) -> None:
-        """Take the next piece of the build's output."""
-        self._stream.write(piece)
-
-    def _write_output(self, piece: bytes) -> None:
-        self._write(piece)
-        self._log.listener.output(piece)
-
-    def _write(self, piece: bytes) -> None:
-        try:
-            write_all(self._file, piece)
-        except OSError as error:
-            raise LogError(self._path, error) from error
-        self._at_line_start = piece.endswith(b"\n")
-
-    def _make_room(self) -> None:
-        """Give the last bytes of a log back that filled the disk, so that the run can write down how it ended."""
-        with suppress(OSError):
-            os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
-        self._at_line_start = False
-
-
 _LONGEST_NAME = 500
 _MOST_NOTES = 20_000
 """Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
-
-_ROOM_FOR_THE_END = 64 * 1024
