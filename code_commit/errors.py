@@ -2,7 +2,7 @@
 
     CodeCommitError
       NotSetUpError           2  not_set_up     wrong usage or an unfit project: nothing was sent or changed
-        NoKeyError                              there is no API key
+        NoKeyError                              there is no API key that can be used
         TooLittleMoneyError                     --max-cost does not pay for one answer
       LLMError                3  llm_error      the LLM could not be asked
         OverBudgetError                         the next call could pass --max-cost
@@ -58,7 +58,7 @@ class NotSetUpError(CodeCommitError):
 
 
 class NoKeyError(NotSetUpError):
-    """There is no API key for `provider`, "" where no provider is named and none has one."""
+    """There is no API key, or none that can be used, for `provider`; "" where none is named and none has one."""
 
     kind = "key"
 

@@ -16,7 +16,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, print_bytes, print_text, wants
 from code_commit.commands.rollup import with_room
-from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.runs.words import count, ending_of
 from code_commit.settings import add_settings
@@ -125,14 +125,12 @@ def _lines(report: Report, *, quiet: bool) -> Iterator[str]:
 
     Which keys are there is not called well where the lack of one is a problem.
     """
-    lacks_key = any(check.problem and check.name.endswith(("key", "model")) for check in report.checks)
-    left_out = [
-        check for check in report.checks if not check.problem and (quiet or (lacks_key and check.name == "keys"))
+    lacks_key = any(isinstance(check.error, NoKeyError) for check in report.checks)
+    shown_checks = [
+        check for check in report.checks if check.problem or not (quiet or (lacks_key and check.name == "keys"))
     ]
     width = max(len(check.name) for check in report.checks)
-    for check in report.checks:
-        if check in left_out:
-            continue
+    for check in shown_checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
     for warning in dict.fromkeys(report.warnings):

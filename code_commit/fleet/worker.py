@@ -344,7 +344,7 @@ class _Work:
             failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
             message = record.message or failed.removesuffix(": ")
             if record.status == "not_set_up" and record.error and record.error.kind == NoKeyError.kind:
-                message = f"the worker has no key for the model: set its variable there, or {KEYS_VARIABLE}"
+                message = f"the worker has no usable key for the model: set its variable there, or {KEYS_VARIABLE}"
             result = ended(self.task, record.status, record.exit_code, message)
         if record is None:
             return result

@@ -70,7 +70,7 @@ def require_key(provider: str, keys: Keys) -> ApiKey | None:
     """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NotSetUpError."""
     variable = VENDORS[provider].key_variable
     if provider in keys.unfit:
-        raise NotSetUpError(keys.unfit[provider])
+        raise NoKeyError(keys.unfit[provider], provider)
     if provider in keys or not variable or not VENDORS[provider].needs_key:
         return keys.get(provider)
     way = f"write it into {AGENT_CONFIG}/{provider}-key.txt (mode 600) or set {variable}"

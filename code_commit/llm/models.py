@@ -86,7 +86,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
         if vendor.name in keys:
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in unfit:
-            raise NotSetUpError(f"{unfit[vendor.name]}; put that right, or name a --model")
+            raise NoKeyError(f"{unfit[vendor.name]}; put that right, or name a --model", vendor.name)
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
     raise NoKeyError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "

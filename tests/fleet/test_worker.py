@@ -119,7 +119,7 @@ def test_a_repository_that_is_not_ready_is_told(tmp_path, spoil, message):
 
 def test_a_key_that_a_worker_lacks_is_told_and_the_task_goes_on_when_it_is_there(tmp_path):
     result = do(task("a", make_repository(tmp_path / "repository"), "openai"), tmp_path).result
-    told = "the worker has no key for the model: set its variable there, or CODE_COMMIT_KEYS"
+    told = "the worker has no usable key for the model: set its variable there, or CODE_COMMIT_KEYS"
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
 
 
