@@ -7,7 +7,7 @@ import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,9 +35,7 @@ from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
     from code_commit.fleet.results import Result
-    from code_commit.fleet.table import FleetTable
     from code_commit.fleet.tasks import FleetTask
-    from code_commit.fleet.worker import TaskOutcome
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -233,6 +231,8 @@ def _require_keys(tasks: "Sequence[FleetTask]") -> None:
             try:
                 require_key(choose_model(model, keys, keys.unfit).provider, keys)
             except NoKeyError as error:
+                if error.provider in keys.unfit:
+                    raise
                 lacking[error.provider] += 1
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
@@ -293,44 +293,16 @@ def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], 
     Return how many they are; count why others are none.
     """
     dask = _cluster()
+    from code_commit.fleet.history import Sieve
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.table import FleetTable
 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
-        sieve = _Sieve(table, of_tasks, order.limit or len(lines), unfit)
+        sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit)
         with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
             dask.Dispatcher(cluster, Budget(None), table, sieve).run(tasks)
     return sieve.fit
-
-
-class _Sieve:
-    """Takes what comes back as a `Desk` does, and prints the lines of what fits, so many: no LLM is asked.
-
-    It counts in `unfit` why the others do not.
-    """
-
-    def __init__(self, table: "FleetTable", lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
-        self.fit = 0
-        self._table, self._lines, self._most, self._unfit = table, lines, most, unfit
-
-    def log_of(self, _: "FleetTask") -> tuple[bytes, float]:
-        return b"", 0.0
-
-    def require_room(self) -> None:
-        pass
-
-    def note(self, *_: object) -> None:
-        pass
-
-    def land(self, _: "FleetTask", outcome: "TaskOutcome") -> bool:
-        self._table.landed(outcome.result)
-        if not outcome.result.is_green:
-            self._unfit[outcome.result.reason] += 1
-        elif self.fit < self._most:
-            self.fit += 1
-            print_text(self._lines[outcome.result.id])
-        return self.fit < self._most
 
 
 def _build_of(order: Order) -> str:

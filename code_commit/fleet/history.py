@@ -1,12 +1,15 @@
 """Tasks made of a repository's own commits: the parent, the message, and the tests that the commit brought along."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from code_commit.commands.output import print_text
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.tasks import Solution
+from code_commit.fleet.table import FleetTable
+from code_commit.fleet.tasks import FleetTask, Solution
+from code_commit.fleet.worker import TaskOutcome
 from code_commit.git import ask_git, match_patterns
 from code_commit.paths.names import find_protected
 
@@ -67,3 +70,32 @@ def _text_of(repository: Path, mode: str, blob: str) -> str | None:
     if mode not in _PLAIN_MODES or b"\0" in content:
         raise ValueError(mode)
     return content.decode()
+
+
+class Sieve:
+    """Takes what comes back as a `Desk` does, and prints the lines of what fits, so many: no LLM is asked.
+
+    It counts in `unfit` why the others do not.
+    """
+
+    def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
+        self.fit = 0
+        self._table, self._lines, self._most, self._unfit = table, lines, most, unfit
+
+    def log_of(self, _: FleetTask) -> tuple[bytes, float]:
+        return b"", 0.0
+
+    def require_room(self) -> None:
+        pass
+
+    def note(self, *_: object) -> None:
+        pass
+
+    def land(self, _: FleetTask, outcome: TaskOutcome) -> bool:
+        self._table.landed(outcome.result)
+        if not outcome.result.is_green:
+            self._unfit[outcome.result.reason] += 1
+        elif self.fit < self._most:
+            self.fit += 1
+            print_text(self._lines[outcome.result.id])
+        return self.fit < self._most
