@@ -162,9 +162,9 @@ def lay_out(
         phase += _LAST
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     changes = failed.replacements if failed else []
-    heads = {change.path: head for change in changes if failed and (head := _head_now(task, failed, change))}
-    heads = {path: head for path, head in heads.items() if path not in {file.path for file in additions}}
-    shown_changes = list(_show_changes(task, failed, heads, {file.path for file in additions})) if failed else []
+    asked = {file.path for file in additions}
+    heads = _heads_now(task, failed, asked) if failed else {}
+    shown_changes = list(_show_changes(task, failed, heads, asked)) if failed else []
     files = {file.path: file for file in (*additions, *(failed.additions if failed else ()))}
     for change in changes:
         files.pop(change.path, None)
@@ -194,18 +194,20 @@ def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else content + "\n"
 
 
-def _head_now(task: Task, failed: FailedBuild, change: FileChange) -> str:
-    """Return the first lines of a changed file, of which the codebase holds what they were and no other line changed.
+def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[str, str]:
+    """Return the first lines of changed files, of which the codebase holds what they were and no other line changed.
 
-    "" where there are none, or where changed files are shown whole.
+    There are none where changed files are shown whole, as those of `asked` are.
     """
-    original = _ended(failed.originals.get(change.path, ""))
-    if not task.diffs or not original or isinstance(change, FileRemoval):
-        return ""
-    text = _ended(change.content)
-    held = (part.text for part in task.codebase.windows if part.path == change.path and part.first == 1)
-    tails = (original.removeprefix(head) for head in held if original.startswith(head))
-    return next((text.removesuffix(tail) for tail in tails if text.endswith(tail)), "")
+    heads = {part.path: part.text for part in task.codebase.windows if task.diffs and part.first == 1}
+    now: dict[str, str] = {}
+    for change in failed.replacements:
+        original, head = _ended(failed.originals.get(change.path, "")), heads.get(change.path, "")
+        if head and original.startswith(head) and change.path not in asked and isinstance(change, FileReplacement):
+            text, rest = _ended(change.content), original.removeprefix(head)
+            if text.endswith(rest):
+                now[change.path] = text.removesuffix(rest)
+    return now
 
 
 def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked: Collection[str]) -> Iterator[str]:
