@@ -140,12 +140,19 @@ class Tree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def read(self, path: str) -> tuple[bytes, os.stat_result]:
-        """Return a regular file's content, and its state just before. Raises OSError as `open_regular` and `folder`."""
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """Open a regular file for reading and return its descriptor, which the caller closes, and its state.
+
+        Raises OSError as `open_regular` and `folder`.
+        """
         folder, name = self.parent(path)
-        file, state = _open_regular(name, _OLD_FILE | os.O_NOFOLLOW, folder)
+        return _open_regular(name, _OLD_FILE | os.O_NOFOLLOW, folder)
+
+    def read(self, path: str) -> tuple[bytes, os.stat_result]:
+        """Return a regular file's content, and its state just before. Raises OSError as `open`."""
+        file, state = self.open(path)
         try:
-            return _read_all(file, state.st_size), state
+            return read_all(file, state.st_size), state
         finally:
             os.close(file)
 
@@ -164,8 +171,8 @@ class Tree:
             os.close(self._way.pop()[1])
 
 
-def _read_all(file: int, size: int) -> bytes:
-    """Read a file to its end, at once where it still has the size."""
+def read_all(file: int, size: int) -> bytes:
+    """Read the rest of a file, at once where it still has that many bytes."""
     content = os.read(file, size + 1)
     return content if len(content) == size else b"".join([content, *iter(lambda: os.read(file, CHUNK), b"")])
 

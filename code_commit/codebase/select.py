@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
-from code_commit.files import NotAFileError, Tree, open_regular
+from code_commit.files import NotAFileError, Tree, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.paths.secrets import find_secret, is_secret_name
@@ -261,18 +261,19 @@ def _kind_of(path: Path) -> str:
 
 
 def _read(tree: Tree, path: str, *, is_wanted: bool) -> bytes:
-    folder, name = tree.parent(path)
-    with open_regular(name, folder=folder) as file:
-        size = os.fstat(file.fileno()).st_size
-        content = file.read(size if size <= _LARGE else _BINARY_SHOWS_IN)
+    file, state = tree.open(path)
+    try:
+        content = os.read(file, state.st_size if state.st_size <= _LARGE else _BINARY_SHOWS_IN)
         if b"\0" in content:
             raise _UnfitFileError(BINARY)
-        if size > _LARGE:
+        if state.st_size > _LARGE:
             if not is_wanted:
-                raise _UnfitFileError(LARGE, f"{size:,} bytes")
-            content += file.readall()
+                raise _UnfitFileError(LARGE, f"{state.st_size:,} bytes")
+            content += read_all(file, state.st_size - len(content))
             if b"\0" in content:
                 raise _UnfitFileError(BINARY)
+    finally:
+        os.close(file)
     if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
         raise _UnfitFileError(MINIFIED)
     return content

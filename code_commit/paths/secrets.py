@@ -44,6 +44,7 @@ _PIECES = """
 """
 _IN_EVERY_NAME = tuple(_PIECES.split())
 """Of these one at least: other names need none of the patterns, which take milliseconds to compile."""
+_LINE_OF_NPM, _FIELD_OF_SOPS = r"(?m:^)(//\S+:)?", r"\bmac\"?\s*[:=]\s*\"?"
 _SECRET_SHAPES = {
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
     r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
@@ -54,10 +55,10 @@ _SECRET_SHAPES = {
     r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": "a token of GitHub",
     r"\bglpat-[0-9A-Za-z_-]{20}": "a token of GitLab",
     r"\bhf_[0-9A-Za-z]{34}\b": "a key of Hugging Face",
-    r"\bnpm_[0-9A-Za-z]{36}\b|(?m:^)(//\S+:)?_auth(Token)?=[0-9A-Za-z+/-]{12}": "a login of npm",
+    rf"\bnpm_[0-9A-Za-z]{{36}}\b|{_LINE_OF_NPM}_auth(Token)?=[0-9A-Za-z+/-]{{12}}": "a login of npm",
     r"\bnpmAuth(Token|Ident):\s*[\"']?[0-9A-Za-z+/:_-]{12}": "a login of npm",
     r"\bpypi-AgE[0-9A-Za-z_-]{50}": "a token of PyPI",
-    r"\bmac\"?\s*[:=]\s*\"?ENC\[AES256_GCM,": "what SOPS encrypts",
+    rf"{_FIELD_OF_SOPS}ENC\[AES256_GCM,": "what SOPS encrypts",
     r"\bSG\.[0-9A-Za-z_-]{22}\.[0-9A-Za-z_-]{43}": "a key of SendGrid",
     r"\bxox[abeprs]-\d+-[0-9A-Za-z-]{20}": "a token of Slack",
     r"\b[sr]k_live_[0-9A-Za-z]{20}": "a key of Stripe",
@@ -99,7 +100,11 @@ def find_secret(text: str) -> str | None:
 
 @functools.cache
 def _any_shape() -> "SchemaValidator":
-    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass."""
+    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass.
+
+    It takes some more for one: where each begins with letters of its own, they are found in half the time.
+    """
     from pydantic_core import SchemaValidator, core_schema
 
-    return SchemaValidator(core_schema.str_schema(pattern="|".join(_SECRET_SHAPES), regex_engine="rust-regex"))
+    pattern = "|".join(_SECRET_SHAPES).replace(_LINE_OF_NPM, "").replace(_FIELD_OF_SOPS, "")
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
