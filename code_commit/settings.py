@@ -192,12 +192,14 @@ _FILE, _ENVIRONMENT, _OPTIONS = "config.toml", "environment", "options"
 
 
 def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
-    table, kinds = {}, typing.get_type_hints(shape)
+    table = {}
     for name, annotation in shape.__annotations__.items():
-        if name == "sources":
-            continue
-        setting = table[name] = getattr(annotation, "__metadata__", [Setting()])[0]
-        setting.set_type(kinds[name], shape._field_defaults.get(name))
+        if name != "sources":
+            kind, setting = annotation, Setting()
+            if hasattr(annotation, "__metadata__"):
+                kind, setting = annotation.__origin__, annotation.__metadata__[0]
+            setting.set_type(kind, shape._field_defaults.get(name))
+            table[name] = setting
     return table
 
 
