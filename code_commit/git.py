@@ -193,7 +193,8 @@ def _read_configuration(repository: Repository) -> Configuration:
     for origin, entry in zip(words[::2], words[1::2], strict=False):
         key, _, value = entry.partition("\n")
         file = Path(origin.removeprefix("file:"))
-        files.append(file)
+        if origin.startswith("file:"):  # else it is an option's or a variable's
+            files.append(file)
         if key in {"core.excludesfile", "core.attributesfile"}:
             files.append(Path(value))
         elif key.startswith("include") and key.endswith(".path"):
