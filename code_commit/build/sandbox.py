@@ -21,7 +21,7 @@ from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.trust import find_program, search_outside
+from code_commit.trust import find_program, outside_environment, search_outside
 
 _HOME_TOOLS = """
     .asdf .bun/bin .bun/install .cabal/bin .cabal/packages .cabal/store .cargo/bin .cargo/config.toml .cargo/env
@@ -293,7 +293,8 @@ def _try_out(sandbox: Sandbox, project: Project) -> str | None:
     """Run `true` in the sandbox; return why that did not work."""
     true = find_program("true", project.root) or "/bin/true"
     try:
-        started = sandbox.start([true], os.environ, project, protected_from_build(project))
+        environment = outside_environment(project.root)
+        started = sandbox.start([true], environment, project, protected_from_build(project))
     except OSError as error:
         return f"{sandbox.program} cannot be run: {error.strerror}"
     output, _ = started.process.communicate()

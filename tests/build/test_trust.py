@@ -110,18 +110,24 @@ def test_no_compiled_code_is_loaded_from_the_project(setting, kept, project_fold
     assert done.stdout.strip() == kept
 
 
-def test_git_gets_no_key_and_no_way_into_the_project(project_folder: Path, run_code_commit: Run):
+@pytest.mark.parametrize("program", ["git", "bwrap"])
+def test_no_program_gets_a_key_or_a_way_into_the_project(
+    program, project_folder: Path, run_code_commit: Run, request: pytest.FixtureRequest
+):
+    if program == "bwrap":
+        request.getfixturevalue("needs_bwrap")
     outside = project_folder.parent / "programs"
     outside.mkdir()
     seen = project_folder.parent / "seen"
-    (outside / "git").write_text(f'#!/bin/sh\nenv >>{seen}\nexec {find_program("git", "/dev/null")} "$@"\n')
-    (outside / "git").chmod(0o755)
+    (outside / program).write_text(f'#!/bin/sh\nenv >>{seen}\nexec {find_program(program, "/dev/null")} "$@"\n')
+    (outside / program).chmod(0o755)
     keys = {name: f"sk-secret-of-{name.lower()}" for name in KEY_VARIABLES.values()}
     paths = dict.fromkeys(
         ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH"), f"lib:{project_folder}/lib:/no/such/lib"
     )
     env = keys | paths | {"PATH": f"{outside}:{project_folder}/bin:{REAL_PATH}", "CODE_COMMIT_MAX_COST": "7.25"}
-    done = run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", "off", env=env)
+    sandbox = "guard" if program == "bwrap" else "off"
+    done = run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", sandbox, env=env)
     assert done.returncode == 0, done.stderr
     lines = set(seen.read_text().splitlines())
     assert {
