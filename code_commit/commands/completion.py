@@ -1,6 +1,7 @@
 """`code-commit completion`: a script by which a shell completes the commands and their options."""
 
 from argparse import ArgumentParser
+from collections.abc import Iterable
 from typing import Any
 
 import shtab
@@ -24,5 +25,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
-    print_text(shtab.complete(make_parser(["", *COMMANDS]), options["shell"]))
+    parser = make_parser(["", *COMMANDS])
+    _complete_files([parser])
+    print_text(shtab.complete(parser, options["shell"]))
     return EXIT_SUCCESS
+
+
+_FILE_NAMES = ("FILE", "GLOB", "OUT", "PATHSPEC", "REPOSITORY", "TASKS")
+_FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
+"""What a value may be, by how `--help` names it."""
+
+
+def _complete_files(parsers: Iterable[ArgumentParser]) -> None:
+    for parser in parsers:
+        for action in parser._actions:  # noqa: SLF001 - argparse tells them in no other way
+            if kind := _FILES.get(str(action.metavar)):
+                action.complete = kind  # type: ignore[attr-defined] # where shtab looks for it
+            if action.metavar == "COMMAND":
+                _complete_files(action.choices.values())  # type: ignore[union-attr]

@@ -30,6 +30,12 @@ def test_the_script_is_one_of_its_shell(shell, run_code_commit: Run, tmp_path: P
         (["code-commit", "apply", "--bu"], {"--build", "--build-timeout"}),
         (["code-commit", "diff", ""], {"latest", "2026-11-21-19-51-35-committing-code"}),
         (["code-commit", "undo", "2026"], {"2026-11-21-19-51-35-committing-code"}),
+        (["code-commit", "apply", "comp"], {"completion"}),
+        (["code-commit", "rollup", "agent"], {"agent-config"}),
+        (["code-commit", "--query", "comp"], {"completion"}),
+        (["code-commit", "-C", "agent"], {"agent-config"}),
+        (["code-commit", "undo", "--path", "comp"], {"completion"}),
+        (["code-commit", "fleet", "comp"], {"completion"}),
     ],
 )
 def test_bash_completes_commands_and_options(words, wanted, run_code_commit: Run, tmp_path: Path):
