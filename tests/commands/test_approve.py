@@ -49,7 +49,7 @@ def test_yes_applies_what_was_shown_wherever_the_streams_lead(project_folder: Pa
             "+++ b/ok.txt",
             "+ok",
         ]
-        assert b"\x1b[31m-not yet\x1b[m" in pane.raw.read_bytes()
+        wait_for(lambda: b"\x1b[31m-not yet\x1b[m" in pane.raw.read_bytes())  # tmux writes it when it has time
         answer(pane, "YES")
         assert pane.end() == 0
         assert b"\x1b[2J\x1b]0;title" not in pane.raw.read_bytes()
