@@ -127,7 +127,7 @@ class FilesAskedError(RejectedResponseError):
 
     @property
     def complaint(self) -> str:
-        return f"the last answer asks to see files, and no other may follow: {self._told}"
+        return f"the last answer asks to see files and changes nothing: {self._told}"
 
 
 class DeclinedError(CodeCommitError):

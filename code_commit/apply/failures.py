@@ -40,7 +40,10 @@ class ChangedSinceError(ApplyError):
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = tuple(paths)
         names = ", ".join(map(shown, self.paths))
-        super().__init__(f"changed since that run, so nothing was restored: {names}; --force restores all the same")
+        super().__init__(
+            f"changed since that run, so nothing was restored: {names}; --force restores all the same, "
+            "and undo brings back what it took"
+        )
 
 
 class UnfitPathError(ApplyError):

@@ -107,7 +107,7 @@ def carry_out(
             keep_contents(snapshot, layer_name(len(layers) + 1), (write.new for write in plan.writes))
             return
     except (OSError, UnicodeError) as error:
-        message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before, run again then"
+        message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before"
         raise ApplyError(message) from error
 
 

@@ -200,7 +200,8 @@ def check_prompt(
     unknown = [str(llm.choice) for llm in asked if context_window(llm.choice, llm.settings) is None]
     if checked.llm in asked and checked.settings.max_cost is not None and not begun:
         report.ask("max cost", partial(require_money, checked.llm.choice, checked.llm.settings, prompt))
-    note = f"it is not known how much {' and '.join(unknown)} reads" if unknown and not misfits else ""
+    told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
+    note = told if unknown and not misfits else ""
     report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
 
 

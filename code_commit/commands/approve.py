@@ -64,7 +64,11 @@ def _ask(diff: bytes, question: str) -> str:
         while True:
             termios.tcflush(terminal, termios.TCIFLUSH)
             write_all(terminal.fileno(), question.encode())
-            line = terminal.readline()
+            try:
+                line = terminal.readline()
+            except KeyboardInterrupt:
+                write_all(terminal.fileno(), b"\n")
+                raise
             answer = line.decode("utf-8", "replace").strip()
             if answer.lower() in _ALL:
                 write_all(terminal.fileno(), coloured_diff(diff))

@@ -18,8 +18,9 @@ from code_commit.commands.output import answering, print_bytes, print_text, want
 from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.project import Project
+from code_commit.runs.record import BuildResult
 from code_commit.runs.words import count, ending_of
-from code_commit.settings import add_settings
+from code_commit.settings import OPTIONS, add_settings
 from code_commit.terminal import TAIL_BYTES, coloured, last_lines, shown, terminal_width, wrapped
 
 DESCRIPTION = """\
@@ -36,8 +37,9 @@ code-commit check --model openai --sandbox strict"""
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--build", action="store_true", help="then run build.sh once, on the tree as it is")
+    parser.add_argument("--json", action="store_true", help="print what was found as JSON on stdout")
     add_task(parser)
-    add_settings(parser)
+    add_settings(parser, [name for name in OPTIONS if name != "json"])
 
 
 def run(options: dict[str, Any]) -> int:
@@ -49,16 +51,19 @@ def run(options: dict[str, Any]) -> int:
             report.warnings += stale_warnings(project, codebase)
         elif checked:
             _check_made(report, project, checked)
-        ready = checked if not report.problems else None
+        ready, machine_failed = checked if not report.problems else None, False
         if ready and build:
-            report.checks.append(_build(project, ready, report.warn))
+            check, result = _build(project, ready, report.warn)
+            report.checks.append(check)
+            machine_failed = result.shell_code in ready.settings.infrastructure_exit_codes
         elif build:
             report.warn("build: not run, the problems first")
         if as_json:
             print_bytes(report.redactor.redact_json(_as_json(report, is_ready=ready is not None)))
         else:
-            end = [] if quiet and not report.problems else [_end(report, project, is_ready=ready is not None)]
-            text = "\n".join(shown(line) for line in [*_lines(report, quiet=quiet), *end])
+            end = _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)
+            lines = [*_lines(report, quiet=quiet), *([end] if report.problems or not quiet else [])]
+            text = "\n".join(map(shown, lines))
             rows = report.redactor.redact_text(text).split("\n")
             if text:
                 print_text("\n".join(map(_with_verdict, rows)))
@@ -81,16 +86,18 @@ def _check_made(report: Report, project: Project, checked: Checked) -> None:
         check_prompt(report, project, checked, codebase)
 
 
-def _end(report: Report, project: Project, *, is_ready: bool) -> str:
+def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bool) -> str:
     if not is_ready:
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
+        if machine_failed:
+            return "Ready, but build.sh says that the machine failed: a run would end with its first build."
         return "Ready, but the build fails: a run can pass only if that is its task."
     return "Ready: run code-commit with these options."
 
 
-def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> Check:
-    """Run build.sh, and return how it ended. Raises BuildError where it could not be run."""
+def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:
+    """Run build.sh, and return how it ended, as a check too. Raises BuildError where it could not be run."""
     tail = bytearray()
 
     def keep(piece: bytes) -> None:
@@ -105,11 +112,9 @@ def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> C
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)
     stream.close()
     if result.passed:
-        return Check("build", None, ending_of(result))
-    return Check(
-        "build",
-        "\n".join([f"fails: {ending_of(result)}", *(f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))]),
-    )
+        return Check("build", None, ending_of(result)), result
+    said = (f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))
+    return Check("build", "\n".join([f"fails: {ending_of(result)}", *said])), result
 
 
 _OUTPUT_MARK = "| "
@@ -121,7 +126,7 @@ def _as_json(report: Report, *, is_ready: bool) -> dict[str, Any]:
 
 
 def _lines(report: Report, *, quiet: bool) -> Iterator[str]:
-    """Yield the rows of the checks, if `quiet` only of problems, and of the warnings.
+    """Yield the rows of the checks and of the warnings, if `quiet` of problems alone.
 
     Which keys are there is not called well where the lack of one is a problem.
     """
@@ -133,7 +138,7 @@ def _lines(report: Report, *, quiet: bool) -> Iterator[str]:
     for check in shown_checks:
         verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
         yield from _row(f"{verdict}  {check.name:{width}}", said)
-    for warning in dict.fromkeys(report.warnings):
+    for warning in dict.fromkeys(() if quiet else report.warnings):
         yield from _row(f"note     {'':{width}}", str(warning))
 
 

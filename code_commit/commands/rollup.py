@@ -39,7 +39,7 @@ that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 (the file does so too, at its end), and about how many tokens the rest is.
 With --fit it holds whole what agent-config/query.txt needs most, and of the
 others outlines, then names. With --select an LLM chooses what is whole: one
-call, logged as a run of its own. build.sh is always whole."""
+call, logged as a run of its own. build.sh is whole wherever it has room."""
 
 EXAMPLES = """\
 code-commit rollup
@@ -71,7 +71,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="store_true",
         help="let an LLM choose which files the task needs whole, as a run would ask it",
     )
-    names = ["model", "select_model", "base_url", "max_cost", "llm_timeout", "json", "quiet", "verbose"]
+    parser.add_argument("--json", action="store_true", help="print what is in it as JSON on stdout")
+    names = ["model", "select_model", "base_url", "max_cost", "llm_timeout", "quiet", "verbose"]
     add_settings(parser, names)
 
 
@@ -111,6 +112,8 @@ def make_rollup(
 
         if message := recover(project):
             progress.say(message)
+    if project.git is None:
+        progress.say(f"warning: this is no git repository: all that is in {shown(str(project.root))} counts")
     if not request.select:
         request = with_room(project, settings, request)
         return roll_up(project, settings, request, progress)

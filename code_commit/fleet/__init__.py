@@ -236,7 +236,7 @@ def _require_keys(tasks: "Sequence[FleetTask]") -> None:
                 lacking[error.provider] += 1
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
-        f"{KEY_VARIABLES.get(provider, 'its variable')}, or {KEYS_VARIABLE} to a folder with "
+        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or {KEYS_VARIABLE} to a folder with "
         f"{provider or 'PROVIDER'}-key.txt"
         for provider, number in lacking.items()
     ]
@@ -356,9 +356,11 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
             if left:
                 with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
                     dask.Dispatcher(cluster, budget, table, desk).run(left)
-        except (ClusterError, Interrupted):
+        except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)
             table.close(out)
+            if isinstance(error, Interrupted):
+                table.say("the same command goes on, each task at its next step")
             raise
         pages.write(at_once=True)
         labels = label_stats(read_trials(out))

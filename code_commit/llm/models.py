@@ -150,10 +150,15 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     own = f"{option}model {choice} {option}base-url {VENDORS[choice.provider].base_url or _A_SERVER}"
     if owner:
         return f"{where} is for {owner}, and the model is {shown(str(choice))}: name its own address too: {shown(own)}"
+    url = shown(getattr(settings, f"{lead}base_url"))
+    if role or settings.model:
+        known, otherwise = f"the model {shown(str(choice))} is set elsewhere", f"name both in one place: {shown(own)}"
+    else:
+        known = f"no model is named (there is a key for {choice.provider})"
+        otherwise = f"name one: --model chat:NAME --base-url {url}"
     return (
-        f"{where} names no provider, and the model {shown(str(choice))} is set elsewhere: write "
-        f"{choice.provider}:{shown(getattr(settings, f'{lead}base_url'))} if it is that provider's address, or name "
-        f"both in one place: {shown(own)}"
+        f"{where} names no provider, and {known}: write {choice.provider}:{url} if it is that provider's address, or "
+        f"{otherwise}"
     )
 
 

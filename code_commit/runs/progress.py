@@ -315,8 +315,11 @@ def _closing_lines(record: RunRecord) -> list[str]:
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
     if rewritten := rewritten_by_build(record):
         besides = [f"After the answer the build {rewritten} (if you did not): {record.log_dir}/{BUILT_DIFF}.", *besides]
-    review = ["Review: code-commit diff, git status, git diff, code-commit log."] if totals.files_changed else []
+    of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
+    review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
+        if record.command == "run" and record.attempts and record.attempts[-1].changes:  # a dry one
+            review = [f"To apply it: code-commit apply {record.log_dir}/{record.attempts[-1].number}-response.txt"]
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
         return besides

@@ -32,7 +32,7 @@ def limited(
 def refused(result: dict[str, Any], words: str) -> None:
     assert result["error"] == "ApplyError", result
     assert words in result["message"]
-    assert result["message"].endswith("run again then")
+    assert result["message"].endswith("every file is as it was before")
     assert result["old"], result
     assert not result["left"]
 

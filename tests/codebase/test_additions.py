@@ -214,7 +214,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
     before = (project / "ok.txt").read_text()
     done = run_code_commit(project, *recorded(project, *[asking("t/first.py")] * 2), *options)
     assert done.returncode == 4, done.stderr
-    assert "the last answer asks to see files, and no other may follow: t/first.py\n" in done.stderr
+    assert "the last answer asks to see files and changes nothing: t/first.py\n" in done.stderr
     record = record_of(project)
     assert (record["status"], record["attempts"][-1]["verdict"], len(record["attempts"])) == (
         "rejected",
@@ -228,7 +228,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
 def test_a_list_is_nothing_to_apply(project: Path, run_code_commit: Run):
     (project / "agent-config/answer.txt").write_text(asking("t/first.py"))
     done = run_code_commit(project, "apply", "agent-config/answer.txt")
-    assert (done.returncode, "asks to see files, and no other may follow: t/first.py" in done.stderr) == (4, True)
+    assert (done.returncode, "asks to see files and changes nothing: t/first.py" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("event", ["responded", "chosen", "asking"])

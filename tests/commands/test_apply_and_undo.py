@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -304,6 +305,13 @@ def test_a_dry_run_changes_nothing_and_prints_a_diff_that_git_applies(command, r
     assert (root / "ok.txt").read_text() == "ok\n"
     assert not (root / "old.txt").exists()
     assert (root / "new/deep/file.sh").read_text() == "#!/bin/sh\n"
+
+
+def test_what_a_dry_run_would_apply_is_applied_by_the_command_that_it_names(root: Path, run_code_commit: Run):
+    done = run_code_commit(root, *recorded(root, RESPONSE), "--dry-run")
+    (command,) = re.findall("^ *To apply it: code-commit (.*)$", done.stderr, re.MULTILINE)
+    done = run_code_commit(root, *command.split())
+    assert (done.returncode, (root / "ok.txt").read_text()) == (0, "ok\n"), done.stderr
 
 
 def test_a_dry_run_asks_once(root: Path, run_code_commit: Run):

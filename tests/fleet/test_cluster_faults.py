@@ -88,6 +88,7 @@ def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
             _, complaint = fleet.communicate(timeout=30)
             wait_for(lambda: at_work(cluster) is None)
         assert fleet.returncode == code, complaint
+        assert ("the same command goes on" in complaint) == (code == 130)
         assert {name: result["status"] for name, result in results(tmp_path).items()} == {
             "done": "success",
             "begun": "interrupted",

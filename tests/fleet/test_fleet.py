@@ -28,6 +28,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet import Order, run
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask
+from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.runs.record import load_run_record
 
 
@@ -93,7 +94,7 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     assert done.stderr.split("\n") == [
         f"code-commit: no key for openai (2 tasks): {way.format('OPENAI_API_KEY', 'openai')}",
         f"  no key for anthropic (1 task): {way.format('ANTHROPIC_API_KEY', 'anthropic')}",
-        f"  no key for any provider (1 task): {way.format('its variable', 'PROVIDER')}",
+        f"  no key for any provider (1 task): {way.format(' or '.join(KEY_VARIABLES.values()), 'PROVIDER')}",
         "",
     ]
     (tmp_path / "keys").mkdir()
