@@ -310,6 +310,44 @@ def test_a_signal_after_the_end_changes_it_no_more(project_folder: Path, monkeyp
     assert (done.returncode, record.status, record.exit_code) == (0, "success", 0), done.stderr
 
 
+SIGNALLED = """
+import os, signal, sys
+from code_commit.cli import main
+
+left = int(sys.argv[1])
+
+def trace(frame, event, _):
+    global left
+    frame.f_trace_opcodes, frame.f_trace_lines = True, False
+    if event == "opcode":
+        left -= 1
+        if left == 0:
+            sys.settrace(None)
+            os.kill(os.getpid(), signal.SIGTERM)
+    return trace
+
+def of_the_end(frame, event, _):
+    code = frame.f_code
+    if code.co_name == "finish" and code.co_filename.endswith("runs/log.py"):
+        sys.settrace(trace)
+        return trace(frame, event, _)
+
+sys.settrace(of_the_end)
+sys.exit(main(["--quiet", "--sandbox", "off", "--max-repairs", "0", "--model", "replay:agent-config/recorded"]))
+"""
+"""A run that gets SIGTERM at so many opcodes after it began to write its end down."""
+
+
+@pytest.mark.parametrize("opcodes", [1, 8, *range(14, 82, 4), 200, 1_000])
+def test_whenever_a_signal_comes_at_the_end_a_failed_build_is_no_success(opcodes, project_folder: Path):
+    recorded(project_folder, WRONG)
+    command = [sys.executable, "-c", SIGNALLED, str(opcodes)]
+    done = subprocess.run(command, cwd=project_folder, stderr=subprocess.PIPE, text=True, check=False)
+    record = load_run_record((the_log(project_folder) / "run.json").read_bytes())
+    ends = [(1, "build_failed", 1), (143, "interrupted", 143), (143, "build_failed", 1)]
+    assert (done.returncode, record.status, record.exit_code) in ends, done.stderr
+
+
 def test_a_bug_ends_with_70_and_a_traceback_in_the_log(project_folder: Path):
     """The bug is made by an LLM that answers with something that is no text."""
     recorded(project_folder, RIGHT)

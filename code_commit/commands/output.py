@@ -48,7 +48,7 @@ def show_end(project: Project, record: RunRecord) -> int:
     if record.options["dry_run"] and not record.options["json"]:
         diff = (project.root / record.log_dir / "1-changes.diff").read_bytes()
         print_bytes(coloured_diff(diff) if diff and sys.stdout.isatty() else diff)
-    return record.exit_code or 0
+    return record.final_code
 
 
 def coloured_diff(diff: bytes) -> bytes:

@@ -67,7 +67,7 @@ def run(options: dict[str, Any]) -> int:
         record.base_url = check_base_url(checked.llm.choice, checked.settings)
         reopen = partial(reopen_run_log, project, folder, record, checked.redactor, progress)
         with begun(project, checked, progress, reopen) as log:
-            return make_attempts(project, checked, codebase, log, progress).exit_code or 0
+            return make_attempts(project, checked, codebase, log, progress).final_code
 
 
 def _choose_on(

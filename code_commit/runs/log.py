@@ -117,10 +117,9 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or self.record.status != "running":
-            return
-        with suppress(Interrupted), ending_signals_held():  # a second one may follow at once
-            self._end_by(error)
+        while error is not None and self.record.status == "running":
+            with suppress(Interrupted), ending_signals_held():  # a second one may follow at once
+                self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
         known = known_error(error)
@@ -172,13 +171,20 @@ class RunLog:
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
         """Write the end of the run down and return the record. A signal that comes meanwhile ends nothing any more."""
-        with suppress(Interrupted), ending_signals_held():
-            self.before_end(status)
-            self.record.status = status
-            self.record.exit_code = exit_code
-            self.record.message = message
-            self.record.finished = utc_timestamp()
-            self.write_record()
+        is_written = False
+        try:
+            with ending_signals_held():
+                self.before_end(status)
+                self.record.status = status
+                self.record.exit_code = exit_code
+                self.record.message = message
+                self.record.finished = utc_timestamp()
+                self.write_record()
+                is_written = True
+        except Interrupted:  # as the signals are held no more, or before they were, or by another thread
+            if not is_written:
+                self.record.status = "running"
+                raise
         self.listener.step(self.record, "finished")
         return self.record
 

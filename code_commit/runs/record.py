@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
+from code_commit.errors import EXIT_INTERNAL_ERROR
 from code_commit.exchange import Usage
 
 if TYPE_CHECKING:
@@ -259,6 +260,11 @@ class RunRecord:
     choice: FileChoice | None = None
     request: dict[str, Any] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def final_code(self) -> int:
+        """Its exit code as that of the command: that of a bug where its end was not written down."""
+        return EXIT_INTERNAL_ERROR if self.exit_code is None else self.exit_code
 
     @property
     def asked_model(self) -> str:
