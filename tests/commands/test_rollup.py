@@ -196,6 +196,8 @@ SECRETS = {
     "b.py": f"key='sk-ant-api03-{RANDOM}{RANDOM}'\n",
     "ci.sh": f"GITHUB_TOKEN=gh{''}p_{RANDOM}abcd\n",
     "temporary.ini": "id = AS" + "IAQ7X2MNPRSTUVWXYZ\n",
+    "behind-what-is-a-letter-to-rust-alone.md": "\U0001f511\ufe0fAK" + "IAQ7X2MNPRSTUVWXYZ\n",
+    "behind-a-space-to-python-alone.txt": f"-----BEGIN PRIVATE KEY-----\nProc-Type: 4\n\x1c\n{BASE64}\n",
     "backup.txt": f"AGE-SECRET-KEY-1{'Q' * 58}\n",
     ".yarnrc.yml": f"nodeLinker: node-modules\nnpmAuthToken: {RANDOM}\n",
     "values.yaml": "password: ENC[x]\nsops:\n    age: []\n    mac: ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]\n",
