@@ -319,7 +319,9 @@ def _closing_lines(record: RunRecord) -> list[str]:
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
         if record.command == "run" and record.attempts and record.attempts[-1].changes:  # a dry one
-            review = [f"To apply it: code-commit apply {record.log_dir}/{record.attempts[-1].number}-response.txt"]
+            edits = record.options.get("answer_format", "files")
+            words = f"apply{'' if edits == 'files' else f' --answer-format {edits}'} {record.log_dir}/1-response.txt"
+            review = [f"To apply it: code-commit {words}"]
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
         return besides

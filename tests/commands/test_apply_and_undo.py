@@ -307,8 +307,17 @@ def test_a_dry_run_changes_nothing_and_prints_a_diff_that_git_applies(command, r
     assert (root / "new/deep/file.sh").read_text() == "#!/bin/sh\n"
 
 
-def test_what_a_dry_run_would_apply_is_applied_by_the_command_that_it_names(root: Path, run_code_commit: Run):
-    done = run_code_commit(root, *recorded(root, RESPONSE), "--dry-run")
+@pytest.mark.parametrize(
+    ("answer", "options"),
+    [
+        (RESPONSE, []),
+        ("^^^ok.txt\n^^^find\nnot yet\n^^^replace\nok\n^^^end\n", ["--answer-format", "auto"]),
+    ],
+)
+def test_what_a_dry_run_would_apply_is_applied_by_the_command_that_it_names(
+    answer, options, root: Path, run_code_commit: Run
+):
+    done = run_code_commit(root, *recorded(root, answer), "--dry-run", *options)
     (command,) = re.findall("^ *To apply it: code-commit (.*)$", done.stderr, re.MULTILINE)
     done = run_code_commit(root, *command.split())
     assert (done.returncode, (root / "ok.txt").read_text()) == (0, "ok\n"), done.stderr
