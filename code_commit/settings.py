@@ -274,7 +274,7 @@ def _read_config_file(path: "Path", faults: list[str]) -> dict[str, Any]:
     try:
         return _checked(tomllib.loads(content.decode("utf-8")), faults, f"{shown_path}: ")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        faults.append(f"{shown_path} is not valid TOML: {error}")
+        faults.append(f"{shown_path} is not valid TOML: {error}; a text stands in quotes")
         return {}
 
 

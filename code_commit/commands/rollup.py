@@ -112,6 +112,13 @@ def make_rollup(
 
         if message := recover(project):
             progress.say(message)
+    if not project.agent_config.exists():
+        from code_commit.check.tree import check_ignore_line  # it is made but once
+
+        try:
+            check_ignore_line(project)
+        except NotSetUpError as error:
+            progress.say(f"warning: {error}")
     if project.git is None:
         progress.say(f"warning: this is no git repository: all that is in {shown(str(project.root))} counts")
     if not request.select:

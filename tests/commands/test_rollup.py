@@ -111,6 +111,15 @@ def test_ignored_files_stay_out(repository, root: Path, run_code_commit: Run):
     assert warned == (repository != "git")
 
 
+def test_a_rollup_that_makes_agent_config_says_what_git_does_not_ignore_yet(root: Path, run_code_commit: Run):
+    lay(root, {"a.txt": "a\n"})
+    assert "warning" not in run_code_commit(root, "rollup").stderr
+    shutil.rmtree(root / "agent-config")
+    (root / ".gitignore").unlink()
+    assert "warning: .gitignore is missing" in run_code_commit(root, "rollup").stderr
+    assert "warning" not in run_code_commit(root, "rollup").stderr
+
+
 def test_files_that_have_no_place_in_a_rollup(root: Path, run_code_commit: Run):
     other = root.parent / "other"
     other.mkdir()
