@@ -95,7 +95,7 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
         record = read_run(folder)
         if isinstance(record, UnreadableRun):
             continue
-        ended = f"{record.run} ({record.command}, {record.status})"
+        ended, is_dry = f"{record.run} ({record.command}, {record.status})", bool(record.options.get("dry_run"))
         goes_on = record.has_next_step or (
             record.is_aside and not argument_of(folder) and record.request.get("for_run")
         )
@@ -107,8 +107,9 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
         if goes_on:
             return folder, record
         if name:
-            raise NotSetUpError(f"{ended} has no next step: nothing to resume")
-        later = later or ("" if record.command == "undo" or record.is_aside else ended)
+            why = "a dry run starts anew" if is_dry else "nothing to resume"
+            raise NotSetUpError(f"{ended} has no next step: {why}")
+        later = later or ("" if record.command == "undo" or record.is_aside or is_dry else ended)
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 

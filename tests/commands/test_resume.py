@@ -328,6 +328,19 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     assert json.loads((interrupted / "run.json").read_text())["status"] == "success"
 
 
+def test_a_dry_run_changes_nothing_also_of_what_can_be_resumed(root: Path, run_code_commit: Run):
+    first = "^^^first.txt\nx\n^^^end\n"
+    assert run_code_commit(root, *recorded(root, first)).returncode == 3
+    interrupted = the_log(root)
+    (root / "agent-config/recorded/1-response.txt").unlink()
+    assert run_code_commit(root, *recorded(root), "--dry-run").returncode == 3
+    done = resume(root, run_code_commit, "-1")
+    assert (done.returncode, "has no next step: a dry run starts anew" in done.stderr) == (2, True), done.stderr
+    recorded(root, first, RIGHT)
+    done = resume(root, run_code_commit)
+    assert (done.returncode, f"resuming {interrupted.name}" in done.stderr) == (0, True), done.stderr
+
+
 def test_after_the_llm_could_not_be_asked(root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT]) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai")]
