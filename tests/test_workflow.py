@@ -280,6 +280,13 @@ def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path)
     assert (project_folder / "ok.txt").read_text() == "ok\n"  # whole: the response was applied before the build
 
 
+def test_a_build_script_without_a_run_bit_is_warned_of_once(project_folder: Path, run_code_commit: Run):
+    recorded(project_folder, RIGHT)
+    (project_folder / "build.sh").chmod(0o644)
+    done = run_code_commit(project_folder, "--model", "replay:agent-config/recorded")
+    assert (done.returncode, done.stderr.count("build.sh has no run bit")) == (0, 1), done.stderr
+
+
 def test_signals_in_a_row_end_the_run_and_its_record_says_so(project_folder: Path):
     """As when a parent of many threads is killed: each of them that ends sends one."""
     recorded(project_folder, RIGHT)

@@ -134,7 +134,7 @@ def inspect_project(
     environment = given.environment
     report = _check_ignored(project, environment)
     query = report.ask("query.txt" if given.query is None else "task", lambda: read_task(project, given.query), _size)
-    report.ask(BUILD_SCRIPT, lambda: check_build_script(project, environment, report.warn))
+    report.ask(BUILD_SCRIPT, lambda: check_build_script(project, environment, partial(report.warn, kind="build")))
     settings = _load_settings(report, project, options, environment)
     found = report.ask("keys", lambda: load_keys(project, environment), _name_keys)
     keys, choice = Keys() if found is None else found, None
@@ -279,7 +279,7 @@ def check_tree(project: Project, options: Mapping[str, Any], *, build: bool) -> 
     keys = report.ask("keys", lambda: load_keys(project)) or Keys()
     sandbox, tree, before = None, None, None
     if build:
-        report.ask(BUILD_SCRIPT, lambda: check_build_script(project, os.environ, report.warn))
+        report.ask(BUILD_SCRIPT, lambda: check_build_script(project, os.environ, partial(report.warn, kind="build")))
     if settings:
         sandbox = _choose_sandbox(report, settings, project) if build else None
         tree, before = check_clean(report, settings, project)

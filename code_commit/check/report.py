@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from code_commit.changes import RunWarning
+from code_commit.changes import RunWarning, WarningKind
 from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -36,8 +36,8 @@ class Report:
     def problems(self) -> list[str]:
         return [check.problem for check in self.checks if check.problem is not None]
 
-    def warn(self, *messages: str) -> None:
-        self.warnings += [RunWarning("setup", message) for message in messages]
+    def warn(self, *messages: str, kind: WarningKind = "setup") -> None:
+        self.warnings += [RunWarning(kind, message) for message in messages]
 
     def refuse(self, name: str, problem: str) -> None:
         self.checks.append(Check(name, problem))

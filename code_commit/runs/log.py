@@ -154,9 +154,8 @@ class RunLog:
         self.add_warnings(RunWarning(kind, message) for message in messages)
 
     def add_warnings(self, warnings: Iterable[RunWarning]) -> None:
-        """Add those of the warnings to the record that it does not have, of whatever kind."""
-        known = {warning.message for warning in self.record.warnings}
-        new = [warning for warning in dict.fromkeys(warnings) if warning.message not in known]
+        """Add those of the warnings to the record that it does not have."""
+        new = [warning for warning in dict.fromkeys(warnings) if warning not in self.record.warnings]
         if new:
             self.record.warnings += new
             self.save("warned")
