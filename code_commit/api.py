@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.build import hardened_meanwhile
-from code_commit.check import Given
+from code_commit.check import RunInputs
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands.rollup import make_rollup
@@ -62,12 +62,11 @@ def run(
     Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
     """
     project = find_project(Path(directory))
-    progress = Progress(Redactor(find_secrets(project)), quiet=True)
-    progress.on_step = on_step
+    progress = Progress(Redactor(find_secrets(project)), quiet=True, on_step=on_step)
     options = {"quiet": True, **settings}
     try:
         with hardened_meanwhile():
-            return run_main_job(project, options, progress, Given(query))
+            return run_main_job(project, options, progress, RunInputs(query=query))
     except CodeCommitError:
         if progress.record is None:
             raise

@@ -1,13 +1,16 @@
-"""What the preflight found: a line for each check, and every problem at once for whoever cannot start."""
+"""The report of the preflight: a line for each check, every problem at once, and the plan of the run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from code_commit.changes import RunWarning, WarningKind
 from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+
+if TYPE_CHECKING:
+    from code_commit.check.plan import RunPlan
 
 T = TypeVar("T")
 
@@ -26,9 +29,10 @@ class Check(NamedTuple):
 
 @dataclass(slots=True)
 class Report:
-    """What the preflight found: the checks that it made, in their order, and what a run will be warned of."""
+    """The checks of the preflight in their order, the warnings of the run, and its plan where its parts are there."""
 
     redactor: Redactor
+    plan: "RunPlan | None" = None
     checks: list[Check] = field(default_factory=list)
     warnings: list[RunWarning] = field(default_factory=list)
 
@@ -52,18 +56,17 @@ class Report:
         self.checks.append(Check(name, None, note(answer)))
         return answer
 
-
-def require_no_problem(project: Project, report: Report) -> None:
-    """Raise NotSetUpError with every problem that was found, if any was."""
-    if not report.problems:
-        return
-    only = [check.error for check in report.checks if check.problem is not None]
-    if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
-        raise only[0]
-    problems = "\n".join(report.problems).split("\n")
-    if len(problems) > 1:
-        problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
-    raise NotSetUpError("\n".join(problems + hint_at_init(project)))
+    def require_no_problem(self, project: Project) -> None:
+        """Raise NotSetUpError with every problem that was found, if any was."""
+        if not self.problems:
+            return
+        only = [check.error for check in self.checks if check.problem is not None]
+        if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
+            raise only[0]
+        problems = "\n".join(self.problems).split("\n")
+        if len(problems) > 1:
+            problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
+        raise NotSetUpError("\n".join(problems + hint_at_init(project)))
 
 
 def hint_at_init(project: Project) -> list[str]:

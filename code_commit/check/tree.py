@@ -11,8 +11,7 @@ from code_commit.errors import BuildError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query
-from code_commit.runs.record import TreeBefore
-from code_commit.runs.review import TreeState, is_clean, look_at_tree
+from code_commit.runs.review import TreeState, look_at_tree
 from code_commit.settings import Settings
 from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
@@ -80,32 +79,25 @@ def check_terminal(report: Report, settings: Settings) -> None:
     try:
         os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
     except OSError:
-        report.refuse("terminal", "approve asks on the terminal, there is none: start it in one, or use --dry-run")
+        report.refuse("terminal", "--approve needs a terminal: start the run in one, or use --dry-run")
 
 
-def check_clean(report: Report, settings: Settings, project: Project) -> tuple[TreeState | None, TreeBefore | None]:
-    """Return the tree as git sees it before the run, for the run to compare with, and for its record.
+def check_clean(report: Report, settings: Settings, project: Project) -> TreeState | None:
+    """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean.
 
     New files that git does not track are no doubt, unless a clean tree is wanted: a run tells of those it changes.
     """
-    before, tree, is_new_alone, doubt = (
-        None,
-        None,
-        False,
-        "this is no git repository: no git diff to review; the log has each attempt's changes as a diff",
-    )
+    tree, doubt = None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
     try:
-        if tree := look_at_tree(project):
-            before = TreeBefore(tree.commit, is_clean(project, tree))
-            doubt = "" if before.clean else "git status is not clean: the diff will mix your changes with the LLM's"
-            is_new_alone = not tree.stamps
+        if tree := look_at_tree(project, with_filters=True):
+            doubt = "" if tree.is_clean else "git status is not clean: the diff will mix your changes with the LLM's"
     except UnansweredError as error:
-        tree, doubt = None, f"{error}; put that right, or there may be no diff to review"
+        doubt = f"{error}; put that right, or there may be no diff to review"
     if doubt and settings.require_clean:
         report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
-    elif doubt and not is_new_alone:
+    elif doubt and not (tree and not tree.stamps):
         report.warn(doubt)
-    return tree, before
+    return tree
 
 
 def check_lock(project: Project) -> None:

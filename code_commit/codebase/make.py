@@ -6,11 +6,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from code_commit.codebase.select import (
+    CONFIDENTIAL,
     CONTEXT_FILES,
     DELETED,
     NO_ROOM,
     NOT_CHOSEN,
     OUTSIDE,
+    REVEALS_KEY,
+    UNREADABLE,
     CodebaseRequest,
     Selection,
     read_files,
@@ -23,6 +26,7 @@ from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.words import count, listed
+from code_commit.terminal import shown
 
 if TYPE_CHECKING:
     from code_commit.codebase.fit import Need
@@ -58,24 +62,16 @@ def make_codebase(
 
 
 def write_codebase(
-    project: Project,
-    rollup_exclude: Sequence[str],
-    request: CodebaseRequest,
-    redactor: Redactor,
-    choose: Choose | None = None,
+    project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor
 ) -> Codebase:
-    """Write the codebase into agent-config/codeRollup.txt, and return it: all files are held by that file alone.
+    """Write a codebase with all files whole into agent-config/codeRollup.txt while it is read, and return it.
 
-    Raises NotSetUpError also where that cannot be written.
+    Raises NotSetUpError where no file is left, or that file cannot be written.
     """
-    if request.fit is None:
-        sizes: dict[str, int] = {}
-        selection = select_files(project, rollup_exclude, request)
-        written = _write(project, _whole(project, selection, redactor, sizes))
-        return _all_files(sizes, selection, [], written)
-    made = make_codebase(project, rollup_exclude, request, redactor, choose)
-    _write(project, made.parts)
-    return made
+    sizes: dict[str, int] = {}
+    selection = select_files(project, rollup_exclude, request)
+    written = write_parts(project, _whole(project, selection, redactor, sizes))
+    return _all_files(sizes, selection, [], written)
 
 
 def _whole(project: Project, selection: Selection, redactor: Redactor, sizes: dict[str, int]) -> Iterator[str]:
@@ -143,8 +139,8 @@ def _left_out_section(selection: Selection) -> str:
     return f"{LEFT_OUT_LINE}\n{''.join(lines)}\n" if lines else ""
 
 
-def _write(project: Project, parts: Iterable[str]) -> Written:
-    """Write agent-config/codeRollup.txt; the one before it stays until the new one is whole.
+def write_parts(project: Project, parts: Iterable[str]) -> Written:
+    """Write the parts of a codebase into agent-config/codeRollup.txt; the old one stays until the new one is whole.
 
     Raises NotSetUpError, and leaves that one, when the new one cannot be written. It is not synced: after a power cut
     it is made again.
@@ -161,3 +157,52 @@ def _write(project: Project, parts: Iterable[str]) -> Written:
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
+
+
+_WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
+_NAMES_SHOWN = 5
+
+
+def warnings_of(codebase: Codebase) -> list[str]:
+    """Return the warnings of a codebase that was made, in words."""
+    return [*codebase.warnings, *_file_warnings(codebase)]
+
+
+def _file_warnings(codebase: Codebase) -> Iterator[str]:
+    for reason in _WARNED:
+        if files := codebase.left_out.get(reason):
+            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == CONFIDENTIAL else ""
+            yield f"left out ({reason}): {listed(_with_details(files))}{mend}"
+
+
+def _with_details(files: Mapping[str, str]) -> list[str]:
+    return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
+
+
+def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
+    """Yield what is in a codebase and what is not, in words: a line each."""
+    yield from (f"warning: {warning}" for warning in warnings_of(codebase))
+    files = count(len(codebase.sizes), "file")
+    size = f"{count(codebase.bytes, 'byte')}, about {count(tokens_of(codebase), 'token')}"
+    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {size}"
+    if codebase.outlined or codebase.windows or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
+        whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
+        shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
+        yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
+        yield from (f"shown in part: {shown(at.path)}, lines {at.first} to {at.last}" for at in codebase.windows)
+    if codebase.untracked:
+        yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
+    shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
+    if shares:
+        yield f"the largest, and their share of it: {', '.join(shares)}"
+    for reason, left_out in sorted(codebase.left_out.items()):
+        names = _with_details(left_out)
+        if verbose:
+            yield from (f"left out ({reason}): {name}" for name in names)
+        elif reason not in _WARNED:
+            yield f"left out ({reason}): {listed(names)}"
+
+
+def tokens_of(codebase: Codebase) -> int:
+    """Return about how many tokens a codebase is."""
+    return round(codebase.characters / CHARACTERS_PER_TOKEN)

@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.apply import recover
-from code_commit.check import check_tree
+from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.text import read_codebase
 from code_commit.commands.output import recording, show_end
-from code_commit.commands.run import begun, job_of, prepare_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
-from code_commit.exchange import Response, Shown
+from code_commit.exchange import Response
 from code_commit.parse import notes_of
 from code_commit.project import text_of
-from code_commit.runs.log import RunLog, open_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
+from code_commit.start import Run, start_run
 from code_commit.terminal import shown
-from code_commit.workflow import Job, build_project, change_files, end_dry, verify_response
+from code_commit.workflow import build_project, change_files, end_dry, verify_response
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
@@ -46,31 +45,25 @@ def run(options: dict[str, Any]) -> int:
     with recording("apply", options) as (project, progress):
         if message := recover(project):
             progress.say(message)
-        ready = check_tree(project, options, build=build)
+        plan = plan_run(project, options, RunInputs(command="apply", builds=build))
         text = _read_response(source, progress)
-        project.agent_config.mkdir(mode=0o700, exist_ok=True)
-        shows = read_codebase(project).shown if project.codebase_file.exists() else None
-        with begun(
-            project, ready, progress, lambda: open_run_log(project, "apply", ready.settings, ready.redactor, progress)
-        ) as log:
-            log.add_warnings(ready.warnings)
-            log.record.tree = ready.before
-            with job_of(project, ready) as job:
-                record = _apply(job, Response(text, finish_reason=""), shows, log, build=build)
+        codebase = read_codebase(project) if project.codebase_file.exists() else None
+        with start_run(plan, codebase, progress) as run:
+            record = _apply(run, Response(text, finish_reason=""), build=build)
         return show_end(project, record)
 
 
-def _apply(job: Job, response: Response, shows: Shown | None, log: RunLog, *, build: bool) -> RunRecord:
+def _apply(run: Run, response: Response, *, build: bool) -> RunRecord:
     """Verify and apply a response, build where that is wanted, and return the finished record."""
-    attempt = log.attempt(1)
+    log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
-    if job.settings.dry_run:
-        return end_dry(verify_response(job, response, shows, attempt), attempt, log)
-    prepare_end(job, log)
-    change_files(job, response, shows, log, attempt)
+    shows = run.codebase.shown if run.codebase else None
+    if run.plan.settings.dry_run:
+        return end_dry(verify_response(run, response, shows, attempt), attempt, log)
+    change_files(run, response, shows, attempt)
     if not build:
         return log.finish("success", EXIT_SUCCESS, "applied; nothing was built")
-    if build_project(job, log, attempt).passed:
+    if build_project(run, attempt).passed:
         return log.finish("success", EXIT_SUCCESS)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 

@@ -1,16 +1,16 @@
 """`--approve`: shows the diff of each answer on the terminal and asks there whether it is applied."""
 
 import termios
-from collections.abc import Callable
 from pathlib import Path
 
 from code_commit.changes import AppliedChange, NotApprovedError, RejectedResponseError, Violation
-from code_commit.check import Checked
 from code_commit.commands.output import coloured_diff
 from code_commit.files import write_all
-from code_commit.runs.log import RunLog
 from code_commit.runs.progress import Progress
+from code_commit.runs.record import Attempt
 from code_commit.runs.words import count
+from code_commit.settings import Settings
+from code_commit.start import Approve
 from code_commit.terminal import TERMINAL, shown
 
 _YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
@@ -18,19 +18,12 @@ _MOST_LINES, _MOST_BYTES = 200, 20_000
 """Of a diff that is shown unasked."""
 
 
-def approval_of(checked: Checked, attempts: int, log: RunLog, progress: Progress) -> Callable[[bytes], None] | None:
-    """Return what asks whether an answer with this diff may be applied; None where nobody wants to be asked.
-
-    There are so many attempts at most.
-
-    It raises NotApprovedError for a no, and RejectedResponseError for words that go back to the LLM.
-    """
-    if not checked.settings.approve:
+def approval_of(settings: Settings, progress: Progress) -> Approve | None:
+    """Return what asks on the terminal whether an answer may be applied, None where the settings do not want that."""
+    if not settings.approve:
         return None
 
-    def approve(diff: bytes) -> None:
-        attempt = log.record.attempts[-1]
-        goes_back = checked.settings.on_rejected == "retry" and attempt.number < attempts
+    def approve(diff: bytes, attempt: Attempt, goes_back: bool) -> None:  # noqa: FBT001 - as `Approve` has it
         try:
             with progress.paused():
                 answer = _ask(diff, _question(attempt.changes, goes_back=goes_back))

@@ -1,6 +1,5 @@
 """`code-commit check`: every preflight check with its verdict; no network, nothing written."""
 
-import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
@@ -8,14 +7,11 @@ from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
-from code_commit.check import Checked, check_prompt, inspect_project, request_of, stale_warnings, take_task
+from code_commit.check import RunPlan, inspect_run, take_task
+from code_commit.check.codebase import check_prompt, codebase_for, codebase_warnings
 from code_commit.check.report import Check, Report, hint_at_init
-from code_commit.codebase.make import make_codebase
-from code_commit.codebase.select import CodebaseRequest
-from code_commit.codebase.text import Codebase
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, print_bytes, print_text, wants
-from code_commit.commands.rollup import with_room
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
 from code_commit.project import Project
 from code_commit.runs.record import BuildResult
@@ -45,13 +41,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     as_json, quiet, build = wants("json", options), wants("quiet", options), options.pop("build", False)
     with answering(as_json=as_json) as project:
-        given = take_task(options, project)
-        report, checked, codebase = inspect_project(project, options, given)
-        if checked and codebase:
-            report.warnings += stale_warnings(project, codebase)
-        elif checked:
-            _check_made(report, project, checked)
-        ready, machine_failed = checked if not report.problems else None, False
+        report = inspect_run(project, options, take_task(options, project))
+        if plan := report.plan:
+            _check_codebase(report, plan)
+        ready, machine_failed = plan if not report.problems else None, False
         if ready and build:
             check, result = _build(project, ready, report.warn)
             report.checks.append(check)
@@ -72,18 +65,18 @@ def run(options: dict[str, Any]) -> int:
         return EXIT_SUCCESS
 
 
-def _check_made(report: Report, project: Project, checked: Checked) -> None:
-    """Check the codebase that each run makes first, as far as that goes without the choice of an LLM."""
-    settings = checked.settings
-
-    def make() -> Codebase:
-        request = request_of(settings, checked.query, fresh=True) or CodebaseRequest()
-        return make_codebase(project, settings.rollup_exclude, with_room(project, settings, request), checked.redactor)
-
-    if codebase := report.ask(
-        "codeRollup.txt", make, lambda made: f"{count(made.bytes, 'byte')}, made new by each run"
+def _check_codebase(report: Report, plan: RunPlan) -> None:
+    """Check the codebase of a run, as far as that goes without the choice of an LLM."""
+    if plan.codebase:
+        report.warnings += codebase_warnings(plan, plan.codebase)
+    elif plan.request and (
+        codebase := report.ask(
+            "codeRollup.txt",
+            lambda: codebase_for(plan),
+            lambda made: f"{count(made.bytes, 'byte')}, made new by each run",
+        )
     ):
-        check_prompt(report, project, checked, codebase)
+        check_prompt(report, plan, codebase)
 
 
 def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bool) -> str:
@@ -91,12 +84,12 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
         return "; ".join([f"{count(len(report.problems), 'problem')} to solve", *hint_at_init(project)]) + "."
     if report.problems:
         if machine_failed:
-            return "Ready, but build.sh says that the machine failed: a run would end with its first build."
+            return "Ready, but build.sh reports an infrastructure failure: a run would end with its first build."
         return "Ready, but the build fails: a run can pass only if that is its task."
     return "Ready: run code-commit with these options."
 
 
-def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:
+def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:
     """Run build.sh, and return how it ended, as a check too. Raises BuildError where it could not be run."""
     tail = bytearray()
 
@@ -106,7 +99,7 @@ def _build(project: Project, ready: Checked, warn: Callable[[str], object]) -> t
 
     harden_process()
     stream = ready.redactor.stream(keep)
-    environment = build_environment(os.environ, ready.keys.values(), 1, "check")
+    environment = build_environment(ready.inputs.environment, ready.keys.values(), 1, "check")
     with lock_tree(project), Builder(project, ready.sandbox) as builder:
         timeout = ready.settings.build_timeout
         result = builder.run(stream.write, timeout=timeout, environment=environment, warn=warn)

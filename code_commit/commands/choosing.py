@@ -3,22 +3,21 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Self
 
 from code_commit.apply import lock_tree
 from code_commit.build import harden_process
-from code_commit.check import Checked, check_prompt_has_no_key
+from code_commit.check import RunPlan
+from code_commit.check.codebase import require_no_key
 from code_commit.codebase.fit import Need
 from code_commit.codebase.make import fitted
 from code_commit.codebase.select import CodebaseRequest, Selection
 from code_commit.codebase.text import Section
-from code_commit.commands.asking import asking
 from code_commit.errors import EXIT_SUCCESS
-from code_commit.llm.keys import choose_selector, require_key
-from code_commit.llm.models import UNLIMITED, choose_fallback, longest_prompt
+from code_commit.llm.asking import asking
+from code_commit.llm.keys import choose_selector
+from code_commit.llm.models import UNLIMITED, longest_prompt
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
-from code_commit.project import Project
 from code_commit.prompts.layout import load_system_prompt, may_change
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
@@ -37,15 +36,11 @@ _LABELS = 500
 class FileChooser:
     """Asks which files the task needs whole. A context manager: leaving it without an error ends the choice's log.
 
-    Until then, and until the run that is to follow (`for_run`) has begun, `resume` goes on with the choice;
-    `interrupted` is an earlier one to go on with.
+    Until then, and until the run that is to follow has started, `resume` continues the choice.
     """
 
-    project: Project
-    checked: Checked
+    plan: RunPlan
     progress: Progress
-    for_run: bool = False
-    interrupted: tuple[Path, RunRecord] | None = None
     log: RunLog | None = None
 
     def __enter__(self) -> Self:
@@ -72,40 +67,39 @@ class FileChooser:
         from code_commit.codebase.chooser import find_mentions, select_files, selection_prompt
         from code_commit.workflow import ask  # a run whose files nobody chooses does without
 
-        project, redactor = self.project, self.checked.redactor
-        asked = choose_selector(self.checked.settings, self.checked.llm.choice, self.checked.keys)
-        spare = choose_fallback(asked.choice, asked.settings)
-        fallback = Asked(spare[0], require_key(spare[0].provider, self.checked.keys), spare[1]) if spare else None
+        plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
+        asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
         size = sum(len(file.text) for file in found)
         if size <= min(request.fit or SMALL, SMALL) * CHARACTERS_PER_TOKEN:
             tokens = round(size / CHARACTERS_PER_TOKEN)
             self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
             return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
-        patterns = "\n".join(may_change(self.checked.settings))
+        patterns = "\n".join(may_change(plan.settings))
         instructions += patterns and f"{patterns}\n\n"
         mentions = redactor.redact_text(find_mentions(found, request.query))
         rest = instructions + request.query + mentions
         need = Need(request.query, chosen=(), for_choice=True)
         outlines = fitted(found, selection, redactor, _tokens_for(asked, rest), need)
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
-        check_prompt_has_no_key(redactor, prompt)
+        require_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
         with lock_tree(project), self._open_log(asked, request) as log:
             self.log = log
-            with self.progress, asking(asked, project, log, fallback) as complete:
+            with self.progress, asking(asked, project, log) as complete:
                 return select_files(prompt, {file.name for file in found}, partial(ask, complete), log)
 
     def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
-        if self.interrupted:
-            return reopen_run_log(self.project, *self.interrupted, self.checked.redactor, self.progress)
-        settings = self.checked.settings._replace(model=str(self.checked.llm.choice))
-        log = open_run_log(self.project, "rollup", settings, self.checked.redactor, self.progress)
+        plan = self.plan
+        if plan.inputs.resumed:
+            return reopen_run_log(plan.project, plan.inputs.resumed, self.progress)
+        settings = plan.settings._replace(model=str(plan.llm.choice))
+        log = open_run_log(plan.project, "rollup", settings, self.progress)
         log.write_text(QUERY_OF_RUN, request.query)
         log.record.model, log.record.query = str(asked.choice), request.query.strip().split("\n")[0]
-        log.record.tree = self.checked.before
-        log.record.request = request._replace(query="")._asdict() | {"for_run": self.for_run}
+        log.record.tree = plan.tree.before if plan.tree else None
+        log.record.request = request._replace(query="")._asdict() | {"for_run": plan.inputs.command == "run"}
         return log
 
 

@@ -7,28 +7,29 @@ what changed since.
 
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from code_commit.apply import changed_since, recover, require_fit_paths
-from code_commit.check import Given, check_run
+from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase
+from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording, show_end
 from code_commit.commands.rollup import make_rollup
-from code_commit.commands.run import begun, make_attempts, run_main_job
+from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.models import check_base_url
 from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
-from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, reopen_run_log
+from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord
+from code_commit.runs.record import LoggedRun, RunRecord
 from code_commit.settings import SETTINGS, add_settings, validate_settings
+from code_commit.start import start_run
 from code_commit.terminal import shown
+from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
 Goes on with the latest interrupted run, or the named one, at its next step.
@@ -53,39 +54,36 @@ def run(options: dict[str, Any]) -> int:
         if message := recover(project):
             progress.say(message)
         options = {"json": False, "quiet": False, "verbose": False} | options  # what is printed is for who resumes
-        folder, record = _find_resumable(project, name)
+        found = folder, record = _find_resumable(project, name)
         record.options["json"] = options["json"]
         _check_tree(folder, record, project)
         progress.say(f"resuming {record.run}")
         if record.command == "rollup":
-            return _choose_on(project, (folder, record), _options_of(record) | options, progress)
+            return _continue_choice(project, found, _options_of(record) | options, progress)
         settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
-        given = Given(_text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project), begun=True)
-        checked, codebase = check_run(project, settings, given)
-        if codebase is None:
+        query, codebase = _text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project)
+        plan = plan_run(project, settings, RunInputs(query=query, codebase=codebase, resumed=found))
+        if plan.codebase is None:
             raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
-        record.base_url = check_base_url(checked.llm.choice, checked.settings)
-        reopen = partial(reopen_run_log, project, folder, record, checked.redactor, progress)
-        with begun(project, checked, progress, reopen) as log:
-            return make_attempts(project, checked, codebase, log, progress).final_code
+        approve = approval_of(plan.settings, progress)
+        with start_run(plan, plan.codebase, progress, approve=approve) as run:
+            return attempt_loop(run).final_code
 
 
-def _choose_on(
-    project: Project, interrupted: tuple[Path, RunRecord], options: dict[str, Any], progress: Progress
-) -> int:
-    """Go on with a choice of files, and with what it was for: a run, or a rollup alone."""
-    folder, record = interrupted
+def _continue_choice(project: Project, found: LoggedRun, options: dict[str, Any], progress: Progress) -> int:
+    """Continue a choice of files, and then the run or the rollup that it was for."""
+    folder, record = found
     kept = dict(record.request)
     query = _text_of(folder, QUERY_OF_RUN) or kept.get("query") or ""
     if kept.get("for_run"):
-        given = Given(query or None)
-        return show_end(project, run_main_job(project, options, progress, given, interrupted))
+        inputs = RunInputs(query=query or None, resumed=found)
+        return show_end(project, run_main_job(project, options, progress, inputs))
     request = CodebaseRequest(**{name: kept[name] for name in CodebaseRequest._fields if name in kept})
-    make_rollup(project, options, request._replace(query=query), progress, interrupted)
+    make_rollup(project, options, request._replace(query=query), progress, found)
     return EXIT_SUCCESS
 
 
-def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
+def _find_resumable(project: Project, name: str) -> LoggedRun:
     """Return the latest run that has a next step, or the named one. Raises NotSetUpError.
 
     Without a name none is resumed, and paid for, that a later run has followed.
@@ -105,7 +103,7 @@ def _find_resumable(project: Project, name: str) -> tuple[Path, RunRecord]:
                 f" code-commit resume {record.run} goes on with that older run all the same"
             )
         if goes_on:
-            return folder, record
+            return LoggedRun(folder, record)
         if name:
             why = "a dry run starts anew" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")

@@ -6,27 +6,21 @@ It takes no lock: a run has read the rollup before it changes a file, and the ne
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from code_commit.codebase.make import Choose, write_codebase
-from code_commit.codebase.select import CONFIDENTIAL, NO_ROOM, NOT_CHOSEN, REVEALS_KEY, UNREADABLE, CodebaseRequest
+from code_commit.codebase.make import summary_of, tokens_of, warnings_of, write_codebase, write_parts
+from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
 from code_commit.commands.output import answering, print_bytes, redactor_of, wants
-from code_commit.errors import EXIT_SUCCESS, NoKeyError, NotSetUpError
-from code_commit.llm.keys import find_secrets, load_keys
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
-from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project, read_query
+from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.llm.keys import find_secrets
+from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord
-from code_commit.runs.words import count, listed
-from code_commit.settings import MOST, Settings, add_settings, load_settings
+from code_commit.runs.record import LoggedRun
+from code_commit.settings import MOST, add_settings, load_settings
 from code_commit.terminal import shown
-
-_WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
-_NAMES_SHOWN = 5
 
 DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
@@ -98,15 +92,12 @@ def make_rollup(
     options: Mapping[str, Any],
     request: CodebaseRequest,
     progress: Progress,
-    interrupted: tuple[Path, RunRecord] | None = None,
+    resumed: LoggedRun | None = None,
 ) -> Codebase:
     """Write codeRollup.txt as the options say, and return what is in it. Raises NotSetUpError, and as `FileChooser`.
 
-    Where an LLM is to choose, all must be there that a run needs. `interrupted` is a choice to go on with.
+    Where an LLM is to choose, all must be there that a run needs. `resumed` is a choice to continue.
     """
-    settings = load_settings(project, options)
-    progress.redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
-    progress.quiet, progress.verbose = settings.quiet, settings.verbose
     if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
         from code_commit.apply import recover  # a tree is seldom half changed
 
@@ -121,94 +112,36 @@ def make_rollup(
             progress.say(f"warning: {error}")
     if project.git is None:
         progress.say(f"warning: this is no git repository: all that is in {shown(str(project.root))} counts")
-    if not request.select:
-        request = with_room(project, settings, request)
-        return roll_up(project, settings, request, progress)
-    from code_commit.check import Given, check_run
-    from code_commit.commands.choosing import FileChooser
-
-    checked, _ = check_run(project, options, Given(request.query or None, fresh=True))
-    request = with_room(project, settings, request._replace(query=checked.query))
-    with FileChooser(project, checked, progress, interrupted=interrupted) as chooser:
-        return roll_up(project, settings, request, progress, chooser.choose)
-
-
-def with_room(project: Project, settings: Settings, request: CodebaseRequest) -> CodebaseRequest:
-    """Return the request with its task, and with how many tokens the codebase may have. Raises NotSetUpError."""
     if request.fit is None and not request.select:
-        return request
-    request = request._replace(query=request.query or read_query(project), edits=settings.answer_format != "files")
-    if request.fit:
-        return request
-    from code_commit.check import BY_NUMBER, tokens_left
-    from code_commit.llm.models import choose_model
-
-    keys = load_keys(project)
-    try:
-        choice = choose_model(settings.model, keys, keys.unfit)
-    except NoKeyError as error:
-        how = f"name a --model (no key is needed here), or {BY_NUMBER}"
-        raise NotSetUpError(f"how much fits depends on the model: {how}") from error
-    return request._replace(fit=tokens_left(project, choice, settings, request))
-
-
-def roll_up(
-    project: Project,
-    settings: Settings,
-    request: CodebaseRequest,
-    progress: Progress,
-    choose: Choose | None = None,
-) -> Codebase:
-    """Write agent-config/codeRollup.txt, say what is in it and what is not, and return that.
-
-    Raises NotSetUpError, and what `choose` raises where files are to be selected.
-    """
-    codebase = write_codebase(project, settings.rollup_exclude, request, progress.redactor, choose)
-    for line in _lines(codebase, verbose=progress.verbose):
+        settings = load_settings(project, options)
+        redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
+        progress.configure(redactor, quiet=settings.quiet, verbose=settings.verbose)
+        codebase = write_codebase(project, settings.rollup_exclude, request, redactor)
+    else:
+        codebase = _make_to_fit(project, options, request, progress, resumed)
+    for line in summary_of(codebase, verbose=progress.verbose):
         progress.say(line)
     return codebase
 
 
-def _warnings(codebase: Codebase) -> list[str]:
-    return [*codebase.warnings, *_file_warnings(codebase)]
+def _make_to_fit(
+    project: Project,
+    options: Mapping[str, Any],
+    request: CodebaseRequest,
+    progress: Progress,
+    resumed: LoggedRun | None,
+) -> Codebase:
+    from code_commit.check import RunInputs, plan_run
+    from code_commit.check.codebase import codebase_for
+    from code_commit.commands.choosing import FileChooser
 
-
-def _file_warnings(codebase: Codebase) -> Iterator[str]:
-    for reason in _WARNED:
-        if files := codebase.left_out.get(reason):
-            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == CONFIDENTIAL else ""
-            yield f"left out ({reason}): {listed(_with_details(files))}{mend}"
-
-
-def _with_details(files: Mapping[str, str]) -> list[str]:
-    return [f"{shown(name)} ({detail})" if detail else shown(name) for name, detail in files.items()]
-
-
-def _lines(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
-    yield from (f"warning: {warning}" for warning in _warnings(codebase))
-    files = count(len(codebase.sizes), "file")
-    size = f"{count(codebase.bytes, 'byte')}, about {count(_tokens(codebase), 'token')}"
-    yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {size}"
-    if codebase.outlined or codebase.windows or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
-        whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
-        shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
-        yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
-        yield from (f"shown in part: {shown(at.path)}, lines {at.first} to {at.last}" for at in codebase.windows)
-    if codebase.untracked:
-        yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
-    shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]
-    if shares:
-        yield f"the largest, and their share of it: {', '.join(shares)}"
-    for reason, left_out in sorted(codebase.left_out.items()):
-        names = _with_details(left_out)
-        if verbose:
-            yield from (f"left out ({reason}): {name}" for name in names)
-        elif reason not in _WARNED:
-            yield f"left out ({reason}): {listed(names)}"
-
-
-def _tokens(codebase: Codebase) -> int:
-    return round(codebase.characters / CHARACTERS_PER_TOKEN)
+    inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
+    plan = plan_run(project, options, inputs)
+    progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
+    with FileChooser(plan, progress) as chooser:
+        codebase = codebase_for(plan, chooser.choose if request.select else None)
+        write_parts(project, codebase.parts)
+    return codebase
 
 
 def _as_json(codebase: Codebase) -> dict[str, Any]:
@@ -216,7 +149,7 @@ def _as_json(codebase: Codebase) -> dict[str, Any]:
         "path": f"{AGENT_CONFIG}/codeRollup.txt",
         "files": len(codebase.sizes),
         "bytes": codebase.bytes,
-        "tokens": _tokens(codebase),
+        "tokens": tokens_of(codebase),
         "largest": [{"path": name, "bytes": size, "share": size / codebase.bytes} for name, size in codebase.largest],
         "outlines": list(codebase.outlined),
         "parts": [part.path for part in codebase.windows],
@@ -226,5 +159,5 @@ def _as_json(codebase: Codebase) -> dict[str, Any]:
             for reason, files in sorted(codebase.left_out.items())
             for name, detail in files.items()
         ],
-        "warnings": _warnings(codebase),
+        "warnings": warnings_of(codebase),
     }

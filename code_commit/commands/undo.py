@@ -16,7 +16,7 @@ from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
 from code_commit.runs.log import RunLog, open_run_log
-from code_commit.runs.record import RunRecord
+from code_commit.runs.record import LoggedRun, RunRecord
 from code_commit.runs.words import done_by_build, listed
 from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
@@ -54,7 +54,7 @@ def run(options: dict[str, Any]) -> int:
         if message := recover(project):
             progress.say(message)
         settings = load_settings(project, options)
-        progress.quiet = settings.quiet
+        progress.configure(progress.redactor, quiet=settings.quiet, verbose=settings.verbose)
         with lock_tree(project):
             target = find_run_folders(project, name)[-1] if name else _find_latest(project)
             if not changed_files(target):
@@ -64,7 +64,7 @@ def run(options: dict[str, Any]) -> int:
             part = Part(only, since)
             check_restorable(target / "snapshot", project, part, force=force)  # an undo that is refused is no run
             chain = _chain(target) if only is None and not since else []
-            log = open_run_log(project, "undo", settings, progress.redactor, progress)
+            log = open_run_log(project, "undo", settings, progress)
             log.record.undoes = target.name
             with log:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force, part=part)
@@ -160,4 +160,4 @@ def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:
     """Note in the records whether the runs are undone now; last of all, so that a killed undo is made once more."""
     for number, (folder, run) in reversed(list(enumerate(chain))):
         run.undone = number % 2 == 0
-        RunLog(folder, run, log.redactor, log.listener).write_json("run.json", run)
+        RunLog(LoggedRun(folder, run), log.listener).write_json("run.json", run)

@@ -24,7 +24,7 @@ class NetworkLLM:
     """Asks an API over HTTP: one client for a whole run, one `Call` for each `complete`."""
 
     def __init__(self, asked: Asked, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
-        choice, key, settings = asked
+        choice, key, settings = asked.choice, asked.key, asked.settings
         vendor = VENDORS[choice.provider]
         if vendor.api is None:
             raise NotSetUpError(f"{vendor.name}: is not asked over HTTP")

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.models import VENDORS, check_base_url, choose_model, require_price
+from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
 from code_commit.llm.vendor import ApiKey, Asked, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
@@ -103,7 +103,7 @@ def _key_problem(value: str) -> str | None:
 
 
 def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
-    """Return the LLM that chooses files: some settings are those of the run's own model alone.
+    """Return the LLM that chooses files, with its fallback: some settings are those of the run's own model alone.
 
     Raises NotSetUpError.
     """
@@ -115,4 +115,6 @@ def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
-    return Asked(choice, require_key(choice.provider, keys), settings)
+    spare = choose_fallback(choice, settings)
+    fallback = Asked(spare[0], require_key(spare[0].provider, keys), spare[1]) if spare else None
+    return Asked(choice, require_key(choice.provider, keys), settings, fallback)

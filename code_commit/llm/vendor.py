@@ -40,11 +40,12 @@ class ModelChoice(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """An LLM as it is asked: with which key, None where it needs none, and with the settings that hold for it."""
+    """An LLM to ask: with its key, None where it needs none, its settings, and the LLM that takes over."""
 
     choice: ModelChoice
     key: ApiKey | None
     settings: Settings
+    fallback: "Asked | None" = None
 
 
 class PriceChange(NamedTuple):

@@ -36,8 +36,7 @@ class Task(NamedTuple):
 
     `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
     `late_edits` is how to send edits, where that is told as soon as an answer made a file long, or a long one is added.
-    `longest` is how many characters a prompt may have, None where nobody knows. `diffs` when a changed file that the
-    codebase holds whole is shown by what differs from there.
+    `diffs` tells whether a changed file that the codebase holds whole is shown by what differs from there.
     """
 
     prompts: SystemPrompts
@@ -47,7 +46,6 @@ class Task(NamedTuple):
     circumstances: str = ""
     attempts: int = 4
     late_edits: str = ""
-    longest: int | None = None
     diffs: bool = False
 
 
@@ -85,10 +83,15 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
     """Return the task of a run in the project at `root`."""
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
-    attempts = 1 if settings.dry_run else 1 + settings.max_repairs
+    attempts = most_attempts(settings)
     circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings, attempts)) + "\n"
-    task = Task(prompts, query, codebase, settings.prompt_layout, circumstances, attempts, late_edits)
-    return task._replace(diffs=_shows_diffs(settings))
+    layout, diffs = settings.prompt_layout, _shows_diffs(settings)
+    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, diffs)
+
+
+def most_attempts(settings: Settings) -> int:
+    """Return how many attempts a run with these settings makes at most."""
+    return 1 if settings.dry_run else 1 + settings.max_repairs
 
 
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"

@@ -28,8 +28,16 @@ _LEAST_SHARE = 10
 _RAW_BYTES_PER_LIMIT = 4
 """Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
 
-Refit = Callable[[int, str], Codebase]
-"""Makes a codebase of so many characters at most, the files first that a text names. Raises NotSetUpError."""
+
+class Room(NamedTuple):
+    """The room for a prompt: the most characters, None where nobody knows, and a function that shortens its codebase.
+
+    `shrink` returns a codebase of so many characters at most, the files that a text names first, and raises
+    NotSetUpError; it is None where the settings do not want that.
+    """
+
+    longest: int | None = None
+    shrink: Callable[[int, str], Codebase] | None = None
 
 
 class Outcome(NamedTuple):
@@ -65,19 +73,14 @@ def _tell_rejection(task: Task, outcome: Outcome) -> str:
 
 
 class Conversation:
-    """The prompts of a run, one after the other; what came of the attempts so far is all that it remembers.
+    """The prompts of a run, one after the other. It remembers the outcomes of the attempts, and nothing else."""
 
-    `refit` makes a smaller codebase where a prompt is too long, None where the settings do not want that.
-    """
-
-    def __init__(
-        self, project: Project, settings: Settings, redactor: Redactor, task: Task, refit: Refit | None = None
-    ) -> None:
+    def __init__(self, project: Project, settings: Settings, redactor: Redactor, task: Task, room: Room) -> None:
         self._project = project
         self._settings = settings
         self._redactor = redactor
         self._task = task
-        self._refit = refit
+        self._longest, self._shrink = room
         self._outcomes: list[Outcome] = []
 
     def next_prompt(self) -> Prompt:
@@ -85,15 +88,15 @@ class Conversation:
 
         Where there is no room for a single file the prompt stays too long: the call says so.
         """
-        task, refit = self._task, self._refit
+        task, longest = self._task, self._longest
         prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
-        if task.longest is None or refit is None:
+        if longest is None or self._shrink is None:
             return prompt
-        room = max(size + task.longest - len(prompt.text), task.longest // _LEAST_SHARE)
+        room = max(size + longest - len(prompt.text), longest // _LEAST_SHARE)
         if room < size:
             failed = _last_failed(self._outcomes)
             with suppress(NotSetUpError):
-                self._task = task._replace(codebase=refit(room, without_passed(failed.output) if failed else ""))
+                self._task = task._replace(codebase=self._shrink(room, without_passed(failed.output) if failed else ""))
         return next_prompt(self._task, self._outcomes)
 
     def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
@@ -104,9 +107,9 @@ class Conversation:
         Those files, and those that a response asks to see, take the room that there is, and half of that of a codebase
         which is made to fit.
         """
-        redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._task.longest
+        redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
         room = sys.maxsize if longest is None else longest - len(next_prompt(self._task, self._outcomes).text)
-        room += len(self._task.codebase.text) // 2 if self._refit else 0
+        room += len(self._task.codebase.text) // 2 if self._shrink else 0
         if isinstance(rejection, FilesAskedError):
             unseen, shown = show_asked(self._project, self._task.codebase.text, rejection.names, room, self._redactor)
             start, _, notes = tell_attempt(attempt.record)

@@ -19,7 +19,6 @@ from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Res
 from code_commit.files import ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.project import Project
-from code_commit.redaction import Redactor
 from code_commit.runs.build_log import BuildLog
 from code_commit.runs.diff import FileEdit, diff_files, edits_of
 from code_commit.runs.list import argument_of, next_run_name, process_start
@@ -29,6 +28,7 @@ from code_commit.runs.record import (
     Attempt,
     Command,
     Event,
+    LoggedRun,
     Retry,
     RewrittenFile,
     RunListener,
@@ -45,9 +45,16 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
+BeforeEnd = Callable[["RunLog", Status], object]
+"""Called with the run's status before its end is written down."""
+
 
 def open_run_log(
-    project: Project, command: Command, settings: Settings, redactor: Redactor, listener: RunListener
+    project: Project,
+    command: Command,
+    settings: Settings,
+    listener: RunListener,
+    before_end: BeforeEnd | None = None,
 ) -> "RunLog":
     """Make the folder of a new run, which no other run shares, and its record. Raises NotSetUpError."""
     started = datetime.now(UTC)
@@ -68,21 +75,18 @@ def open_run_log(
         process_start=process_start(os.getpid()),
         options=settings.as_record(),
     )
-    log = RunLog(folder, record, redactor, listener)
-    log.git = project.git
-    return log
+    return RunLog(LoggedRun(folder, record), listener, project.git, before_end)
 
 
 def reopen_run_log(
-    project: Project, folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener
+    project: Project, run: LoggedRun, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Go on with the log of a run that was interrupted."""
+    """Continue the log of a run that was interrupted."""
+    record = run.record
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
-    log = RunLog(folder, record, redactor, listener)
-    log.git = project.git
-    return log
+    return RunLog(run, listener, project.git, before_end)
 
 
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
@@ -93,18 +97,24 @@ QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
 
 
 class RunLog:
-    """The log of one run. A context manager: an exception on its way out is recorded as the run's end."""
+    """The log of one run. A context manager: an exception on its way out is recorded as the run's end.
 
-    def __init__(self, folder: Path, record: RunRecord, redactor: Redactor, listener: RunListener) -> None:
-        self.folder = folder
-        self.record = record
-        self.redactor = redactor
+    The diffs are for the repository `git`, None where the project has none.
+    """
+
+    def __init__(
+        self,
+        run: LoggedRun,
+        listener: RunListener,
+        git: Repository | None = None,
+        before_end: BeforeEnd | None = None,
+    ) -> None:
+        self.folder, self.record = run
+        self.redactor = listener.redactor
         self.listener = listener
-        self.git: Repository | None = None
-        """What the diffs are for, None where the project has no repository."""
-        self.before_end: Callable[[Status], object] = lambda _: None
-        """Called with the run's status before its end is written down."""
-        self._started = time.monotonic() - record.totals.seconds + (record.choice.seconds if record.choice else 0.0)
+        self.git = git
+        self._before_end = before_end
+        self._started = time.monotonic() - _seconds_before(run.record)
 
     @property
     def snapshot(self) -> Path:
@@ -173,7 +183,8 @@ class RunLog:
         is_written = False
         try:
             with ending_signals_held():
-                self.before_end(status)
+                if self._before_end:
+                    self._before_end(self, status)
                 self.record.status = status
                 self.record.exit_code = exit_code
                 self.record.message = message
@@ -220,6 +231,11 @@ class RunLog:
     def shown_name(self, name: str) -> str:
         """Return how the user finds a file of the log from the project's root."""
         return f"{self.record.log_dir}/{name}"
+
+
+def _seconds_before(record: RunRecord) -> float:
+    """Return the wall time of a run before it was interrupted, without the choice of files."""
+    return record.totals.seconds - (record.choice.seconds if record.choice else 0.0)
 
 
 class AttemptLog:

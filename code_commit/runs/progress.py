@@ -71,19 +71,29 @@ class Progress:
     """Prints the steps of a run. A context manager: on leaving it nothing is left on the terminal but the lines."""
 
     def __init__(
-        self, redactor: Redactor, *, quiet: bool = False, verbose: bool = False, stream: TextIO | None = None
+        self,
+        redactor: Redactor,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        stream: TextIO | None = None,
+        on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
         self.verbose = verbose
         self.record: RunRecord | None = None
-        self.on_step: Callable[[RunRecord, Event], object] | None = None
+        self._on_step = on_step
         self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
         self._retries: list[Retry] = []
         self._held = ""
         self._output = self._unfinished = b""
+
+    def configure(self, redactor: Redactor, *, quiet: bool, verbose: bool = False) -> None:
+        """Take the settings of a run, which are known after its first messages."""
+        self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def __enter__(self) -> Self:
         if not self.quiet and is_live_terminal(self._stream):
@@ -135,8 +145,8 @@ class Progress:
             self.say("\n".join(f"  | {line}" for line in last_lines(self._output)))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
-        if self.on_step:
-            self.on_step(record, event)
+        if self._on_step:
+            self._on_step(record, event)
 
     def _hold(self, lead: str, retry: Retry) -> None:
         """Show a retry in the live region, in one line with those before it that had the same reason."""

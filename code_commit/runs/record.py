@@ -10,11 +10,13 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.errors import EXIT_INTERNAL_ERROR
 from code_commit.exchange import Usage
+from code_commit.redaction import Redactor
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -306,6 +308,13 @@ class RunRecord:
         return self.asks and self.status in _UNFINISHED and not self.options.get("dry_run")
 
 
+class LoggedRun(NamedTuple):
+    """A run in the log: its folder and its record."""
+
+    folder: Path
+    record: RunRecord
+
+
 Event = Literal[
     "started",
     "asking",
@@ -325,7 +334,9 @@ Event = Literal[
 
 
 class RunListener(Protocol):
-    """Told how a run goes on."""
+    """Told how a run goes on. Its redactor censors what the log and the listener write."""
+
+    redactor: Redactor
 
     def step(self, record: RunRecord, event: Event) -> None:
         """A step was made, and run.json has it."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from code_commit.files import folders_of, read_regular_file
 from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
-from code_commit.runs.record import RunRecord
+from code_commit.runs.record import RunRecord, TreeBefore
 from code_commit.runs.words import listed
 from code_commit.terminal import shown
 
@@ -29,9 +29,9 @@ Stamp = tuple[int, ...] | None
 
 
 class TreeState(NamedTuple):
-    """What git says of the tree. `listed` has git's two letters for each path of `git status`, from the root.
+    """The tree as git sees it. `listed` has git's two letters for each path of `git status`, from the root.
 
-    `stamps` are those of the tracked files among them.
+    `stamps` are those of the tracked files among them; `is_clean` tells whether nothing is listed.
     """
 
     branch: str
@@ -41,6 +41,12 @@ class TreeState(NamedTuple):
     listed: Mapping[str, str]
     stamps: Mapping[str, Stamp]
     indexed: Index
+    is_clean: bool
+
+    @property
+    def before(self) -> TreeBefore:
+        """The tree as the record of a run has it."""
+        return TreeBefore(self.commit, self.is_clean)
 
     @property
     def head(self) -> str:
@@ -48,8 +54,11 @@ class TreeState(NamedTuple):
         return f"{self.branch} at {self.commit[:9]}"
 
 
-def look_at_tree(project: Project) -> TreeState | None:
-    """Ask git for the state of the tree; None outside a repository. Raises UnansweredError."""
+def look_at_tree(project: Project, *, with_filters: bool = False) -> TreeState | None:
+    """Ask git for the state of the tree; None outside a repository. Raises UnansweredError.
+
+    Before a run git may apply the project's filters to tell whether the tree is clean.
+    """
     if project.git is None:
         return None
     answer = project.git.ask_unfiltered(_STATUS)
@@ -65,7 +74,8 @@ def look_at_tree(project: Project) -> TreeState | None:
             entries[path] = _UNTRACKED if kind == "?" else rest[:2]
     stamps = {path: _stamp(project, path) for path, letters in entries.items() if letters != _UNTRACKED}
     head, commit, stashes = headers["branch.head"], headers["branch.oid"], int(headers["stash"])
-    return TreeState(head, commit, stashes, _replaced(project.git), entries, stamps, project.index())
+    is_clean = not entries or (with_filters and _is_clean_filtered(project))
+    return TreeState(head, commit, stashes, _replaced(project.git), entries, stamps, project.index(), is_clean)
 
 
 def _replaced(git: Repository) -> frozenset[str]:
@@ -79,10 +89,9 @@ def _replaced(git: Repository) -> frozenset[str]:
     return frozenset(names)
 
 
-def is_clean(project: Project, tree: TreeState) -> bool:
-    """Tell whether git lists nothing when it applies the project's filters, as before a run it may."""
-    if not tree.listed or not project.configuration().filters:
-        return not tree.listed
+def _is_clean_filtered(project: Project) -> bool:
+    if not project.configuration().filters:
+        return False
     answer = project.ask(["status", "--porcelain", "-z", "--ignore-submodules=all", "--", "."])
     return answer.returncode == 0 and not answer.stdout
 

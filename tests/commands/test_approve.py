@@ -130,7 +130,7 @@ def test_without_a_terminal_nothing_is_sent(project_folder: Path):
     command = [*CODE_COMMIT, *approving(project_folder, RIGHT)]
     done = subprocess.run(command, cwd=project_folder, start_new_session=True, capture_output=True, check=False)
     assert done.returncode == 2
-    assert b"there is none: start it in one" in done.stderr
+    assert b"--approve needs a terminal: start the run in one" in done.stderr
     assert not (project_folder / "agent-config" / "logs").exists()
     preview = subprocess.run([*command, "--dry-run"], cwd=project_folder, start_new_session=True, check=False)
     assert preview.returncode == 0, "it applies nothing, so it asks nobody"

@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from code_commit.check import Given
+from code_commit.check import RunInputs
 from code_commit.commands.output import print_text
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS
@@ -41,7 +41,7 @@ def run(_options: dict[str, Any]) -> int:
     progress = Progress(Redactor([]))
     progress.say(f"A sample project is in {project.root}. The task:\n")
     progress.say("".join(f"  {line}\n" for line in project.query_file.read_text("utf-8").splitlines()))
-    record = run_main_job(project, {"model": f"replay:{_RECORDED}"}, progress, Given(environment={}))
+    record = run_main_job(project, {"model": f"replay:{_RECORDED}"}, progress, RunInputs(environment={}))
     diff = ask_git(["diff"], project.root).stdout.decode()
     print_text(
         f"$ cd {project.root}\n$ git diff\n{diff}\n"

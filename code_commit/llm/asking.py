@@ -1,4 +1,4 @@
-"""How a command asks the LLM within a run's log: what was paid for before counts, and is not asked for again."""
+"""Asks the LLM of a run within its log: what was paid for before counts, and is not asked for again."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,12 +13,13 @@ from code_commit.runs.log import RunLog
 
 
 @contextmanager
-def asking(llm: Asked, project: Project, log: RunLog, fallback: Asked | None = None) -> Iterator[Complete]:
+def asking(llm: Asked, project: Project, log: RunLog) -> Iterator[Complete]:
     """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError.
 
     When it cannot be asked, for another reason than the cost, the fallback takes over for good. Recorded responses that
     the run's choice of files took are not taken again, unless that was asked of another model.
     """
+    fallback = llm.fallback
     if fallback and llm.choice != fallback.choice and log.record.asked_model == str(fallback.choice):
         llm, fallback = fallback, None
     ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)

@@ -1,0 +1,111 @@
+"""The codebase of a run, by the only way to one: as it stands, all files, fitted, or chosen; and its first prompt."""
+
+from functools import partial
+
+from code_commit.changes import RunWarning
+from code_commit.check.plan import RunInputs, RunPlan
+from code_commit.check.report import Check, Report
+from code_commit.codebase.make import Choose, make_codebase
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase, find_stale_files
+from code_commit.errors import NotSetUpError
+from code_commit.exchange import Prompt
+from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, require_money
+from code_commit.llm.vendor import ModelChoice, estimate_tokens
+from code_commit.project import Project
+from code_commit.prompts.layout import lay_out, load_system_prompts, make_task
+from code_commit.redaction import Redactor
+from code_commit.runs.words import count
+from code_commit.settings import Settings
+
+_REMAINING = 0
+"""As `fit` of a request: all tokens that the model leaves beside the answer."""
+BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and take that with --rollup file"
+
+
+def request_of(inputs: RunInputs, settings: Settings, query: str) -> CodebaseRequest | None:
+    """Return the codebase that a run makes first, None where it takes the one that is there."""
+    request = inputs.request
+    if request is None and (inputs.codebase or (settings.rollup == "file" and not inputs.fresh)):
+        return None
+    if request is None:
+        fit = _REMAINING if settings.rollup in ("fit", "select") else None
+        request = CodebaseRequest(fit=fit, select=settings.rollup == "select")
+    if request.fit is None and not request.select:
+        return request
+    return request._replace(query=request.query or query, edits=settings.answer_format != "files")
+
+
+def needs_room(request: CodebaseRequest | None) -> bool:
+    """Tell whether the model decides how many tokens the codebase may have."""
+    return request is not None and not request.fit and (request.fit is not None or request.select)
+
+
+def with_room(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> CodebaseRequest:
+    """Return the request with the tokens that the model leaves for the codebase.
+
+    They are what the model reads, less its answer, the rest of the prompt, and what a repair adds: the build's output
+    and the changed files. Raises NotSetUpError where nobody knows how much the model reads.
+    """
+    longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
+    if not longest:
+        raise NotSetUpError(
+            f"it is not known how much {choice} reads: set context_window in config.toml, or {BY_NUMBER}"
+        )
+    edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
+    prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase([""])))
+    repair = longest // 4 if settings.max_repairs else 0
+    return request._replace(fit=max(longest - repair - estimate_tokens(prompt.text), 1))
+
+
+def codebase_for(plan: RunPlan, choose: Choose | None = None) -> Codebase:
+    """Return the codebase of a run, made in memory where the plan has none. Raises NotSetUpError, and as `choose`."""
+    if plan.request is None:
+        if plan.codebase is None:
+            raise NotSetUpError("there is no codebase: code-commit rollup writes one")
+        return plan.codebase
+    return make_codebase(plan.project, plan.settings.rollup_exclude, plan.request, plan.redactor, choose)
+
+
+def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
+    """Return the warnings of a codebase that was not made for this run, as the files may have changed since."""
+    if plan.request is not None or plan.inputs.codebase is not None:
+        return []
+    return [RunWarning("codebase", message) for message in find_stale_files(plan.project, codebase)]
+
+
+def require_sendable(plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:
+    """Raise NotSetUpError unless the first prompt with this codebase can be sent; one that `is_paid` has its money."""
+    report = Report(plan.redactor)
+    check_prompt(report, plan, codebase, is_paid=is_paid)
+    report.require_no_problem(plan.project)
+
+
+def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:
+    """Check the first prompt of a run with this codebase: that it holds no key, that it fits, and its cost."""
+    prompt = lay_out(plan.task(codebase))
+    report.ask("prompt", lambda: require_no_key(report.redactor, prompt), lambda _: size_of(prompt.text))
+    if plan.asked is None:
+        return
+    llms = [llm for llm in (plan.asked, plan.asked.fallback) if llm]
+    misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
+    networked = [llm for llm in llms if llm.choice.provider != "replay"]
+    unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
+    if plan.asked in networked and plan.settings.max_cost is not None and not (is_paid or plan.inputs.is_paid):
+        report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt))
+    told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
+    note = told if unknown and not misfits else ""
+    report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
+
+
+def require_no_key(redactor: Redactor, prompt: Prompt) -> None:
+    """Raise NotSetUpError where the prompt would carry an API key."""
+    if redactor.reveals_key(prompt.text):
+        raise NotSetUpError(
+            "the prompt would carry an API key: take it out of the query, the rollup or your own system prompts"
+        )
+
+
+def size_of(text: str) -> str:
+    """Return the size of a text in words."""
+    return count(len(text.encode()), "byte")

@@ -1,0 +1,167 @@
+"""A run that has started: everything that has to be closed again, opened in one place."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from code_commit.apply import lock_tree, restore
+from code_commit.build import Builder, harden_process
+from code_commit.check import RunPlan
+from code_commit.check.codebase import codebase_for, codebase_warnings
+from code_commit.codebase.make import make_codebase, summary_of, write_parts
+from code_commit.codebase.select import CodebaseRequest
+from code_commit.codebase.text import Codebase
+from code_commit.errors import ApplyError, NotSetUpError
+from code_commit.exchange import Complete
+from code_commit.files import read_regular_file
+from code_commit.llm.asking import asking
+from code_commit.llm.models import check_base_url
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
+from code_commit.prompts.layout import Task
+from code_commit.prompts.next import Room
+from code_commit.runs.list import remove_old_runs
+from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import Attempt, Command, RunRecord, Status
+from code_commit.runs.review import review_changes
+from code_commit.verify import Rules, capture_rules
+from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
+
+_IGNORE_FILES = "ignore-files.json"
+"""The file of a run's log with the ignore rules of before the run."""
+
+Approve = Callable[[bytes, Attempt, bool], None]
+"""Asks whether an answer with this diff may be applied, and whether words go back to the LLM.
+
+Raises NotApprovedError for a no, RejectedResponseError for words that go back.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run that has started. `codebase` is None where nobody knows what the LLM of the answer saw."""
+
+    plan: RunPlan
+    codebase: Codebase | None
+    log: RunLog
+    rules: Rules
+    builder: Builder
+    complete: Complete | None = None
+    approve: Approve | None = None
+
+    @property
+    def task(self) -> Task:
+        """The task of the run's prompts. Raises NotSetUpError."""
+        return self.plan.task(self.codebase or codebase_for(self.plan))
+
+    @property
+    def room(self) -> Room:
+        """The room for the run's prompts."""
+        fits = self.plan.settings.rollup in ("fit", "select")
+        return Room(self.plan.longest_prompt, self.shrink if fits else None)
+
+    def shrink(self, characters: int, mentions: str) -> Codebase:
+        """Return a codebase of so many characters at most, the files that a text names first. Raises NotSetUpError."""
+        plan, log = self.plan, self.log
+        tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
+        mentions = mentions.replace(f"{plan.project.root}/", " ")
+        if plan.settings.rollup == "select" and self.codebase:
+            mentions = "\n".join([*self.codebase.sizes, mentions])
+        edits = plan.settings.answer_format != "files"
+        request = CodebaseRequest(fit=tokens, query=plan.query, mentions=mentions, edits=edits)
+        made = make_codebase(plan.project, plan.settings.rollup_exclude, request, plan.redactor)
+        log.write_text(f"{len(log.record.attempts)}-{CODEBASE_OF_RUN}", made.text)
+        log.add_warning("codebase", f"a prompt did not fit: its codebase was made to fit into {tokens:,} tokens")
+        return made
+
+
+@contextmanager
+def start_run(
+    plan: RunPlan,
+    codebase: Codebase | None,
+    progress: Progress,
+    *,
+    approve: Approve | None = None,
+    choice: RunRecord | None = None,
+) -> Iterator[Run]:
+    """Start a planned run, or resume one: take the lock, write what was made for it, open its log, and ask through it.
+
+    `choice` is the record of the choice of files before it. Raises NotSetUpError.
+    """
+    project, settings = plan.project, plan.settings
+    harden_process()
+    progress.configure(plan.redactor, quiet=settings.quiet, verbose=settings.verbose)
+    project.agent_config.mkdir(mode=0o700, exist_ok=True)
+    with ExitStack() as stack:
+        stack.enter_context(lock_tree(project))
+        if plan.request is not None and codebase is not None:
+            write_parts(project, codebase.parts)
+            for line in summary_of(codebase, verbose=settings.verbose):
+                progress.say(line)
+        log = stack.enter_context(_open_log(plan, codebase, progress, choice))
+        stack.enter_context(progress)
+        if settings.keep_runs or settings.keep_days:
+            removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
+            log.add_warning("log", *map(str, removal.failures))
+        log.add_warnings(plan.warnings)
+        rules = capture_rules(project, settings, plan.redactor)
+        builder = stack.enter_context(Builder(project, plan.sandbox))
+        complete = None
+        if plan.inputs.command == "run":
+            if codebase is not None:
+                log.add_warnings(codebase_warnings(plan, codebase))
+            complete = stack.enter_context(asking(plan.llm, project, log))
+            _hold_ignore_files(rules, log)
+        yield Run(
+            plan=plan, codebase=codebase, log=log, rules=rules, builder=builder, complete=complete, approve=approve
+        )
+
+
+def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choice: RunRecord | None) -> RunLog:
+    project, before_end, resumed = plan.project, partial(_before_end, plan), plan.inputs.resumed
+    if resumed and resumed.record.command == "run":
+        resumed.record.base_url = check_base_url(plan.llm.choice, plan.settings)
+        return reopen_run_log(project, resumed, progress, before_end)
+    command: Command = "run" if plan.inputs.command == "run" else "apply"
+    log = open_run_log(project, command, plan.settings, progress, before_end)
+    log.record.tree = plan.tree.before if plan.tree else None
+    if command == "run" and codebase is not None:
+        log.write_text(QUERY_OF_RUN, plan.query)
+        log.write_text(CODEBASE_OF_RUN, codebase.text)
+        log.record.model = str(plan.llm.choice)
+        log.record.base_url = check_base_url(plan.llm.choice, plan.settings)
+        log.record.query = plan.query.strip().split("\n")[0]
+    if choice:
+        log.record.choice, log.record.chosen = choice.as_choice, choice.chosen
+    return log
+
+
+def _hold_ignore_files(rules: Rules, log: RunLog) -> None:
+    """Let the ignore rules of before the run hold in all of it: its builds may change them. Raises NotSetUpError."""
+    try:
+        rules.ignore_files.update(load_ignore_files(read_regular_file(log.folder / _IGNORE_FILES)))
+    except FileNotFoundError:
+        log.write_json(_IGNORE_FILES, dump_ignore_files(rules.ignore_files))
+    except (OSError, ValueError) as error:
+        raise NotSetUpError(f"{log.shown_name(_IGNORE_FILES)} cannot be read, start a new run: {error}") from error
+
+
+def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
+    """Roll back what failed, where `--rollback` wants it, and look at what the builds did."""
+    if plan.settings.rollback and status != "success" and log.snapshot.is_dir():
+        _roll_back(plan, log)
+    if plan.tree is not None and any(log.folder.glob("*-build.txt")):
+        log.add_warning("review", *review_changes(plan.project, plan.tree, log.record))
+
+
+def _roll_back(plan: RunPlan, log: RunLog) -> None:
+    """Put every file back; the log keeps what a build made of one of them, and `undo` could bring it back."""
+    try:
+        restored = restore(log.snapshot, plan.project, log.folder / "rolled-back", force=True)
+    except ApplyError as error:
+        log.add_warning("rollback", f"not rolled back: {error}")
+    else:
+        log.record.rolled_back = True
+        done = f"what answers changed is as it was before the run ({len(restored)} put back)"
+        log.add_warning("rollback", f"rolled back: {done}")
