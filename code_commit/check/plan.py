@@ -16,7 +16,7 @@ from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked
 from code_commit.project import Project
 from code_commit.prompts.layout import SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
-from code_commit.runs.record import LoggedRun
+from code_commit.runs.record import RunEntry
 from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
 
@@ -39,7 +39,7 @@ class RunInputs:
     request: CodebaseRequest | None = None
     fresh: bool = False
     builds: bool = True
-    resumed: LoggedRun | None = None
+    resumed: RunEntry | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property

@@ -25,7 +25,7 @@ from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import LoggedRun, RunRecord
+from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.settings import SETTINGS, add_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
@@ -70,7 +70,7 @@ def run(options: dict[str, Any]) -> int:
             return attempt_loop(run).final_code
 
 
-def _continue_choice(project: Project, found: LoggedRun, options: dict[str, Any], progress: Progress) -> int:
+def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any], progress: Progress) -> int:
     """Continue a choice of files, and then the run or the rollup that it was for."""
     folder, record = found
     kept = dict(record.request)
@@ -83,7 +83,7 @@ def _continue_choice(project: Project, found: LoggedRun, options: dict[str, Any]
     return EXIT_SUCCESS
 
 
-def _find_resumable(project: Project, name: str) -> LoggedRun:
+def _find_resumable(project: Project, name: str) -> RunEntry:
     """Return the latest run that has a next step, or the named one. Raises NotSetUpError.
 
     Without a name none is resumed, and paid for, that a later run has followed.
@@ -103,7 +103,7 @@ def _find_resumable(project: Project, name: str) -> LoggedRun:
                 f" code-commit resume {record.run} goes on with that older run all the same"
             )
         if goes_on:
-            return LoggedRun(folder, record)
+            return RunEntry(folder, record)
         if name:
             why = "a dry run starts anew" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")

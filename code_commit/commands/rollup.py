@@ -18,7 +18,7 @@ from code_commit.llm.keys import find_secrets
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import LoggedRun
+from code_commit.runs.record import RunEntry
 from code_commit.settings import MOST, add_settings, load_settings
 from code_commit.terminal import shown
 
@@ -92,7 +92,7 @@ def make_rollup(
     options: Mapping[str, Any],
     request: CodebaseRequest,
     progress: Progress,
-    resumed: LoggedRun | None = None,
+    resumed: RunEntry | None = None,
 ) -> Codebase:
     """Write codeRollup.txt as the options say, and return what is in it. Raises NotSetUpError, and as `FileChooser`.
 
@@ -129,7 +129,7 @@ def _make_to_fit(
     options: Mapping[str, Any],
     request: CodebaseRequest,
     progress: Progress,
-    resumed: LoggedRun | None,
+    resumed: RunEntry | None,
 ) -> Codebase:
     from code_commit.check import RunInputs, plan_run
     from code_commit.check.codebase import codebase_for

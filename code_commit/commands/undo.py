@@ -16,7 +16,7 @@ from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import add_run_argument, changed_files, find_run_folders, is_earlier, is_standing, read_run
 from code_commit.runs.log import RunLog, open_run_log
-from code_commit.runs.record import LoggedRun, RunRecord
+from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.runs.words import done_by_build, listed
 from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
@@ -160,4 +160,4 @@ def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:
     """Note in the records whether the runs are undone now; last of all, so that a killed undo is made once more."""
     for number, (folder, run) in reversed(list(enumerate(chain))):
         run.undone = number % 2 == 0
-        RunLog(LoggedRun(folder, run), log.listener).write_json("run.json", run)
+        RunLog(RunEntry(folder, run), log.listener).write_json("run.json", run)

@@ -28,9 +28,9 @@ from code_commit.runs.record import (
     Attempt,
     Command,
     Event,
-    LoggedRun,
     Retry,
     RewrittenFile,
+    RunEntry,
     RunListener,
     RunRecord,
     Status,
@@ -75,11 +75,11 @@ def open_run_log(
         process_start=process_start(os.getpid()),
         options=settings.as_record(),
     )
-    return RunLog(LoggedRun(folder, record), listener, project.git, before_end)
+    return RunLog(RunEntry(folder, record), listener, project.git, before_end)
 
 
 def reopen_run_log(
-    project: Project, run: LoggedRun, listener: RunListener, before_end: BeforeEnd | None = None
+    project: Project, run: RunEntry, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
     """Continue the log of a run that was interrupted."""
     record = run.record
@@ -104,7 +104,7 @@ class RunLog:
 
     def __init__(
         self,
-        run: LoggedRun,
+        run: RunEntry,
         listener: RunListener,
         git: Repository | None = None,
         before_end: BeforeEnd | None = None,

@@ -308,7 +308,7 @@ class RunRecord:
         return self.asks and self.status in _UNFINISHED and not self.options.get("dry_run")
 
 
-class LoggedRun(NamedTuple):
+class RunEntry(NamedTuple):
     """A run in the log: its folder and its record."""
 
     folder: Path
