@@ -13,6 +13,9 @@ from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
 
+FileKind = Literal["", "test", "ci", "build"]
+"""How a file checks the work: as a test, a CI file or a build file; "" for any other file."""
+
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
 _LONGEST_QUOTE = 500
@@ -216,7 +219,7 @@ WarningKind = Literal[
     "log",
     "other",
 ]
-"""What a warning is about; `other` in the logs of older versions."""
+"""What a warning is about; `test`, `runner`, `ci` and `other` only in the logs of older versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +251,4 @@ class AppliedChange:
     bytes: int
     lines_added: int
     lines_removed: int
+    kind: FileKind = ""

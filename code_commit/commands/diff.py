@@ -19,7 +19,7 @@ from code_commit.project import Project
 from code_commit.runs.list import add_run_argument, find_run_folder, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
-from code_commit.runs.words import listed, rewritten_by_build
+from code_commit.runs.words import check_lines, listed, rewritten_by_build
 from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
@@ -27,6 +27,7 @@ DESCRIPTION = """\
 Prints what the latest run changed in all, or the named one: new files and those
 removed included, as one diff that git apply --whitespace=nowarn reads, whatever
 became of the tree since. On a terminal it comes in colours and in git's pager.
+Standard error names each test, CI file and build file in it.
 Exits with 1 where the log no longer tells what a file held then ("unknown" with
 --json, which also says which files have "changed_since")."""
 
@@ -58,10 +59,11 @@ def run(options: dict[str, Any]) -> int:
             progress.say(f"{folder.name} changed nothing")
         elif changed:
             progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
+        progress.say("\n".join(check_lines(found.changes)))
         _tell_rewritten(folder, progress)
         _tell_filtered(folder, project, progress)
         if as_json:
-            told = {"run": folder.name, "unknown": list(found.unknown), "changed_since": changed}
+            told = {"run": folder.name, "unknown": found.unknown, "changed_since": changed, "changes": found.changes}
             print_bytes(progress.redactor.redact_json(told | {"diff": diff.decode("utf-8", "replace")}))
         elif not sys.stdout.isatty():
             print_bytes(diff)

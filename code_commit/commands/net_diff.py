@@ -5,16 +5,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
+from code_commit.changes import AppliedChange
 from code_commit.files import open_regular
 from code_commit.git import Repository
 from code_commit.runs.diff import FileEdit, diff_files
 
 
 class NetDiff(NamedTuple):
-    """A run's whole change as a diff that `git apply` reads, and the files whose content of then is lost."""
+    """A run's whole change as a diff that `git apply` reads, and the files whose content of then is lost.
+
+    `changes` has the numbers of each file of the diff.
+    """
 
     diff: bytes
     unknown: list[str]
+    changes: list[AppliedChange]
 
 
 def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
@@ -39,10 +44,9 @@ def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None 
                 continue
         old = read_original(snapshot, path, before) if before else None
         modes = (before.mode if before else 0o644, after.mode if after else 0o644)
-        if git is not None:
-            old, new = (content and git.stored(path, content) for content in (old, new))
-        edits.append(FileEdit(prefix + path, old, new, *modes))
-    return NetDiff(diff_files(edits)[1], unknown)
+        edits.append(FileEdit(path, old, new, *modes))
+    changes, diff = diff_files(edits, git, prefix)
+    return NetDiff(diff, unknown, changes)
 
 
 def _read(path: Path) -> bytes:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.git import Repository
+from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import is_secret_name
 
 CONTEXT_LINES = 3  # as git diff
@@ -67,9 +68,12 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
     return [edit for edit in edits if (edit.old, edit.old_mode) != (edit.new, edit.mode)]
 
 
-def diff_files(edits: Iterable[FileEdit], git: Repository | None = None) -> tuple[list[AppliedChange], bytes]:
+def diff_files(
+    edits: Iterable[FileEdit], git: Repository | None = None, prefix: str = ""
+) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
 
+    `prefix` stands before every path in the diff.
     It is of what `git` would store, where that is given: so `git apply --index` takes it, and shows git diff the same.
     Of a file that is a secret's by its name, a line stands there that `git apply` passes over.
     """
@@ -79,9 +83,12 @@ def diff_files(edits: Iterable[FileEdit], git: Repository | None = None) -> tupl
         if git is not None:
             old, new = git.stored(edit.path, old), git.stored(edit.path, new)
         added, removed, hunks = _differences(old, new)
-        changes.append(AppliedChange(edit.path, edit.action, len(edit.new or b""), added, removed))
-        text = NOT_SHOWN % _quoted(edit.path) if hunks and is_secret_name(edit.path) else _file_diff(edit, hunks)
-        texts[edit.path.encode("utf-8", "replace")] = text
+        size, kind = len(edit.new or b""), file_kind(edit.path)
+        changes.append(AppliedChange(edit.path, edit.action, size, added, removed, kind))
+        path = prefix + edit.path
+        is_secret = hunks and is_secret_name(edit.path)
+        text = NOT_SHOWN % _quoted(path) if is_secret else _file_diff(edit._replace(path=path), hunks)
+        texts[path.encode("utf-8", "replace")] = text
     return changes, b"".join(text for _, text in sorted(texts.items()))
 
 

@@ -24,6 +24,7 @@ from code_commit.runs.words import (
     asked_of,
     build_of,
     changes_of,
+    check_lines,
     count,
     done_by_build,
     done_in_all,
@@ -234,8 +235,8 @@ def _ends_with_failed_build(record: RunRecord) -> bool:
 
 
 def _colour(record: RunRecord, event: Event) -> str:
-    """Return the colour of a step's first line: green and red for verdicts, yellow for warnings."""
-    if event == "warned":
+    """Return the colour of a step's first line: green and red for verdicts, yellow for what needs a look."""
+    if event in ("warned", "applying"):
         return "yellow"
     build = record.attempts[-1].build if record.attempts else None
     is_good = build is not None and build.passed if event == "built" else record.status == "success"
@@ -278,8 +279,8 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
         return [f"{repeats_of(attempt)}: the next prompt says so"]
-    words = {"built": build_of, "chosen": asked_of}.get(event, lambda _: "")(attempt)
-    return [words] if words else []
+    words = {"built": build_of, "chosen": asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
+    return words.split("\n") if words else []
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
@@ -303,6 +304,11 @@ def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) ->
     named = attempt.rejections[: None if verbose else _SHOWN]
     more = len(attempt.rejections) - len(named) + attempt.more_rejections
     return [f"response {REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]
+
+
+def _checks(attempt: Attempt) -> str:
+    lines = check_lines(attempt.changes)
+    return "\n  ".join(["the answer changes tests, CI files or build files:", *lines]) if lines else ""
 
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:

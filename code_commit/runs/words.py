@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import groupby
 
+from code_commit.changes import AppliedChange, FileKind
 from code_commit.exchange import Usage
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord
 from code_commit.terminal import shown
@@ -132,9 +133,33 @@ def asked_of(attempt: Attempt) -> str:
 
 
 def changes_of(attempt: Attempt) -> list[str]:
-    """Return a row for each file that an attempt changed: `replace src/a.py  +9 -4`."""
-    changes = attempt.changes
-    return [f"{each.action:8}{each.path}  +{each.lines_added} -{each.lines_removed}" for each in changes]
+    """Return a row for each file that an attempt changed: `replace tests/a.py  +9 -4  (a test)`."""
+    return [
+        f"{each.action:8}{each.path}  +{each.lines_added} -{each.lines_removed}"
+        + (f"  ({_FILE_KINDS[each.kind]})" if each.kind else "")
+        for each in attempt.changes
+    ]
+
+
+def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
+    """Return a line for each file that checks the work: `tests/a.py is a test: 9 lines added, 4 removed`.
+
+    New files come last: they could be many.
+    """
+    lines, order = [], [*_FILE_KINDS, ""]
+    for change in sorted(changes, key=lambda change: (change.action == "create", order.index(change.kind))):
+        added, removed = count(change.lines_added, "line"), count(change.lines_removed, "line")
+        done = f"{added} added, {change.lines_removed:,} removed"
+        if change.action != "replace":
+            done = f"new, {added}" if change.action == "create" else f"deleted, {removed}"
+        elif change.lines_added and not change.lines_removed:
+            done = f"only added, {added}"
+        if change.kind:
+            lines.append(f"{shown(change.path)} is {_FILE_KINDS[change.kind]}: {done}")
+    return lines
+
+
+_FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
 def ending_of(build: BuildResult) -> str:

@@ -42,7 +42,6 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.verify.cautions import find_cautions
 from code_commit.verify.content import (
     check_content,
     read_umask,
@@ -180,8 +179,8 @@ def verify_changes(
         RunWarning("case", f"{shown(path)} {message}", path)
         for path, message in find_other_cases(created, project.root)
     )
-    ranges = _large_ranges(findings.changes, verified)
-    return VerifiedChanges(project.root, tuple(verified), (*find_cautions(verified), *ranges, *other_cases, *stale))
+    shrunk = (*_shrunk_files(verified), *_large_ranges(findings.changes, verified))
+    return VerifiedChanges(project.root, tuple(verified), (*shrunk, *other_cases, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -272,6 +271,16 @@ def _check_content(
         else:
             verified.append(verified_change(checked, original, umask))
     return verified
+
+
+def _shrunk_files(verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
+    """Yield a warning for each file that is less than half of what it was."""
+    for change in verified:
+        if change.original is not None and change.content is not None:
+            old, new = len(change.original.content), len(change.content)
+            if 2 * new < old:
+                message = f"{shown(change.path)} shrinks to under half: from {old} to {new} bytes"
+                yield RunWarning("shrunk", message, change.path)
 
 
 def _large_ranges(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:

@@ -27,7 +27,7 @@ def unapply(root: Path, diff: bytes) -> None:
 
 def test_it_is_what_git_sees(root: Path):
     after = tree(root)
-    diff, unknown = net_diff(the_log(root), root)
+    diff, unknown, _ = net_diff(the_log(root), root)
     assert unknown == []
     unapply(root, diff)
     assert git(root, "status", "--porcelain") == ""
@@ -58,7 +58,7 @@ def test_of_an_older_log_the_tree_may_tell_or_the_file_is_named(root: Path):
     assert net_diff(log, root) == before
     (root / "dos.txt").write_text("something else\n")
     (root / "ok.txt").unlink()
-    diff, unknown = net_diff(log, root)
+    diff, unknown, _ = net_diff(log, root)
     assert unknown == ["dos.txt", "ok.txt"]
     assert sorted(diff.split(b"diff --git ")) == sorted(
         part for part in before.diff.split(b"diff --git ") if b"dos.txt" not in part and b"ok.txt" not in part

@@ -736,10 +736,3 @@ def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_not
     text = Page(page_of(hostile)).text
     assert "I said goodbye." not in text
     assert "Hello again." in text
-
-
-def test_warnings_of_tests_come_first(hostile: Path):
-    (folder,) = (hostile / "agent-config/logs").iterdir()
-    embellish(folder, warnings=[warning("a"), warning("b"), warning("tests/x.py is a test and is deleted", "test")])
-    warnings = page_of(hostile).split('id="warnings"')[1].split("</section>")[0]
-    assert [item[:5] for item in re.findall(r"<li>(.*?)</li>", warnings)] == ["tests", "a", "b"]

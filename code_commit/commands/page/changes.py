@@ -155,7 +155,7 @@ def run_changes(run: LoggedRun) -> RunChanges:
             return RunChanges(files, reason="A dry run: this would have been changed.")
         return RunChanges(reason="The run changed no file.")
     try:
-        diff, unknown = net_diff(run.folder, run.root) if run.patch is None else (run.patch, [])
+        diff, unknown = net_diff(run.folder, run.root)[:2] if run.patch is None else (run.patch, [])
     except ApplyError as error:
         return RunChanges(reason=f"It cannot be shown: {run.redactor.redact_text(str(error))}")
     files = with_renames(parse_diff(run.redactor.redact(diff)))

@@ -11,7 +11,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import Attempt, RunRecord
-from code_commit.runs.words import count, dollars, duration, status_in_words, ways_on
+from code_commit.runs.words import check_lines, count, dollars, duration, status_in_words, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
 MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
@@ -92,8 +92,14 @@ class LoggedRun(NamedTuple):
 
     @property
     def warnings(self) -> list[str]:
-        """The warnings, those of tests first: a build is easily made to pass by a weaker test."""
-        return [str(warning) for warning in sorted(self.record.warnings, key=lambda warning: warning.kind != "test")]
+        return list(map(str, self.record.warnings))
+
+    @property
+    def checks(self) -> list[str]:
+        """The tests, CI files and build files that answers changed, a line for each and each attempt."""
+        attempts = [attempt for attempt in self.record.attempts if attempt.changes]
+        lead = "attempt {}: " if len(attempts) > 1 else ""
+        return [lead.format(each.number) + line for each in attempts for line in check_lines(each.changes)]
 
     @property
     def task(self) -> list[str]:

@@ -1,0 +1,70 @@
+"""Which files check the work: tests, CI files and build files, told by common names and folders alone.
+
+Nothing is read of their content: a file that counts is named in every case.
+"""
+
+import re
+from fnmatch import translate
+from functools import cache
+
+from code_commit.changes import FileKind
+
+_FOLDERS: dict[FileKind, str] = {
+    "ci": "ci .ci .github .gitlab .forgejo .gitea .circleci .buildkite .woodpecker .semaphore .teamcity .husky",
+    "test": """
+        t [tT]est [tT]ests *Tests *[._-][tT]est *[._-][tT]ests [sS]pec [sS]pecs e2e testing testdata test[-_]data
+        fixtures golden goldens androidTest __tests__ __mocks__ __snapshots__
+    """,
+    "build": ".cargo .mvn cmake pytest _pytest unittest minitest rspec",
+}
+"""A file counts where one of its folders has such a name."""
+
+_NAMES: dict[FileKind, str] = {
+    "ci": """
+        .gitlab-ci.* .travis.* .drone.* .cirrus.* .woodpecker.* .pre-commit-config.* [jJ]enkinsfile* azure-pipelines*
+        bitbucket-pipelines.* appveyor.* .appveyor.* lefthook.* .lefthook.* cloudbuild.* codecov.* .codecov.*
+    """,
+    "test": """
+        [tT]est[._-]* Test[A-Z]* [tT]ests.* [sS]pec[._-]* conftest.py *[._-][tT]est.* *[._-][tT]ests.* *[._-][sS]pec.*
+        *_unittest.* *[._-]e2e.* *.cy.* *Test.* *Tests.* *TestCase.* *Spec.* *Specs.* *IT.java *IT.kt *IT.scala
+        *IT.groovy *.feature *.bats *.snap *.phpt *.robot *.t *.golden
+    """,
+    "build": """
+        [mM]akefile* GNUmakefile* *.mk CMake* *.cmake meson* configure configure.* SCons* wscript [jJ]ustfile .justfile
+        [tT]askfile.* mise.toml Earthfile Dockerfile* BUILD BUILD.bazel WORKSPACE* MODULE.bazel *.bzl .bazelrc build.*
+        build check check.sh check.ps1 check.cmd ci.sh coverage.sh lint lint.sh lint.ps1 lint.cmd test tests verify
+        verify.sh runtests*
+        pyproject.toml setup.py setup.cfg tox.* noxfile.py hatch.toml pytest.* unittest.py coverage.py *.pth
+        sitecustomize.py usercustomize.py mypy.ini .mypy.ini ruff.toml .ruff.toml .flake8 .pydocstyle .pycodestyle
+        .bandit .isort.cfg .style.yapf pyrightconfig.json
+        package.json *.config.* *.conf.js *.setup.* *.workspace.* .*rc .*rc.* .*ignore [jt]sconfig*.json setupTests.*
+        [gG]ulpfile* [gG]runtfile* turbo.json nx.json lerna.json deno.json* bunfig.toml biome.json* cypress.json
+        jasmine.json tslint.json mocha.opts
+        pom.xml mvnw* *.gradle *.gradle.kts gradle* *.sbt .scalafix.conf .scalafmt.conf testng*.xml checkstyle* pmd*.xml
+        junit-platform.properties spotbugs* detekt* lint.xml
+        *.csproj *.fsproj *.vbproj *.vcxproj *.sln *.slnx *.runsettings *.ruleset *.props *.targets .editorconfig
+        global.json xunit.runner.json stylecop.json
+        composer.json phpunit* phpstan* psalm* phpcs* .php-cs* .php_cs* Pest.php codeception* behat* infection.json*
+        [rR]akefile *.rake .rspec .rubocop* .standard* .simplecov cucumber.*
+        go.mod go.work .golangci.* magefile.go staticcheck.conf
+        Cargo.toml clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml rust-toolchain* deny.toml nextest.toml
+        mix.exs .credo.exs .formatter.exs rebar.config Package.swift *.xctestplan .swiftlint* pubspec.yaml
+        analysis_options.yaml dart_test.yaml stack.yaml *.cabal dune dune-project .busted .proverc Makefile.PL Build.PL
+        dist.ini .clang-* .yamllint* .hadolint* .markdownlint* typos.toml [._]typos.toml sonar-project.properties
+    """,
+}
+"""A file counts where its name is such a one: of CI services, of tests, and of build tools by ecosystem."""
+
+
+def file_kind(path: str) -> FileKind:
+    """Return whether a path is that of a CI file, a test or a build file; "" for any other."""
+    *folders, name = path.split("/")
+    for kind, of_folders in _FOLDERS.items():
+        if _pattern(_NAMES[kind]).match(name) or any(map(_pattern(of_folders).match, folders)):
+            return kind
+    return ""
+
+
+@cache
+def _pattern(globs: str) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs.split())))

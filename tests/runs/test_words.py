@@ -1,0 +1,98 @@
+"""What a run says of itself in words, wherever it says it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded, the_log
+
+from code_commit.changes import AppliedChange
+from code_commit.runs.words import check_lines
+
+BEFORE = {
+    "tests/test_a.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        assert f() == 1\n",
+    "tests/test_gone.py": "a\nb\n",
+    ".github/workflows/ci.yml": "a\nb\n",
+    "Makefile": "all:\n",
+}
+ANSWER = (
+    "^^^ok.txt\nok\n^^^end\n^^^tests/test_new.py\nx = 1\n^^^end\n^^^tests/test_gone.py\n^^^delete\n"
+    "^^^.github/workflows/ci.yml\na\n^^^end\n^^^Makefile\nall:\n\ttrue\n^^^end\n"
+)
+LINES = [
+    "tests/test_a.py is a test: only added, 1 line",
+    "tests/test_gone.py is a test: deleted, 2 lines",
+    ".github/workflows/ci.yml is a CI file: 0 lines added, 1 removed",
+    "Makefile is a build file: only added, 1 line",
+    "tests/test_new.py is a test: new, 1 line",
+]
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    for name, content in BEFORE.items():
+        path = project_folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    git(project_folder, "add", "-A")
+    git(project_folder, "commit", "-qm", "more")
+    return project_folder
+
+
+def test_each_test_ci_file_and_build_file_of_an_answer_is_named_everywhere(root: Path, run_code_commit: Run):
+    test = f"^^^tests/test_a.py\nimport lib.patches_unittest\n{BEFORE['tests/test_a.py']}^^^end\n"
+    done = run_code_commit(root, *recorded(root, test + ANSWER), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    told = "attempt 1 of 4: the answer changes tests, CI files or build files:\n  " + "\n  ".join(LINES) + "\n"
+    assert told in done.stderr
+    changes = {
+        change["path"]: change
+        for change in json.loads((the_log(root) / "run.json").read_text())["attempts"][0]["changes"]
+    }
+    assert {path: change["kind"] for path, change in changes.items()} == {
+        "ok.txt": "",
+        "tests/test_a.py": "test",
+        "tests/test_new.py": "test",
+        "tests/test_gone.py": "test",
+        ".github/workflows/ci.yml": "ci",
+        "Makefile": "build",
+    }
+    diff = run_code_commit(root, "diff")
+    assert diff.stderr.splitlines() == LINES
+    as_json = json.loads(run_code_commit(root, "diff", "--json").stdout)
+    assert sorted(change["path"] for change in as_json["changes"]) == sorted(changes)
+    assert [change for change in as_json["changes"] if change["path"] == "Makefile"] == [changes["Makefile"]]
+    assert "  replace tests/test_a.py  +1 -0  (a test)\n" in run_code_commit(root, "log", "-1").stdout
+    page, markdown = (run_code_commit(root, "log", *form).stdout for form in (("--html", "-"), ("--markdown",)))
+    assert page.count('id="checks"') == 1
+    assert page.index('id="checks"') < page.index('id="changes"')
+    for line in LINES:
+        assert f"<li>{line}</li>" in page
+        assert f"- `{line}`\n" in markdown
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("class A:\n    x = 1\n", "class A:\n    x = 1\n    import os; os._exit(0)\n"),
+        ("def test_a():\n    assert f()\n", "def test_a():\n    assert f()\n\n\ndef test_b(x=patch()):\n    pass\n"),
+        ("def test_a():\n    assert f()\n", "def test_a():\n    assert f()\n\n\n@patch()\ndef test_b():\n    pass\n"),
+        ("def test_a():\n    assert f()\n", "def test_a():\n    assert f()\n\n\ndef test_b() -> patch():\n    pass\n"),
+    ],
+    ids=["code in a class body", "a default argument", "a decorator", "an annotation"],
+)
+def test_no_form_of_a_change_to_a_test_goes_unsaid(old: str, new: str, project_folder: Path, run_code_commit: Run):
+    (project_folder / "test_a.py").write_text(old)
+    done = run_code_commit(project_folder, "apply", "-", "--dry-run", stdin=f"^^^test_a.py\n{new}^^^end\n")
+    added = new.count("\n") - old.count("\n")
+    assert f"\n  test_a.py is a test: only added, {added} line{'' if added == 1 else 's'}\n" in done.stderr
+
+
+def test_new_files_come_after_changed_ones_and_every_file_has_a_line():
+    new = [AppliedChange(f"tests/{number}.py", "create", 9, 1, 0, "test") for number in range(1_000)]
+    lines = check_lines(
+        [*new, AppliedChange("Makefile", "replace", 9, 1_000, 2_000, "build"), AppliedChange("a", "create", 9, 1, 0)]
+    )
+    assert lines[0] == "Makefile is a build file: 1,000 lines added, 2,000 removed"
+    assert lines[-1] == "tests/999.py is a test: new, 1 line"
+    assert len(lines) == 1_001
