@@ -13,15 +13,15 @@ class Shown(NamedTuple):
     """What a prompt shows of the project's files: a codebase, and beside it the texts of `files`.
 
     `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
-    codebase that the prompt shows as removed since. `windows` are the paths of files that are shown in part, each with
-    the lines that are.
+    codebase that the prompt shows as removed since. `windows` are the passages of files that are shown in part: the
+    path, the number of the first line, from 1, and the lines.
     """
 
     codebase: str = ""
     whole: Collection[str] | None = None
     files: Mapping[str, str] = {}
     removed: Collection[str] = ()
-    windows: Sequence[tuple[str, str]] = ()
+    windows: Sequence[tuple[str, int, str]] = ()
 
 
 class Prompt(NamedTuple):

@@ -113,7 +113,7 @@ def test_a_changed_file_of_which_the_codebase_holds_lines_is_shown_by_what_diffe
     assert f"[file replacements]\n--- FILE REPLACEMENT a.py (diff) ---\n{HUNK}\n" in f"{prompt.rest}\n"
     assert (prompt.shows.files, prompt.shows.windows[-1]) == (
         {},
-        ("a.py", "".join([*ROWS[:50], "new\n", *ROWS[51:60]])),
+        ("a.py", 1, "".join([*ROWS[:50], "new\n", *ROWS[51:60]])),
     )
     prompt = lay_out_diff(codebase, OLD, NEW.replace("line 99\n", "by the build\n"))
     assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in prompt.rest, "more than its head is another"

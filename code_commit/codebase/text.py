@@ -90,6 +90,12 @@ def window(path: str, text: str, first: int, last: int) -> Window:
     return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
 
 
+def _read_window(path: str, first: int, last: int, content: str) -> Window:
+    """Return the window that a codebase shows below a line that names it; no more lines than that line says count."""
+    lines = content.split("\n")[: max(0, last - first + 1)]
+    return Window(path, first, last, "".join(f"{line}\n" for line in lines))
+
+
 class Written(NamedTuple):
     """A text that a file holds, as long as that is the same; and how long it is."""
 
@@ -151,7 +157,7 @@ class Codebase:
     def shown(self) -> Shown:
         """What whoever reads it sees of files."""
         whole = frozenset(self.sizes) if self.is_partial else None
-        return Shown(self.text, whole, windows=tuple((part.path, part.text) for part in self.windows))
+        return Shown(self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows))
 
 
 def read_codebase(project: Project) -> Codebase:
@@ -169,7 +175,7 @@ def parse_codebase(text: str, root: Path) -> Codebase:
     sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
     whole = {name for part, name, _ in sections if not part}
     parts = [(part, content) for part, _, content in sections if part and (root / part[1]).is_file()]
-    windows = [Window(part[1], int(part[2]), int(part[3]), content) for part, content in parts if part[2]]
+    windows = [_read_window(part[1], int(part[2]), int(part[3]), content) for part, content in parts if part[2]]
     outlined = [part[1] for part, _ in parts if not part[2]]
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []

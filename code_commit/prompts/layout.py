@@ -184,8 +184,9 @@ def lay_out(
     seen = {file.path: file.content for file in all_seen if file.path not in heads}
     removed = tuple(change.path for change in changes if isinstance(change, FileRemoval))
     shown = task.codebase.shown
-    parts_shown = (*shown.windows, *((part.path, part.text) for part in windows), *heads.items())
-    shows = shown._replace(files=seen, removed=removed, windows=parts_shown)
+    passages = ((part.path, part.first, part.text) for part in windows)
+    first_lines = ((path, 1, head) for path, head in heads.items())
+    shows = shown._replace(files=seen, removed=removed, windows=(*shown.windows, *passages, *first_lines))
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     if task.layout == "cached":

@@ -7,7 +7,7 @@ Rules by name, each in the module that owns it (`paths` is beside this package):
     ignored hidden                                                                     ignored
     not-allowed protected-by-option secret                                             below
     not-text placeholder missing holds-key wrong-format stale                          content
-    no-match ambiguous overlap order                                                   edits
+    no-match ambiguous overlap order unseen                                            edits
     whole-file                                                                         below
 """
 
@@ -47,7 +47,7 @@ from code_commit.verify.content import (
     read_umask,
     verified_change,
 )
-from code_commit.verify.edits import lines_in_ranges
+from code_commit.verify.edits import UNSEEN_PART, Span, find_shown, lines_in_ranges
 from code_commit.verify.ignored import (
     IgnoreFiles,
     find_hidden,
@@ -84,8 +84,6 @@ _UNSEEN = (
     "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
     " where the task names it"
 )
-_UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
-_BLANKS = " \t\r"
 _NOT_HELD = "the code rollup does not hold it as it is now"
 _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
@@ -117,13 +115,17 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> R
 
 
 class _Findings:
-    """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further."""
+    """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further.
+
+    `shown_lines` are those of each file that is shown in part.
+    """
 
     def __init__(self, changes: Sequence[RequestedChange], reasons: Reasons) -> None:
         self.changes = changes
         self.reasons = reasons
         self._lines = {change.path: change.line for change in changes}
         self._closed: set[str] = set()
+        self.shown_lines: dict[str, Sequence[Span]] = {}
 
     @property
     def open(self) -> list[RequestedChange]:
@@ -264,7 +266,7 @@ def _check_content(
         original = originals[change.path]
         if isinstance(change, FileRemoval) and original is None and change.path in removed:
             continue
-        checked = check_content(change, original, rules.redactor)
+        checked = check_content(change, original, rules.redactor, findings.shown_lines.get(change.path))
         if isinstance(checked, list):
             for line, rule, message in checked:
                 findings.add(change.path, rule, message, line=line)
@@ -301,29 +303,24 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
 
     It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
     said of the path: of what is wrong with an edit, the LLM could not have known better. Of a file that is shown in
-    part these lines may be edited, as long as they stand so in the file; a range lies in one such part with both ends.
+    part only edits are taken, and only of lines that are shown.
     """
-    edits = {change.path: change.edits for change in findings.open if isinstance(change, EditBlock)}
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")
         for path in findings.open_paths
         if (original := originals[path]) is not None
     }
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
+    edited = {change.path for change in findings.open if isinstance(change, EditBlock)}
     for path in sorted(find_unseen(texts, shown_files.codebase)):
-        shown_parts = [_without_blanks(text) for part, text in shown_files.windows if part == path]
-        if windows := [text for text in shown_parts if text.rstrip("\n") in _without_blanks(texts[path])]:
-            ends = [(_without_blanks(edit.find), _without_blanks(edit.last)) for edit in edits.get(path, ())]
-            if not ends or not all(any(first in text and last in text for text in windows) for first, last in ends):
-                findings.close(path, "unseen", _UNSEEN_PART)
+        passages = [(first, text) for part, first, text in shown_files.windows if part == path]
+        if passages and path in edited:
+            findings.shown_lines[path] = find_shown(texts[path], passages)
+        elif passages:
+            findings.close(path, "unseen", UNSEEN_PART)
         elif shown_files.whole is not None:
             findings.close(path, "unseen", _UNSEEN)
         elif strict:
             findings.add(path, "stale", _STALE)
         else:
             yield RunWarning("unseen", f"{shown(path)}: {_NOT_HELD}, the LLM did not see what it changes", path)
-
-
-def _without_blanks(lines: str) -> str:
-    """Return lines as edits compare them at last: without the blanks at their ends."""
-    return "".join(f"\n{line.rstrip(_BLANKS)}" for line in lines.split("\n"))

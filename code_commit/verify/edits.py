@@ -4,9 +4,11 @@ no-match   the lines to find do not stand in the file: the nearest are named, an
 ambiguous  they stand in more than one place
 overlap    two edits share lines
 order      the last lines of a range do not stand after its first ones
+unseen     the LLM was shown the file in part, and these lines do not stand in one passage of it
 
 Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing
-once more without the blanks and the `\r` at their ends. Nothing else is tried.
+once more without the blanks and the `\r` at their ends. Nothing else is tried. Of a file that is shown in part only
+the lines that are shown are searched.
 """
 
 import re
@@ -39,6 +41,8 @@ _BOM = "\ufeff"
 _BLANKS = " \t\r"
 
 
+UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
+
 Span = tuple[int, int]
 """Lines of the file, from the first to before the last, from 0."""
 
@@ -51,10 +55,30 @@ class ContentFault(NamedTuple):
     message: str
 
 
-def edit_text(text: str, edits: Sequence[Edit]) -> tuple[str, list[ContentFault]]:
+def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
+    """Return which lines of a text are shown by these passages, each of which says where it begins, from 1.
+
+    A passage that does not stand there any more shows nothing. Blanks at line ends make no difference.
+    """
+    lines = _stripped(text.removeprefix(_BOM).split("\n"))
+    shown: list[Span] = []
+    for first, passage in sorted(passages):
+        wanted = _stripped(_lines(passage.removeprefix(_BOM)))
+        start, stop = first - 1, first - 1 + len(wanted)
+        if not wanted or start < 0 or lines[start:stop] != wanted:
+            continue
+        if shown and start <= shown[-1][1]:
+            shown[-1] = shown[-1][0], max(stop, shown[-1][1])
+        else:
+            shown.append((start, stop))
+    return shown
+
+
+def edit_text(text: str, edits: Sequence[Edit], shown: Sequence[Span] | None = None) -> tuple[str, list[ContentFault]]:
     r"""Return the text after the edits, or what is wrong with them and the text as it is.
 
     New lines end as the file's lines do, where these all end alike. A last line without line end stays so.
+    `shown` are the lines that may be changed, all where it is None.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
@@ -62,7 +86,7 @@ def edit_text(text: str, edits: Sequence[Edit]) -> tuple[str, list[ContentFault]
     end = "\r\n" if long_ends and long_ends == all_ends else "\n"
     is_cut = body != "" and not body.endswith("\n")
     lines = (body + end if is_cut else body).split("\n")[:-1]
-    spans, faults = _locate(lines, edits)
+    spans, faults = _locate(lines, edits, shown)
     if faults:
         return text, faults
     parts: list[str] = []
@@ -101,15 +125,21 @@ def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
     return fewer + sent if any(edit.last for edit in edits) else 0
 
 
-def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[Span], list[ContentFault]]:
+def _locate(
+    lines: Sequence[str], edits: Sequence[Edit], shown: Sequence[Span] | None
+) -> tuple[list[Span], list[ContentFault]]:
     """Return for each edit the lines that it replaces; and the faults, where there are any."""
     parts = [(edit, is_end) for edit in edits for is_end in ((False, True) if edit.last else (False,))]
     finds = [_lines(edit.last if is_end else edit.find) for edit, is_end in parts]
-    places = _places(lines, finds)
+    searched = [(0, len(lines))] if shown is None else shown
+    places = _places_in(lines, searched, finds)
     unfound = [number for number, found in enumerate(places) if not found]
     if unfound:
-        again = iter(_places(_stripped(lines), [_stripped(finds[number]) for number in unfound]))
+        again = iter(_places_in(_stripped(lines), searched, [_stripped(finds[number]) for number in unfound]))
         places = [found or next(again) for found in places]
+    if shown is not None and not all(places):
+        line = next(edit.line for (edit, _), found in zip(parts, places, strict=True) if not found)
+        return [], [ContentFault(line, "unseen", UNSEEN_PART)]
     faults: list[ContentFault] = []
     missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
     index = _index_words(lines, missed) if missed else {}
@@ -129,7 +159,15 @@ def _locate(lines: Sequence[str], edits: Sequence[Edit]) -> tuple[list[Span], li
         return [], faults
     starts = iter([place for (place,) in places])
     spans = [_span(edit, next(starts), next(starts) if edit.last else None) for edit in edits]
-    return spans, _overlaps(spans, edits)
+    return spans, _overlaps(spans, edits) or _across_gaps(spans, edits, searched)
+
+
+def _across_gaps(spans: Sequence[Span], edits: Sequence[Edit], searched: Sequence[Span]) -> list[ContentFault]:
+    """Return the first edit that takes lines of more than one of the parts that were searched, as a range may."""
+    for (start, stop), edit in zip(spans, edits, strict=True):
+        if not any(first <= start and stop <= last for first, last in searched):
+            return [ContentFault(edit.line, "unseen", UNSEEN_PART)]
+    return []
 
 
 def _span(edit: Edit, start: int, last: int | None) -> Span:
@@ -188,6 +226,15 @@ class _Trie:
         while node and (node, line) not in self._steps:
             node = self.shorter[node]
         return self._steps.get((node, line), 0)
+
+
+def _places_in(lines: Sequence[str], searched: Sequence[Span], finds: Sequence[Sequence[str]]) -> list[list[int]]:
+    """Return for each find the indexes of the lines where it begins and does not leave the part that is searched."""
+    found: list[list[int]] = [[] for _ in finds]
+    for start, stop in searched:
+        for places, inside in zip(found, _places(lines[start:stop], finds), strict=True):
+            places += [start + place for place in inside]
+    return [places[: _MOST_PLACES + 1] for places in found]
 
 
 def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:

@@ -211,11 +211,40 @@ def test_lines_that_are_another_by_now_were_not_shown(root: Path, run_code_commi
     )
 
 
-def test_two_places_in_a_change_log_are_ambiguous_though_one_is_shown(root: Path, run_code_commit: Run):
-    (root / "CHANGES.rst").write_text(f"{LOG}-   Entry 0 of it.\n")
-    answer = edit("CHANGES.rst", "-   Entry 0 of it.", "-   It is quick.")
+@pytest.mark.parametrize(
+    ("shown", "below", "answer", "expected"),
+    [
+        (
+            "-   Twice.   ",
+            "-   Twice.",
+            edit("CHANGES.rst", "-   Twice.", "-   It is quick."),
+            "-   It is quick.\n-   Twice.   ",
+        ),
+        (
+            "-   Twice.",
+            "-   Twice.",
+            edit("CHANGES.rst", "-   Twice.", "-   It is quick."),
+            "-   It is quick.\n-   Twice.",
+        ),
+        (
+            "-   Twice.   ",
+            "-   Twice.",
+            ranged("-   Entry 2 of it.", "-   Twice.", "-   It is quick."),
+            "-   It is quick.",
+        ),
+    ],
+    ids=["blanks", "the same", "a range"],
+)
+def test_a_find_that_is_shown_changes_nothing_that_is_not_shown(
+    shown: str, below: str, answer: str, expected: str, root: Path, run_code_commit: Run
+):
+    log = LOG.replace("-   Entry 5 of it.", shown).replace("-   Entry 150 of it.", below)
+    (root / "CHANGES.rst").write_text(log)
+    answer += "^^^ok.txt\nok\n^^^end\n"
     done = run_code_commit(root, "--rollup", "select", "--on-rejected", "stop", *recorded(root, CHOICE, answer))
-    assert (done.returncode, "more than once, from lines 4, 204 of the file" in done.stderr) == (4, True), done.stderr
+    assert done.returncode == 0, done.stderr
+    gone = log[log.index("-   Entry 2 of it.") : log.index(shown)] if "^^^to" in answer else ""
+    assert (root / "CHANGES.rst").read_text() == log.replace(f"{gone}{shown}", expected, 1)
 
 
 def test_where_answers_are_whole_files_a_change_log_can_be_chosen_whole(root: Path, run_code_commit: Run):

@@ -17,7 +17,7 @@ from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.edits import edit_text
+from code_commit.verify.edits import edit_text, find_shown
 
 POEM = "one\ntwo\nthree\n\nfour\ntwo\n"
 
@@ -244,6 +244,36 @@ def test_the_other_rules_hold_for_edits(project_folder, answer, options, expecte
     (project_folder / "src").mkdir()
     (project_folder / "src/a.rs").write_text("fn a() {}\nfn b() {}\n")
     assert broken(project_folder, answer, **options) == expected
+
+
+PASSAGES = [(2, "two\nthree\n"), (8, "two\nfour\n"), (10, "five\n")]
+NUMBERS = "two\ntwo\nthree  \nfive\nfour\nfour\nfive\ntwo\nfour\nfive\nsix\n"
+
+IN_PART = {
+    "once, though elsewhere too": ([("three\n", "3\n")], NUMBERS.replace("three  ", "3")),
+    "over two passages that meet": ([("four\nfive\n", "")], NUMBERS.replace("two\nfour\nfive\n", "two\n")),
+    "a range in a passage": ([("two\nfour\n", "", "five\n")], NUMBERS.replace("two\nfour\nfive\n", "")),
+    "a range over a gap": ([("three\n", "", "four\n")], "unseen"),
+    "not shown": ([("six\n", "6\n")], "unseen"),
+    "nowhere": ([("seven\n", "")], "unseen"),
+    "half of it shown": ([("five\nsix\n", "")], "unseen"),
+    "two places that are shown": ([("two\n", "")], "ambiguous"),
+}
+
+
+@pytest.mark.parametrize(("rows", "expected"), IN_PART.values(), ids=IN_PART)
+def test_of_a_file_that_is_shown_in_part_only_shown_lines_are_searched(rows, expected):
+    shown = find_shown(NUMBERS, PASSAGES)
+    assert shown == [(1, 3), (7, 10)]
+    text, faults = edit_text(NUMBERS, pairs(rows), shown)
+    assert (text, faults) == (expected, []) if not faults else [fault.rule for fault in faults] == [expected]
+
+
+def test_a_passage_that_is_another_by_now_shows_nothing():
+    assert find_shown("a\nb\n", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n"), (1, "")]) == []
+    assert find_shown("\ufeffa \r\nb", [(1, "\ufeffa\nb\n")]) == [(0, 2)]
+    (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), [])[1]
+    assert fault.rule == "unseen"
 
 
 def test_what_shrinks_is_warned_of(project_folder):
