@@ -74,14 +74,15 @@ def diff_files(
     """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
 
     `prefix` stands before every path in the diff.
-    It is of what `git` would store, where that is given: so `git apply --index` takes it, and shows git diff the same.
-    Of a file that is a secret's by its name, a line stands there that `git apply` passes over.
+    It is of what `git` would store, where that is given, but for text that git would not: so `git apply --index` takes
+    it, and no text is written that it does not show. Of a file that is a secret's by its name, a line stands there
+    that `git apply` passes over.
     """
     changes, texts = [], {}
     for edit in edits:
         old, new = edit.old or b"", edit.new or b""
         if git is not None:
-            old, new = git.stored(edit.path, old), git.stored(edit.path, new)
+            old, new = git.stored(edit.path, old), with_hidden_text(new, git.stored(edit.path, new), old)
         added, removed, hunks = _differences(old, new)
         size, kind = len(edit.new or b""), file_kind(edit.path)
         changes.append(AppliedChange(edit.path, edit.action, size, added, removed, kind))
@@ -90,6 +91,31 @@ def diff_files(
         text = NOT_SHOWN % _quoted(path) if is_secret else _file_diff(edit._replace(path=path), hunks)
         texts[path.encode("utf-8", "replace")] = text
     return changes, b"".join(text for _, text in sorted(texts.items()))
+
+
+def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> bytes:
+    """Return what git stores of a content, but each line as it is written that holds text which git leaves out.
+
+    A line that stood in the file before stays as git stores it: an unchanged one has to be the same in both.
+    """
+    if written == stored or _without_conversion(written) == _without_conversion(stored):
+        return stored
+    lines, as_stored = _lines(written), _lines(stored)
+    if len(lines) != len(as_stored):
+        return written
+    known = set(_lines(before))
+    return b"".join(
+        kept if line in known or _without_conversion(line) == _without_conversion(kept) else line
+        for line, kept in zip(lines, as_stored, strict=True)
+    )
+
+
+def _without_conversion(content: bytes) -> bytes:
+    """Return a content without what git adds as it writes a file out: carriage returns, the name of an object."""
+    return _OWN_ID.sub(b"$Id$", content).replace(b"\r\n", b"\n")
+
+
+_OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
 
 
 def hunks_between(before: str, after: str, context: int) -> str:

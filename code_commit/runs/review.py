@@ -10,9 +10,10 @@ from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
-from code_commit.files import folders_of, read_regular_file
+from code_commit.files import folders_of, open_regular, read_regular_file
 from code_commit.git import Index, Repository, UnansweredError
 from code_commit.project import Project
+from code_commit.runs.diff import with_hidden_text
 from code_commit.runs.record import RunRecord, TreeBefore
 from code_commit.runs.words import listed
 from code_commit.terminal import shown
@@ -178,6 +179,20 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
         if reason := _reason_not_shown(path, project, before, after):
             reasons.setdefault(reason, []).append(path)
     yield from (f"git diff does not show {listed(paths)}: {reason}" for reason, paths in sorted(reasons.items()))
+    if hidden := [path for path in answered if _holds_hidden_text(path, project)]:
+        yield (
+            f"git diff does not show all of {listed(hidden)}: git stores no text of $Id: ... $ or of another encoding;"
+            " code-commit diff shows it"
+        )
+
+
+def _holds_hidden_text(path: str, project: Project) -> bool:
+    """Tell whether git would store a file without some of its text."""
+    content = b""
+    with suppress(OSError, ValueError), open_regular(project.root / path) as file:
+        content = file.readall()
+    stored = project.git.stored(path, content) if project.git else content
+    return with_hidden_text(content, stored) != stored
 
 
 def _reason_not_shown(path: str, project: Project, before: TreeState, after: TreeState) -> str:

