@@ -1,15 +1,14 @@
 """The command line: argv -> command -> exit code. The one place where errors end and become messages."""
 
 import os
-import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from code_commit.commands import load_command, make_parser
 from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, known_error
+from code_commit.interrupts import install_handlers, interruptible
 
 EXIT_BROKEN_PIPE = 128 + 13  # SIGPIPE
 
@@ -31,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     _open_standard_streams()
     try:
-        _install_signal_handlers()
+        install_handlers()
         return _run(arguments)
     except SystemExit as end:  # argparse has printed the help or the version
         return int(end.code or 0)
@@ -59,15 +58,20 @@ def _end_unexpected(error: Exception) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        options = vars(make_parser(arguments).parse_args(arguments))
-        module = load_command(options.pop("command", "run"))
+        run, options = interruptible(lambda: _load(arguments))
     except (CodeCommitError, Interrupted) as error:
         if "--json" in arguments:
             from code_commit.commands.output import print_failure
 
             print_failure(error)
         raise
-    return module.run(options)
+    return interruptible(lambda: run(options))
+
+
+def _load(arguments: Sequence[str]) -> tuple[Callable[[dict[str, Any]], int], dict[str, Any]]:
+    """Return what runs the command that the arguments name, and its options."""
+    options = vars(make_parser(arguments).parse_args(arguments))
+    return load_command(options.pop("command", "run")).run, options
 
 
 def _complain(message: str, error: BaseException) -> None:
@@ -83,30 +87,3 @@ def _open_standard_streams() -> None:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def _install_signal_handlers() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored on entry, it would hide how git and the build ended
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup wants to be left alone
-            signal.signal(number, _interrupt)
-    sys.unraisablehook = _interrupt_again
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise Interrupted(number)
-
-
-def _interrupt_again(swallowed: "sys.UnraisableHookArgs") -> None:
-    """Send a signal again, a little later, that came where Python drops what is raised.
-
-    That is in a finalizer, or in the callback by which an import gives its lock back: it met 1 of 520 signals that
-    were sent at random to starting runs.
-    """
-    error = swallowed.exc_value
-    if isinstance(error, Interrupted):
-        number = error.signal_number
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
-    else:
-        sys.__unraisablehook__(swallowed)

@@ -15,6 +15,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import Complete
 from code_commit.files import read_regular_file
+from code_commit.interrupts import hold_signals
 from code_commit.llm.asking import asking
 from code_commit.llm.models import check_base_url
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
@@ -87,9 +88,11 @@ def start_run(
 ) -> Iterator[Run]:
     """Start a planned run, or resume one: take the lock, write what was made for it, open its log, and ask through it.
 
-    `choice` is the record of the choice of files before it. Raises NotSetUpError.
+    `choice` is the record of the choice of files before it. Signals wait from now on, but for what the caller makes
+    `interruptible`. Raises NotSetUpError.
     """
     project, settings = plan.project, plan.settings
+    hold_signals()
     harden_process()
     progress.configure(plan.redactor, quiet=settings.quiet, verbose=settings.verbose)
     project.agent_config.mkdir(mode=0o700, exist_ok=True)

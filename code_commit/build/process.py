@@ -131,14 +131,17 @@ class DeferredSignals:
             os.close(self.wake)
             os.close(self._bell)
 
-    def deliver(self) -> None:
-        """Run the handlers of the signals that have arrived, which may raise."""
+    def deliver(self) -> bool:
+        """Run the handlers of the signals that have arrived, which may raise; tell whether one has that ends."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.wake, 4096)
+        ends = False
         while self._waiting:
             number = self._waiting.pop(0)
+            ends = ends or number in ENDING_SIGNALS
             if callable(self._handlers[number]):
                 self._handlers[number](number, None)
+        return ends
 
 
 def supervise(
@@ -231,7 +234,8 @@ class Supervision:
             if self._signals.wake in ready or time.monotonic() >= self._looked + TICK:
                 self._looked = time.monotonic()
                 ORPHANS.reap()
-                self._signals.deliver()
+                if self._signals.deliver() and self._kill_at is not None:
+                    self._end(0)
         except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised again when the build has ended
             self._note(error)
         return bool(ready - {self._signals.wake})

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from code_commit.codebase.text import read_codebase
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response
+from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
-from code_commit.project import text_of
+from code_commit.project import Project, text_of
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
@@ -43,14 +45,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     source, build = options.pop("response"), options.pop("build", False)
     with recording("apply", options) as (project, progress):
-        if message := recover(project):
-            progress.say(message)
-        plan = plan_run(project, options, RunInputs(command="apply", builds=build))
-        text = _read_response(source, progress)
-        codebase = read_codebase(project) if project.codebase_file.exists() else None
-        with start_run(plan, codebase, progress) as run:
-            record = _apply(run, Response(text, finish_reason=""), build=build)
-        return show_end(project, record)
+        return show_end(project, interruptible(lambda: _apply_saved(project, options, source, progress, build=build)))
+
+
+def _apply_saved(
+    project: Project, options: Mapping[str, Any], source: str, progress: Progress, *, build: bool
+) -> RunRecord:
+    """Apply the response of this source as a run of its own, and return the finished record."""
+    if message := recover(project):
+        progress.say(message)
+    plan = plan_run(project, options, RunInputs(command="apply", builds=build))
+    response = Response(_read_response(source, progress), finish_reason="")
+    codebase = read_codebase(project) if project.codebase_file.exists() else None
+    with start_run(plan, codebase, progress) as run:
+        return interruptible(lambda: _apply(run, response, build=build))
 
 
 def _apply(run: Run, response: Response, *, build: bool) -> RunRecord:

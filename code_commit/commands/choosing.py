@@ -14,6 +14,7 @@ from code_commit.codebase.make import fitted
 from code_commit.codebase.select import CodebaseRequest, Selection
 from code_commit.codebase.text import Section
 from code_commit.errors import EXIT_SUCCESS
+from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
 from code_commit.llm.models import UNLIMITED, longest_prompt
@@ -85,10 +86,12 @@ class FileChooser:
         require_no_key(redactor, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
+        hold_signals()  # until the run begins that follows: what was chosen is on record by then
         with lock_tree(project), self._open_log(asked, request) as log:
             self.log = log
             with self.progress, asking(asked, project, log) as complete:
-                return select_files(prompt, {file.name for file in found}, partial(ask, complete), log)
+                names = {file.name for file in found}
+                return interruptible(lambda: select_files(prompt, names, partial(ask, complete), log))
 
     def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
         plan = self.plan

@@ -16,6 +16,7 @@ from code_commit.errors import (
     known_error,
 )
 from code_commit.files import read_regular_file
+from code_commit.interrupts import hold_signals
 from code_commit.llm.keys import find_secrets
 from code_commit.project import TRANSACTION_FOLDER, Project, find_project
 from code_commit.redaction import Redactor
@@ -128,7 +129,9 @@ def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Pr
     """Give its project to a command that changes files, and the progress that it tells its steps.
 
     With `--json` its record is printed, whatever its end; one of a run that did not begin has the same shape.
+    Signals wait, but for what the command makes `interruptible`.
     """
+    hold_signals()
     folder = current_folder()
     progress = Progress(redactor_of(folder), quiet=options.get("quiet", False))
     try:

@@ -20,6 +20,7 @@ from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.interrupts import interruptible
 from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
@@ -51,23 +52,28 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name = options.pop("run", "")
     with recording("run", options) as (project, progress):
-        if message := recover(project):
-            progress.say(message)
         options = {"json": False, "quiet": False, "verbose": False} | options  # what is printed is for who resumes
-        found = folder, record = _find_resumable(project, name)
-        record.options["json"] = options["json"]
-        _check_tree(folder, record, project)
-        progress.say(f"resuming {record.run}")
-        if record.command == "rollup":
-            return _continue_choice(project, found, _options_of(record) | options, progress)
-        settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
-        query, codebase = _text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project)
-        plan = plan_run(project, settings, RunInputs(query=query, codebase=codebase, resumed=found))
-        if plan.codebase is None:
-            raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
-        approve = approval_of(plan.settings, progress)
-        with start_run(plan, plan.codebase, progress, approve=approve) as run:
-            return attempt_loop(run).final_code
+        return interruptible(lambda: _resume(project, name, options, progress))
+
+
+def _resume(project: Project, name: str, options: dict[str, Any], progress: Progress) -> int:
+    """Continue the run that is named, or the latest one that has a next step, and return the exit code."""
+    if message := recover(project):
+        progress.say(message)
+    found = folder, record = _find_resumable(project, name)
+    record.options["json"] = options["json"]
+    _check_tree(folder, record, project)
+    progress.say(f"resuming {record.run}")
+    if record.command == "rollup":
+        return _continue_choice(project, found, _options_of(record) | options, progress)
+    settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
+    query, codebase = _text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project)
+    plan = plan_run(project, settings, RunInputs(query=query, codebase=codebase, resumed=found))
+    if plan.codebase is None:
+        raise NotSetUpError(f"{record.run} cannot be resumed, its log has no {CODEBASE_OF_RUN}: start a new run")
+    approve = approval_of(plan.settings, progress)
+    with start_run(plan, plan.codebase, progress, approve=approve) as run:
+        return interruptible(lambda: attempt_loop(run)).final_code
 
 
 def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any], progress: Progress) -> int:

@@ -10,6 +10,7 @@ from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording, show_end
+from code_commit.interrupts import interruptible
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
@@ -43,7 +44,7 @@ def run(options: dict[str, Any]) -> int:
         inputs = take_task(dict(task), project)
         if "task" in task and not inputs.fresh:
             progress.say(f"codeRollup.txt stays as {ROLLUP_SCRIPT} wrote it: -m does not write it anew")
-        return show_end(project, run_main_job(project, options, progress, inputs))
+        return show_end(project, interruptible(lambda: run_main_job(project, options, progress, inputs)))
 
 
 def run_main_job(project: Project, options: Mapping[str, Any], progress: Progress, inputs: RunInputs) -> RunRecord:
@@ -70,4 +71,4 @@ def run_main_job(project: Project, options: Mapping[str, Any], progress: Progres
         require_sendable(plan, codebase, is_paid=choice is not None)
     approve = approval_of(plan.settings, progress)
     with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
-        return attempt_loop(run)
+        return interruptible(lambda: attempt_loop(run))

@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
-from code_commit.errors import EXIT_INTERNAL_ERROR, Interrupted, LogError, NotSetUpError, known_error
+from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
 from code_commit.files import ending_signals_held, replacing
 from code_commit.git import Repository
+from code_commit.interrupts import hold_signals
 from code_commit.project import Project
 from code_commit.runs.build_log import BuildLog
 from code_commit.runs.diff import FileEdit, diff_files, edits_of
@@ -127,8 +128,8 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        while error is not None and self.record.status == "running":
-            with suppress(Interrupted), ending_signals_held():  # a second one may follow at once
+        if error is not None and self.record.status == "running":
+            with ending_signals_held():  # of a caller's own handlers
                 self._end_by(error)
 
     def _end_by(self, error: BaseException) -> None:
@@ -179,22 +180,19 @@ class RunLog:
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Write the end of the run down and return the record. A signal that comes meanwhile ends nothing any more."""
-        is_written = False
-        try:
-            with ending_signals_held():
-                if self._before_end:
-                    self._before_end(self, status)
-                self.record.status = status
-                self.record.exit_code = exit_code
-                self.record.message = message
-                self.record.finished = utc_timestamp()
-                self.write_record()
-                is_written = True
-        except Interrupted:  # as the signals are held no more, or before they were, or by another thread
-            if not is_written:
-                self.record.status = "running"
-                raise
+        """Write the end of the run down and return the record. A signal that comes from now on changes it no more.
+
+        Raises LogError.
+        """
+        hold_signals()
+        with ending_signals_held():  # of a caller's own handlers
+            if self._before_end:
+                self._before_end(self, status)
+            self.record.status = status
+            self.record.exit_code = exit_code
+            self.record.message = message
+            self.record.finished = utc_timestamp()
+            self.write_record()
         self.listener.step(self.record, "finished")
         return self.record
 
