@@ -265,6 +265,40 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
+class KeptRoom:
+    """Room on the disk for the last content of a file: bytes beside it that are written over and renamed to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._room = path.with_name(f".{path.name}.room")
+        self._size = 0
+
+    def keep(self, size: int) -> None:
+        """Keep room for so many bytes at least. Raises OSError."""
+        if size > self._size:
+            size += -size % _ROOM_UNIT
+            with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(bytes(size))
+            self._size = size
+
+    def write(self, content: bytes) -> None:
+        """Write the last content of the file, whole, and keep no room any more. Raises OSError."""
+        if len(content) > self._size:
+            with replacing(self._path) as file:
+                file.write(content)
+            self._room.unlink(missing_ok=True)
+        else:
+            with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+                file.write(content)
+                file.truncate()
+            self._room.replace(self._path)
+        self._size = 0
+
+
+_ROOM_UNIT = 1 << 16  # bytes
+_ROOM = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
 def sync_folder(folder: int) -> None:
     """Make the folder's names durable; on macOS down to the medium, with all that was synced before."""
     if hasattr(fcntl, "F_FULLFSYNC"):

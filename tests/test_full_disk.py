@@ -1,6 +1,8 @@
 """A build that fills the disk with its output ends the run in a record that says so."""
 
 import json
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,6 +25,44 @@ echo "exit $?"
 tail -qn 1 agent-config/logs/*/1-build.txt
 cat agent-config/logs/*/run.json
 """
+
+FULL_AT_THE_END = """
+mkdir agent-config/logs && mount -t tmpfs -o size=1m none agent-config/logs || exit 99
+"$@"
+echo "exit $?"
+cat agent-config/logs/*/run.json
+"""
+
+
+@pytest.mark.root("mount")
+@pytest.mark.parametrize(
+    ("answer", "end"), [("ok", (0, "success")), ("no", (1, "build_failed"))], ids=["the build passes", "it fails"]
+)
+def test_the_end_of_a_run_has_room_on_a_disk_that_is_full_by_then(
+    answer: str, end: tuple[int, str], project_folder: Path, monkeypatch
+):
+    """The disk is filled while git is asked what the build left, right before the last write."""
+    (project_folder / "build.sh").write_text("#!/bin/sh\ntouch built\ngrep -q ok ok.txt\n")
+    options = recorded(project_folder, f"^^^ok.txt\n{answer}\n^^^end\n")
+    programs, logs = project_folder.parent / "bin", project_folder / "agent-config" / "logs"
+    programs.mkdir()
+    fill = f'[ ! -e {project_folder}/built ] || for log in {logs}/*/; do cat /dev/zero >"$log/full" 2>/dev/null; done'
+    (programs / "git").write_text(f'#!/bin/sh\n{fill}\nexec {shutil.which("git")} "$@"\n')
+    (programs / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    command = ["unshare", "-m", "sh", "-c", FULL_AT_THE_END, "sh", *CODE_COMMIT, *options]
+    done = subprocess.run(
+        [*command, "--json", "--max-repairs", "0"],
+        cwd=project_folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    printed, _, rest = done.stdout.partition("exit ")
+    code, _, record = rest.partition("\n")
+    ends = [(told["exit_code"], told["status"]) for told in map(json.loads, (printed, record))]
+    assert (int(code), ends) == (end[0], [end, end]), done.stderr
 
 
 @pytest.mark.root("mount")

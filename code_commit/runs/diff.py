@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.git import Repository
@@ -282,3 +282,12 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]
         chain.append(shared[number])
         number = previous[number]
     return chain[::-1]
+
+
+def action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "delete", "create"]:
+    """Return what a build did to a file of an answer."""
+    if edit.old is None or edit.new is None:
+        return "delete" if edit.new is None else "create"
+    if edit.old == edit.new:
+        return "mode"
+    return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"

@@ -11,17 +11,17 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
 from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
-from code_commit.files import ending_signals_held, replacing
+from code_commit.files import KeptRoom, ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
 from code_commit.project import Project
 from code_commit.runs.build_log import BuildLog
-from code_commit.runs.diff import FileEdit, diff_files, edits_of
+from code_commit.runs.diff import FileEdit, action_of_build, diff_files, edits_of
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     BUILT_DIFF,
@@ -115,6 +115,8 @@ class RunLog:
         self.listener = listener
         self.git = git
         self._before_end = before_end
+        self._is_ended = False
+        self._end = KeptRoom(self.folder / "run.json")
         self._started = time.monotonic() - _seconds_before(run.record)
 
     @property
@@ -128,7 +130,7 @@ class RunLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is not None and self.record.status == "running":
+        if error is not None and not self._is_ended:
             with ending_signals_held():  # of a caller's own handlers
                 self._end_by(error)
 
@@ -193,6 +195,7 @@ class RunLog:
             self.record.message = message
             self.record.finished = utc_timestamp()
             self.write_record()
+            self._is_ended = True
         self.listener.step(self.record, "finished")
         return self.record
 
@@ -202,9 +205,17 @@ class RunLog:
         self.listener.step(self.record, event)
 
     def write_record(self) -> None:
-        """Rewrite run.json."""
+        """Rewrite run.json, and keep room for its last state: the disk may be full by then."""
         self.record.totals = sum_up(self.record, time.monotonic() - self._started)
-        self.write_json("run.json", self.record)
+        data = self.redactor.redact_json(self.record)
+        try:
+            if self.record.status != "running":
+                self._end.write(data)
+                return
+            self._end.keep(2 * len(data))
+        except OSError as error:
+            raise LogError(self.folder / "run.json", error) from error
+        self._write("run.json", data)
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file of the log, redacted."""
@@ -366,7 +377,7 @@ class AttemptLog:
         """Take what the build made of files of the answers."""
         changes, diff = diff_files(edits, self._log.git)
         self._log.record.rewritten = [
-            RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
+            RewrittenFile(change.path, action_of_build(edit), change.lines_added, change.lines_removed)
             for change, edit in zip(changes, edits, strict=True)
         ]
         (self._log.folder / BUILT_DIFF).unlink(missing_ok=True)
@@ -406,14 +417,6 @@ class AttemptLog:
 
     def _name(self, name: str) -> str:
         return f"{self.record.number}-{name}"
-
-
-def _action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "delete", "create"]:
-    if edit.old is None or edit.new is None:
-        return "delete" if edit.new is None else "create"
-    if edit.old == edit.new:
-        return "mode"
-    return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"
 
 
 _LONGEST_NAME = 500
