@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ from fake_server import FakeServer
 
 import code_commit
 from code_commit import NotSetUpError, rollup, run
+from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import Price
 
 
@@ -36,6 +39,29 @@ def test_a_run_as_a_call(project_folder: Path, capfd):
 def test_a_run_that_fails_returns_its_record_too(answers, status, code, project_folder: Path):
     record = run(project_folder, model=record_answers(project_folder, *answers), max_repairs=0)
     assert (record.status, record.exit_code) == (status, code)
+
+
+def test_of_two_threads_that_run_in_one_tree_one_is_refused(project_folder: Path):
+    """The one that applies is not disturbed: what it leaves is not taken for an interrupted apply's."""
+    model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n^^^b.txt\nb\n^^^end\n")
+    (project_folder / "build.sh").write_text("#!/bin/sh\nsleep 0.3\ngrep -q ok ok.txt && grep -q b b.txt\n")
+    (project_folder / "agent-config" / "codeRollup.txt").write_text("--- ok.txt ---\nnot yet\n")
+    staging = project_folder / "agent-config" / ".txn"
+    refusals = []
+
+    def run_meanwhile(_: RunRecord, event: Event) -> None:
+        if event == "building":
+            for makes_staging in (True, False):  # as while files are changed, and when they are
+                staging.mkdir() if makes_staging else staging.rmdir()
+                with ThreadPoolExecutor(1) as thread, pytest.raises(NotSetUpError) as refused:
+                    thread.submit(run, project_folder, model=model).result()
+                refusals.append(str(refused.value))
+
+    record = run(project_folder, model=model, on_step=run_meanwhile)
+    assert f"process {os.getpid()} runs code-commit in this tree" in refusals[0]
+    assert f"another code-commit runs here (process {os.getpid()})" in refusals[1]
+    assert record.exit_code == 0
+    assert (project_folder / "b.txt").read_text() == "b\n"
 
 
 def test_the_codebase_and_the_task_as_calls(project_folder: Path, capfd):

@@ -57,9 +57,9 @@ def is_half_changed(project: Project) -> bool:
 def recover(project: Project) -> str | None:
     """Repair an interrupted apply and say in one line what was done; None when there was nothing.
 
-    Takes the tree's lock unless this process holds it. Can be killed anywhere and started again.
+    Takes the tree's lock unless this thread holds it. Can be killed anywhere and started again.
     Raises EditedSinceError when somebody edited one of the files since, ApplyError when the repair fails, NotSetUpError
-    when another process holds the lock.
+    when the lock is held elsewhere.
     """
     if not needs_recovery(project):
         return None

@@ -81,9 +81,9 @@ def restore(
     the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
     path.
 
-    Takes the tree's lock unless this process holds it, and repairs an interrupted apply first. Raises
+    Takes the tree's lock unless this thread holds it, and repairs an interrupted apply first. Raises
     ChangedSinceError, naming all of them, when files are not as the run left them, unless `force`; ApplyError when the
-    snapshot is missing or damaged or the files cannot be written; NotSetUpError when another process holds the lock.
+    snapshot is missing or damaged or the files cannot be written; NotSetUpError when the lock is held elsewhere.
     Nothing was restored then.
     """
     with locked(project):

@@ -64,9 +64,9 @@ def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) ->
     """Write all the verified changes, or none. `snapshot` is the run's snapshot folder, made where it is missing.
 
     It then holds each file as it was before the run touched it first. A file whose content and mode would stay the
-    same is left alone. Takes the tree's lock unless this process holds it, and repairs an interrupted apply first.
+    same is left alone. Takes the tree's lock unless this thread holds it, and repairs an interrupted apply first.
     Raises ChangedUnderUsError when a file is not as the verification pass saw it, ApplyError for everything else:
-    every file is as it was; NotSetUpError when another process holds the lock.
+    every file is as it was; NotSetUpError when the lock is held elsewhere.
     """
     with locked(project):
         recover(project)

@@ -12,6 +12,7 @@ import codecs
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from code_commit.changes import (
@@ -126,7 +127,20 @@ def kept_bytes(text: str, original: bytes | None) -> bytes:
 
 
 def read_umask() -> int:
-    """Return the process's umask, which can only be read by setting it."""
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return umask
+    """Return the process's umask. It is not set meanwhile, as umask(2) does: another thread may be making a file."""
+    with suppress(FileNotFoundError):
+        status = Path("/proc/self/status").read_text("utf-8", "replace")
+        if found := re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE):
+            return int(found[1], 8)
+    return _umask_of_a_file()
+
+
+def _umask_of_a_file() -> int:
+    from tempfile import TemporaryDirectory  # for macOS, which has no /proc
+
+    with TemporaryDirectory() as folder:
+        file = os.open(Path(folder, "file"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o777)
+        try:
+            return 0o777 & ~os.fstat(file).st_mode
+        finally:
+            os.close(file)

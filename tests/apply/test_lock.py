@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,44 @@ def test_all_of_it_works_under_the_lock_of_the_caller(tmp_path: Path) -> None:
         restore(project.root / SNAPSHOT, project, project.root / "agent-config/logs/two/snapshot")
         assert is_locked(project) == os.getpid()
     assert read_tree(project.root) == before
+
+
+def test_the_lock_alone_says_who_holds_it(tmp_path: Path) -> None:
+    """As in two containers, where each of the two processes may have the id 1."""
+    project = make_tree(tmp_path / "tree")
+    before = read_tree(project.root)
+    with start("hold", project.root) as holder:
+        assert holder.stdout.readline() == "held\n"
+        project.agent_config.joinpath(".lock").write_text(f"{os.getpid()}\n")
+        (project.agent_config / ".txn").mkdir()
+        with pytest.raises(NotSetUpError, match="runs code-commit in this tree"):
+            recover(project)
+        (project.agent_config / ".txn").rmdir()
+        with pytest.raises(NotSetUpError, match="runs code-commit in this tree"):
+            apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
+        holder.kill()
+    assert read_tree(project.root) == before
+
+
+def test_another_thread_does_not_hold_the_lock(tmp_path: Path) -> None:
+    project = make_tree(tmp_path / "tree")
+    before = read_tree(project.root)
+    with lock_tree(project), ThreadPoolExecutor(1) as thread:
+        applied = thread.submit(apply_changes, verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
+        with pytest.raises(NotSetUpError, match=f"process {os.getpid()} runs code-commit in this tree"):
+            applied.result()
+    assert read_tree(project.root) == before
+
+
+def test_a_lock_file_that_somebody_removed_is_no_lock(tmp_path: Path) -> None:
+    project = make_tree(tmp_path / "tree")
+    with lock_tree(project):
+        (project.agent_config / ".lock").unlink()
+        with start("hold", project.root) as holder:
+            assert holder.stdout.readline() == "held\n"
+            with pytest.raises(NotSetUpError, match=f"process {holder.pid} runs code-commit in this tree"):
+                apply_changes(verified(project.root, NEW_FILES), project, project.root / SNAPSHOT)
+            holder.kill()
 
 
 def test_a_child_does_not_keep_the_lock(tmp_path: Path) -> None:

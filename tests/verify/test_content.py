@@ -2,7 +2,9 @@
 
 import os
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.content import kept_bytes, read_umask
+from code_commit.verify.content import _umask_of_a_file, kept_bytes, read_umask
 
 KEY = "sk-proj-0123456789abcdefghij"
 
@@ -77,6 +79,28 @@ def test_the_mode_of_an_existing_file_is_kept(project_folder, mode):
     assert change.mode == mode
 
 
+def test_a_file_that_another_thread_makes_has_its_mode_meanwhile(tmp_path: Path):
+    """To ask umask(2) is to set it."""
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            read_umask()
+
+    before = os.umask(0o022)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            for _ in range(2):
+                threads.submit(ask)
+            for number in range(3_000):
+                os.close(os.open(tmp_path / str(number), os.O_CREAT, 0o666))
+            done.set()
+    finally:
+        done.set()
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
+
+
 @pytest.mark.parametrize(
     ("umask", "content", "mode"),
     [
@@ -90,7 +114,7 @@ def test_the_mode_of_an_existing_file_is_kept(project_folder, mode):
 def test_a_new_file_gets_the_umasks_mode_and_runs_when_it_is_a_script(project_folder, umask, content, mode):
     before = os.umask(umask)
     try:
-        assert read_umask() == umask
+        assert read_umask() == _umask_of_a_file() == umask
         (change,) = verify(project_folder, FileReplacement("new", content, 1)).changes
     finally:
         os.umask(before)
