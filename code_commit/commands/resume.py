@@ -5,8 +5,10 @@ fetched, applied changes are not applied again, a build that failed is not repea
 what changed since.
 """
 
+import re
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from code_commit.commands.output import recording, show_end
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import open_regular, read_regular_file
 from code_commit.interrupts import interruptible
 from code_commit.parse import parse_response
 from code_commit.project import Project
@@ -131,14 +133,28 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 
 
 def _answered(folder: Path, record: RunRecord) -> Iterator[str]:
-    """Yield the paths of the answers that were applied: the next prompt shows those files. Raises NotSetUpError."""
-    for number in (attempt.number for attempt in record.attempts if attempt.verdict == "applied"):
-        try:
-            text = read_regular_file(folder / f"{number}-response.txt").decode("utf-8", "surrogatepass")
-            yield from (change.path for change in parse_response(text))
-        except (OSError, ValueError, CodeCommitError) as error:
-            why = f"its {number}-response.txt cannot be read"
-            raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, {why}: {error}") from error
+    """Yield the paths of the answers that were applied: the next prompt shows those files.
+
+    Raises NotSetUpError, also where a response or a build's output cannot be read that the next prompt needs.
+    """
+    for attempt in record.attempts:
+        if attempt.finish_reason is not None or attempt.verdict == "applied":
+            with _needed(folder, f"{attempt.number}-response.txt") as file:
+                text = read_regular_file(file).decode("utf-8", "surrogatepass")
+                yield from [change.path for change in parse_response(text)] if attempt.verdict == "applied" else ()
+        if attempt.build is not None:
+            with _needed(folder, f"{attempt.number}-build.txt") as file:
+                open_regular(file, follow_link=True).close()
+
+
+@contextmanager
+def _needed(folder: Path, name: str) -> Iterator[Path]:
+    """Give a file of the log to be read. Raises NotSetUpError where that fails."""
+    try:
+        yield folder / name
+    except (OSError, ValueError, CodeCommitError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise NotSetUpError(f"{shown(folder.name)} cannot be resumed, its {name} cannot be read: {why}") from error
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:
@@ -155,15 +171,18 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
 
 def _text_of(folder: Path, name: str) -> str | None:
     """Return a text that the run was given, or made, for itself; None where it took that of agent-config."""
-    try:
-        return read_regular_file(folder / name).decode("utf-8")
-    except FileNotFoundError:
-        return None
+    with _needed(folder, name) as file, suppress(FileNotFoundError):
+        return read_regular_file(file).decode("utf-8")
+    return None
 
 
 def _codebase_of(folder: Path, project: Project) -> Codebase | None:
     """Return the codebase of the run's latest prompt, None where an older version kept none."""
-    names = sorted(folder.glob(f"*-{CODEBASE_OF_RUN}"), key=lambda path: int(path.name.split("-")[0]), reverse=True)
-    texts = (_text_of(folder, name) for name in (*(path.name for path in names), CODEBASE_OF_RUN))
+    numbers = [found[1] for path in folder.iterdir() if (found := _NUMBERED.fullmatch(path.name))]
+    names = [f"{number}-{CODEBASE_OF_RUN}" for number in sorted(numbers, key=int, reverse=True)]
+    texts = (_text_of(folder, name) for name in (*names, CODEBASE_OF_RUN))
     text = next((text for text in texts if text is not None), None)
     return None if text is None else parse_codebase(text, project.root)
+
+
+_NUMBERED = re.compile(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)

@@ -300,6 +300,37 @@ def test_a_run_that_has_ended_is_not_resumed(root: Path, run_code_commit: Run):
     assert "no run 1999" in resume(root, run_code_commit, "1999").stderr
 
 
+def test_a_file_beside_the_codebases_of_a_log_is_none_of_them(root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, WRONG)).returncode == 3
+    (the_log(root) / "old-codebase.txt").write_text("--- other.txt ---\n")
+    recorded(root, WRONG, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 0, done.stderr
+    assert "other.txt" not in (the_log(root) / "2-query.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "content"),
+    [
+        ("no block", "1-response.txt", None),
+        ("no block", "1-response.txt", b"\xff\n"),
+        (WRONG, "1-build.txt", None),
+        (WRONG, "query.txt", b"\xff\n"),
+        (WRONG, "codebase.txt", b"\xff\n"),
+    ],
+)
+def test_what_the_next_step_lacks_is_named(answer, name, content, root: Path, run_code_commit: Run):
+    assert run_code_commit(root, *recorded(root, answer)).returncode == 3
+    before = (the_log(root) / "run.json").read_bytes()
+    file = the_log(root) / name
+    file.unlink() if content is None else file.write_bytes(content)
+    recorded(root, answer, RIGHT)
+    done = resume(root, run_code_commit)
+    assert done.returncode == 2, done.stderr
+    assert f"{the_log(root).name} cannot be resumed, its {name} cannot be read: " in done.stderr
+    assert (the_log(root) / "run.json").read_bytes() == before
+
+
 def test_no_run_to_resume(root: Path, run_code_commit: Run):
     done = resume(root, run_code_commit)
     assert done.returncode == 2
