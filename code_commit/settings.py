@@ -174,13 +174,17 @@ class Settings(NamedTuple):
     sources: Mapping[str, Mapping[str, Any]] = {}
     """What each source gives, the one that goes before the others last; empty where a program made them."""
 
+    def source_of(self, name: str) -> str:
+        """Return the source that gives a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
+        return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
+
     def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
         """Return a setting's name as the source of its value spells it, and all that stands there; else ("", {})."""
-        found = next(((source, given) for source, given in [*self.sources.items()][::-1] if name in given), None)
-        if found is None:
+        source = self.source_of(name)
+        if not source:
             return "", {}
-        spelled = {_FILE: f"config.toml's {name}", _ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
-        return spelled.get(found[0], "--" + name.replace("_", "-")), found[1]
+        spelled = {FILE: f"config.toml's {name}", ENVIRONMENT: ENVIRONMENT_PREFIX + name.upper()}
+        return spelled.get(source, "--" + name.replace("_", "-")), self.sources[source]
 
     def as_record(self) -> dict[str, Any]:
         """Return them as run.json holds them: each price with the names of its parts."""
@@ -188,7 +192,8 @@ class Settings(NamedTuple):
         return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
 
 
-_FILE, _ENVIRONMENT, _OPTIONS = "config.toml", "environment", "options"
+FILE, LOG, ENVIRONMENT, COMMAND_LINE = "config.toml", "log", "environment", "options"
+"""The sources of settings; the log of a run that goes on has all of them."""
 
 
 def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:
@@ -246,10 +251,12 @@ def load_settings(
     """
     faults: list[str] = []
     sources = {}
-    if not options.keys() >= SETTINGS.keys():
-        sources[_FILE] = _read_config_file(project.config_file, faults)
-        sources[_ENVIRONMENT] = read_environment(environment, faults)
-    sources[_OPTIONS] = _checked(options, faults)
+    if options.keys() >= SETTINGS.keys():
+        sources[LOG] = _checked(options, faults)
+    else:
+        sources[FILE] = _read_config_file(project.config_file, faults)
+        sources[ENVIRONMENT] = read_environment(environment, faults)
+        sources[COMMAND_LINE] = _checked(options, faults)
     if faults:
         raise NotSetUpError("\n".join(faults))
     values = {name: value for given in sources.values() for name, value in given.items()}

@@ -25,8 +25,9 @@ from code_commit.check.tree import (
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import read_codebase
 from code_commit.errors import NoKeyError, NotSetUpError
+from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
-from code_commit.llm.models import check_base_url, choose_fallback, choose_model, doubt_model, require_price
+from code_commit.llm.models import choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import Asked, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import BUILD_SCRIPT, Project, read_text
@@ -182,13 +183,14 @@ def _check_llm(
     if keys is not None:
         source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note
         key = report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source)
-    report.ask(f"{lead}base URL", lambda: check_base_url(choice, settings, role), str)
+    asked = Asked(choice, key, settings)
+    report.ask(f"{lead}base URL", lambda: require_address(asked, project, role), str)
     if choice.provider == "replay" and not (project.root / choice.name).is_dir():
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
     report.warn(*doubt_model(choice))
-    return Asked(choice, key, settings)
+    return asked
 
 
 def _check_fallback(

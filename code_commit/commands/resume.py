@@ -7,7 +7,7 @@ what changed since.
 
 import re
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,17 @@ from code_commit.commands.run import run_main_job
 from code_commit.errors import EXIT_SUCCESS, CodeCommitError, NotSetUpError
 from code_commit.files import open_regular, read_regular_file
 from code_commit.interrupts import interruptible
+from code_commit.llm.addresses import remember_address
+from code_commit.llm.keys import load_keys
+from code_commit.llm.models import choose_model
+from code_commit.llm.vendor import Asked
 from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunEntry, RunRecord
-from code_commit.settings import SETTINGS, add_settings, validate_settings
+from code_commit.settings import SETTINGS, add_settings, load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
 from code_commit.workflow import attempt_loop
@@ -66,6 +70,8 @@ def _resume(project: Project, name: str, options: dict[str, Any], progress: Prog
     record.options["json"] = options["json"]
     _check_tree(folder, record, project)
     progress.say(f"resuming {record.run}")
+    if "base_url" in options:
+        _remember_address(project, _options_of(record) | options)
     if record.command == "rollup":
         return _continue_choice(project, found, _options_of(record) | options, progress)
     settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
@@ -167,6 +173,13 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
     except NotSetUpError as error:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
+
+
+def _remember_address(project: Project, options: Mapping[str, Any]) -> None:
+    """Remember the address that an option names: merged with the run's settings, they do not tell who named it."""
+    settings, keys = load_settings(project, options), load_keys(project)
+    choice = choose_model(settings.model, keys, keys.unfit)
+    remember_address(Asked(choice, keys.get(choice.provider), settings), project, named=True)
 
 
 def _text_of(folder: Path, name: str) -> str | None:

@@ -34,11 +34,12 @@ from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES,
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.llm.models import bound_base_url
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
 from code_commit.runs.list import find_run_folders
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
-from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
+from code_commit.settings import ENVIRONMENT_PREFIX, FILE, KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 from code_commit.trust import ended_with_us, isolated, outside_environment, own_command
 
@@ -409,8 +410,13 @@ class _Work:
         self._said = shown(said.strip().rpartition("\n")[2])
 
     def _environment(self) -> dict[str, str]:
+        """Return the environment of the run; the addresses that the task names stand in it, so that keys go there."""
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
-        return {name: value for name, value in os.environ.items() if name not in named}
+        settings = Settings(**self.task.settings, sources={FILE: self.task.settings})
+        urls = {f"{role}base_url": bound_base_url(settings, role) for role in ("", "fallback_")}
+        return {name: value for name, value in os.environ.items() if name not in named} | {
+            ENVIRONMENT_PREFIX + name.upper(): url for name, url in urls.items() if re.match("[a-z]", url)
+        }
 
     def _process(
         self, words: list[str], folder: Path, environment: dict[str, str]

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from code_commit.errors import LLMError, NotSetUpError, OverBudgetError
 from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
+from code_commit.llm.addresses import remember_address
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.vendor import Asked
 from code_commit.project import Project
@@ -20,6 +21,9 @@ def asking(llm: Asked, project: Project, log: RunLog) -> Iterator[Complete]:
     the run's choice of files took are not taken again, unless that was asked of another model.
     """
     fallback = llm.fallback
+    remember_address(llm, project)
+    if fallback:
+        remember_address(fallback, project, "fallback")
     if fallback and llm.choice != fallback.choice and log.record.asked_model == str(fallback.choice):
         llm, fallback = fallback, None
     ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)

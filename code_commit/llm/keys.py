@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import read_regular_file
@@ -42,7 +43,8 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
         value = environment.get(variable, "") if file_key is None else file_key
         problem = _key_problem(value)
         if not problem:
-            keys[provider] = ApiKey(provider, value, source)
+            in_project = file_key is not None and _lies_in_project(project, provider)
+            keys[provider] = ApiKey(provider, value, source, in_project)
         elif value or file_key is not None:
             keys.unfit[provider] = f"{source} {problem}"
     return keys
@@ -91,6 +93,12 @@ def _read_key_file(project: Project, provider: str) -> str | None:
     if mode & groups_that_reach_it:
         raise NotSetUpError(f"{shown_path} can be read by others: chmod 600 {shown_path}")
     return text.rstrip("\r\n")
+
+
+def _lies_in_project(project: Project, provider: str) -> bool:
+    """Tell whether a key file is in agent-config itself; a link there may lead to any key of the user's."""
+    folder = Path(os.path.realpath(project.agent_config))
+    return Path(os.path.realpath(folder / f"{provider}-key.txt")).parent == folder
 
 
 def _key_problem(value: str) -> str | None:

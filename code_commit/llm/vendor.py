@@ -22,11 +22,15 @@ _UNKNOWN_MAX_OUTPUT = 64_000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One API key. Its text appears in no repr; `source` says where it was found."""
+    """One API key. Its text appears in no repr; `source` says where it was found.
+
+    `in_project` says that its file lies in the project's own agent-config, beside config.toml.
+    """
 
     provider: str
     value: str = dataclasses.field(repr=False)
     source: str
+    in_project: bool = False
 
 
 class ModelChoice(NamedTuple):

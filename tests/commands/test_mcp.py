@@ -99,6 +99,8 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
 
     with agent(root) as host:
         hints = {name: tool.annotations for name, tool in host.tools().items()}
+        arguments = {name for tool in host.tools().values() for name in tool.input_schema["properties"]}
+        assert arguments == {"query", "allow", "protect", "model", "max_cost", "run", "text", "dry_run"}, "no address"
         assert {name for name, hint in hints.items() if hint.read_only_hint} == {"check", "diff", "log"}
         assert {name for name, hint in hints.items() if hint.destructive_hint} == {"run", "undo", "apply"}
         assert {name for name, hint in hints.items() if hint.open_world_hint} == {"run"}

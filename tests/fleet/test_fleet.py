@@ -104,6 +104,17 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     assert forked_fleet.run(words, tmp_path, os.environ | keys).returncode == 0
 
 
+def test_the_address_of_a_task_gets_the_worker_s_key(forked_fleet, tmp_path):
+    """Nothing listens at the proxy, and nothing else is contacted: exit code 3 says that the key would have gone."""
+    settings = {"base_url": "https://elsewhere.example", "llm_timeout": 1}
+    line = task("a", make_repository(tmp_path / "repository"), "openai", settings=settings)
+    words = fleet_words(make_list(tmp_path / "tasks.jsonl", line))
+    variables = {"OPENAI_API_KEY": "sk-test-0123456789", "HTTPS_PROXY": "http://127.0.0.1:1"}
+    forked_fleet.run(words, tmp_path, os.environ | variables)
+    record = load_run_record((tmp_path / "out/a/run.json").read_bytes())
+    assert (record.exit_code, record.base_url) == (3, "https://elsewhere.example/v1")
+
+
 def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
     root = make_repository(tmp_path / "one")
     (root / "long.txt").write_text("too long to go in whole\n" * 4000)

@@ -1,0 +1,95 @@
+"""Where a key may go: files of the project name no address for a key that comes from elsewhere.
+
+An unpacked archive can bring its own agent-config/config.toml. An address that the user names by an option is
+remembered for the project's root, in a file outside of it.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
+from code_commit.llm.http import is_this_machine
+from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.vendor import Asked
+from code_commit.project import AGENT_CONFIG, Project
+from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG
+from code_commit.terminal import shown
+
+
+def require_address(asked: Asked, project: Project, role: str = "") -> str:
+    """Return where the API is, as `check_base_url` does.
+
+    Raises NotSetUpError also where a key from elsewhere would go to an address that only the project names.
+    """
+    url = check_base_url(asked.choice, asked.settings, role)
+    name = _setting_of(asked, url, role)
+    source, variable = asked.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
+    is_named = os.environ.get(variable) == getattr(asked.settings, name, None)
+    if (
+        asked.key is None
+        or source not in (FILE, LOG)
+        or is_named
+        or _is_remembered(project, asked.choice.provider, url)
+    ):
+        return url
+    whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
+    once = "once " if _memory(project) else ""
+    raise NotSetUpError(
+        f"{asked.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
+        f" say so {once}with --{name.replace('_', '-')} {asked.choice.provider}:{url} (in CI by the variable"
+        f" {variable}), or put the key itself into {AGENT_CONFIG}/{asked.choice.provider}-key.txt"
+    )
+
+
+def remember_address(asked: Asked, project: Project, role: str = "", *, named: bool = False) -> None:
+    """Remember for this project an address that an option names; `named` says so of one that a log names too."""
+    url = check_base_url(asked.choice, asked.settings, role)
+    name, provider = _setting_of(asked, url, role), asked.choice.provider
+    by_option = named or asked.settings.source_of(name) == COMMAND_LINE
+    memory = _memory(project)
+    if not name or not by_option or memory is None or _is_remembered(project, provider, url):
+        return
+    with suppress(OSError):  # it is asked for again
+        memory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = os.open(memory, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with open(file, "w", encoding="utf-8") as lines:  # noqa: PTH123 - a descriptor
+            lines.write(f"{_line(project, provider, url)}\n")
+
+
+def _setting_of(asked: Asked, url: str, role: str) -> str:
+    """Return the setting that names the address; "" where any key may go there, or where it is checked for the model.
+
+    Any key goes to this machine and to its vendor's own address, and a key of agent-config to all.
+    """
+    settings, key = asked.settings, asked.key
+    is_everyones = url in ("", VENDORS[asked.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
+    if is_everyones or key is None or key.in_project or (role and not settings.fallback_base_url):
+        return ""
+    return f"{role}_base_url" if role else "base_url"
+
+
+def _is_remembered(project: Project, provider: str, url: str) -> bool:
+    memory = _memory(project)
+    try:
+        lines = read_regular_file(memory).decode("utf-8", "replace").split("\n") if memory else []
+    except OSError:
+        return False
+    return _line(project, provider, url) in lines
+
+
+def _line(project: Project, provider: str, url: str) -> str:
+    return json.dumps([os.fsencode(project.root).decode("utf-8", "backslashreplace"), provider, url])
+
+
+def _memory(project: Project) -> Path | None:
+    """Return the file of the addresses that options named; None where that would lie in the work tree."""
+    folder = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not folder.is_absolute():
+        folder = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 - no error
+    file = Path(os.path.realpath(folder / "code-commit" / "addresses"))
+    top = project.git.work_tree if project.git else project.root
+    return file if folder.is_absolute() and not file.is_relative_to(top) else None
