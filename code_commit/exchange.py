@@ -23,6 +23,11 @@ class Shown(NamedTuple):
     removed: Collection[str] = ()
     windows: Sequence[tuple[str, int, str]] = ()
 
+    @property
+    def text(self) -> str:
+        """All that it shows."""
+        return "\n".join([self.codebase, *self.files.values(), *(lines for *_, lines in self.windows)])
+
 
 class Prompt(NamedTuple):
     """Everything that is sent, in order: the system prompts, then the user message.

@@ -111,8 +111,11 @@ class Repository:
                 return zlib.decompress(Path(objects, name[:2], name[2:]).read_bytes()).partition(b"\0")[2]
         return content
 
-    def filtered(self, paths: Iterable[str]) -> list[str]:
-        """Return the paths whose content a program of git's configuration changes. Raises UnansweredError."""
+    def filtered(self, paths: Iterable[str], names: str = ".*") -> list[str]:
+        """Return the paths whose content a program of git's configuration changes. Raises UnansweredError.
+
+        Only filters count whose name is like `names`, a regular expression.
+        """
         if not self.configuration().filters:
             return []
         answer = self.ask(["check-attr", "-z", "--stdin", "filter"], b"".join(os.fsencode(f"{p}\0") for p in paths))
@@ -120,7 +123,7 @@ class Repository:
             raise UnansweredError("git check-attr", answer)
         words = os.fsdecode(answer.stdout).split("\0")
         filters = zip(words[::3], words[2::3], strict=False)
-        return [path for path, name in filters if name in self.configuration().filters]
+        return [path for path, name in filters if name in self.configuration().filters and re.fullmatch(names, name)]
 
     def index(self) -> Index:
         """Return what git tracks now: git is asked again only when the index file changed. Raises UnansweredError."""

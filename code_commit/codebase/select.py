@@ -13,7 +13,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.paths.secrets import find_secret, is_secret_name
+from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_secret_name
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
@@ -39,8 +39,6 @@ NOT_CHOSEN = "not chosen"
 _LARGE = 256_000  # bytes
 CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
-_ENCRYPTING_FILTERS = re.compile(rb"git-crypt(-.*)?|crypt(_.*)?|sops.*", re.DOTALL)
-"""Those of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
 _MINIFIED_LINE = 110
@@ -179,7 +177,7 @@ def find_marked(
             continue
         name = os.fsdecode(path)
         if mark == b"filter":
-            if name not in selection.included and _ENCRYPTING_FILTERS.fullmatch(value):
+            if name not in selection.included and re.fullmatch(ENCRYPTING_FILTERS, os.fsdecode(value)):
                 marked[name] = CONFIDENTIAL
         elif value in {b"set", b"true"} and not selection.is_wanted(name):
             marked.setdefault(name, MARKED)

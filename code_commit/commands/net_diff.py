@@ -8,7 +8,7 @@ from code_commit.apply.snapshot import first_states, left_states, load_contents,
 from code_commit.changes import AppliedChange
 from code_commit.files import open_regular
 from code_commit.git import Repository
-from code_commit.runs.diff import FileEdit, diff_files
+from code_commit.runs.diff import FileEdit, diff_files, known_text
 
 
 class NetDiff(NamedTuple):
@@ -45,7 +45,7 @@ def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None 
         old = read_original(snapshot, path, before) if before else None
         modes = (before.mode if before else 0o644, after.mode if after else 0o644)
         edits.append(FileEdit(path, old, new, *modes))
-    changes, diff = diff_files(edits, git, prefix)
+    changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
     return NetDiff(diff, unknown, changes)
 
 

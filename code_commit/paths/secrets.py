@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,17 +46,22 @@ _PIECES = """
 _IN_EVERY_NAME = tuple(_PIECES.split())
 """Of these one at least: other names need none of the patterns, which take milliseconds to compile."""
 _LINE_OF_NPM, _FIELD_OF_SOPS = r"(?m:^)(//\S+:)?", r"\bmac\"?\s*[:=]\s*\"?"
+_IS = r"[\"']?\s*(=>?|:)\s*[\"']?"
 _SECRET_SHAPES = {
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----(\\[nr]|[^0-9A-Za-z+/])*([0-9A-Za-z-]+: .*\n\s*)*[0-9A-Za-z+/]{40}"
     r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": "a private key",
     r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}": "a private key",
     r"\bA[KS]IA[A-Z2-7]{16}\b": "a key of AWS",
+    rf"(AWS_SECRET(_ACCESS)?_KEY|aws_secret(_access)?_key|[sS]ecretAccessKey){_IS}[0-9A-Za-z/+]{{40}}": "a key of AWS",
+    rf"(AWS_SESSION_TOKEN|aws_session_token|[sS]essionToken){_IS}[0-9A-Za-z/+=]{{100}}": "a token of AWS",
     r"\bAccountKey=[0-9A-Za-z+/]{86}==": "a key of Azure",
     r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}": "a key of Google",
     r"\bgh[pousr]_[0-9A-Za-z]{36}|\bgithub_pat_[0-9A-Za-z_]{60}": "a token of GitHub",
     r"\bglpat-[0-9A-Za-z_-]{20}": "a token of GitLab",
     r"\bhf_[0-9A-Za-z]{34}\b": "a key of Hugging Face",
     rf"\bnpm_[0-9A-Za-z]{{36}}\b|{_LINE_OF_NPM}_auth(Token)?=[0-9A-Za-z+/-]{{12}}": "a login of npm",
+    rf"{_LINE_OF_NPM}_password=[0-9A-Za-z+/=]{{8}}": "a login of npm",
+    r"(?m:^)//\S+:_password\s*=\s*\"?[0-9A-Za-z+/=]{8}": "a login of npm",
     r"\bnpmAuth(Token|Ident):\s*[\"']?[0-9A-Za-z+/:_-]{12}": "a login of npm",
     r"\bpypi-AgE[0-9A-Za-z_-]{50}": "a token of PyPI",
     rf"{_FIELD_OF_SOPS}ENC\[AES256_GCM,": "what SOPS encrypts",
@@ -66,7 +72,9 @@ _SECRET_SHAPES = {
 }
 """The shapes of secrets, in what Python's and Rust's regular expressions have in common; those of Amazon and age as
 gitleaks has them."""
-_IN_EXAMPLES = "EXAMPLE"  # at the end of the keys in Amazon's documents
+ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"
+"""The filters of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
+_IN_EXAMPLES = "EXAMPLE"  # in the keys of Amazon's documents
 
 
 def is_secret_name(path: str) -> bool:
@@ -87,13 +95,30 @@ def _is_like(pattern: str, name: str) -> bool:
     return re.fullmatch(pattern, name, re.IGNORECASE | re.DOTALL) is not None
 
 
-def find_secret(text: str) -> str | None:
-    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none."""
+def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) -> str | None:
+    """Return why nobody is shown a file and no answer changes it, None where it is no secret.
+
+    `texts` are what it holds, before a change first; `known` gives what the LLM was sent, or wrote, and so knows.
+    """
+    before, *_ = texts = list(texts)
+    if is_secret_name(path):
+        return None if before.strip() and before.rstrip("\n") in known() else "a secret's by its name"
+    if any(map(find_secret, texts)):
+        what = filter(None, (find_secret(text, known()) for text in texts))
+        return next((f"a secret's by its content ({found})" for found in what), None)
+    return None
+
+
+def find_secret(text: str, known: str = "") -> str | None:
+    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none.
+
+    What stands in the `known` text too is none.
+    """
     if not _any_shape().isinstance_python(text):
         return None
     for shape, what in _SECRET_SHAPES.items():
         for match in re.finditer(shape, text):
-            if not match[0].endswith(_IN_EXAMPLES):
+            if _IN_EXAMPLES not in match[0] and match[0] not in known:
                 return f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
     return None
 

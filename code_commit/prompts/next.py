@@ -1,5 +1,6 @@
 """What the LLM is told next: by what came of the attempts before, and so that it fits."""
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ from code_commit.codebase.text import Codebase
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
 from code_commit.files import Tree, decode_text
+from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, Task, lay_out
@@ -154,7 +156,8 @@ class Conversation:
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
         output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
         output = self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
-        replacements = read_replacements(self._project.root, changed, self._redactor.redact_text)
+        known_text = functools.cache(attempt.known_text)
+        replacements = read_replacements(self._project.root, changed, self._redactor.redact_text, known_text)
         if not self._settings.codebase_additions:
             return FailedBuild(output, replacements)
         known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
@@ -166,22 +169,33 @@ def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
     return next((outcome.failed for outcome in reversed(outcomes) if outcome.failed), None)
 
 
-def read_replacements(root: Path, paths: Iterable[str], redact: Callable[[str], str]) -> list[FileChange]:
-    """Return what the tree holds now of files that answers changed: a build may have formatted or removed them."""
+def read_replacements(
+    root: Path, paths: Iterable[str], redact: Callable[[str], str], known: Callable[[], str]
+) -> list[FileChange]:
+    """Return what the tree holds now of files that answers changed: a build may have formatted or removed them.
+
+    A secret that is not in the `known` text is not shown.
+    """
     with Tree(root) as tree:
-        return [_read_replacement(tree, path, redact) for path in sorted(paths)]
+        return [_read_replacement(tree, path, redact, known) for path in sorted(paths)]
 
 
-def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str]) -> FileChange:
+def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known: Callable[[], str]) -> FileChange:
     try:
-        return FileReplacement(path, redact(decode_text(tree.read(path)[0])))
+        text = decode_text(tree.read(path)[0])
+        if why := explain_secret(path, [text], known):
+            return FileReplacement(path, _UNREADABLE.format(f"it is {why}"))
+        return FileReplacement(path, redact(text))
     except (FileNotFoundError, NotADirectoryError):
         return FileRemoval(path)
     except ValueError as error:
         why = f"it {error}"
     except OSError as error:
         why = error.strerror or "it cannot be read"
-    return FileReplacement(path, f"(since build.sh ran it can be neither shown nor replaced: {why})\n")
+    return FileReplacement(path, _UNREADABLE.format(why))
+
+
+_UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:

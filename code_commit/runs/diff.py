@@ -8,14 +8,17 @@ and starting it takes many times as long as this does for the files of a respons
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from operator import itemgetter
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
+from code_commit.files import read_regular_file
 from code_commit.git import Repository
 from code_commit.paths.checks import file_kind
-from code_commit.paths.secrets import is_secret_name
+from code_commit.paths.secrets import explain_secret
 
 CONTEXT_LINES = 3  # as git diff
 
@@ -68,14 +71,23 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
     return [edit for edit in edits if (edit.old, edit.old_mode) != (edit.new, edit.mode)]
 
 
+def known_text(log_folder: Path) -> str:
+    """Return all that the LLM of a run was sent, and all that it answered."""
+    texts = []
+    for path in (*sorted(log_folder.glob("*-query.txt")), *sorted(log_folder.glob("*-response.txt"))):
+        with suppress(OSError):
+            texts.append(read_regular_file(path).decode("utf-8", "replace"))
+    return "\n".join(texts)
+
+
 def diff_files(
-    edits: Iterable[FileEdit], git: Repository | None = None, prefix: str = ""
+    edits: Iterable[FileEdit], git: Repository | None = None, prefix: str = "", known: Callable[[], str] = str
 ) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
 
     `prefix` stands before every path in the diff.
     It is of what `git` would store, where that is given, but for text that git would not: so `git apply --index` takes
-    it, and no text is written that it does not show. Of a file that is a secret's by its name, a line stands there
+    it, and no text is written that it does not show. Of a secret that is not in the `known` text a line stands there
     that `git apply` passes over.
     """
     changes, texts = [], {}
@@ -87,7 +99,8 @@ def diff_files(
         size, kind = len(edit.new or b""), file_kind(edit.path)
         changes.append(AppliedChange(edit.path, edit.action, size, added, removed, kind))
         path = prefix + edit.path
-        is_secret = hunks and is_secret_name(edit.path)
+        texts_of_both = (content.decode("utf-8", "replace") for content in (old, new))
+        is_secret = hunks and explain_secret(edit.path, texts_of_both, known)
         text = NOT_SHOWN % _quoted(path) if is_secret else _file_diff(edit._replace(path=path), hunks)
         texts[path.encode("utf-8", "replace")] = text
     return changes, b"".join(text for _, text in sorted(texts.items()))

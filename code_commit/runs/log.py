@@ -21,7 +21,7 @@ from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
 from code_commit.project import Project
 from code_commit.runs.build_log import BuildLog
-from code_commit.runs.diff import FileEdit, action_of_build, diff_files, edits_of
+from code_commit.runs.diff import FileEdit, action_of_build, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     BUILT_DIFF,
@@ -368,14 +368,18 @@ class AttemptLog:
         self.record.changes = []
         self.diff_file.unlink(missing_ok=True)
 
+    def known_text(self) -> str:
+        """Return all that the LLM was sent so far, and all that it answered."""
+        return known_text(self._log.folder)
+
     def _changed(self, edits: Sequence[FileEdit]) -> None:
         """Write N-changes.diff and the files' part of the record."""
-        self.record.changes, diff = diff_files(edits, self._log.git)
+        self.record.changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.write_bytes(self._name("changes.diff"), diff)
 
     def built(self, edits: Sequence[FileEdit]) -> None:
         """Take what the build made of files of the answers."""
-        changes, diff = diff_files(edits, self._log.git)
+        changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.record.rewritten = [
             RewrittenFile(change.path, action_of_build(edit), change.lines_added, change.lines_removed)
             for change, edit in zip(changes, edits, strict=True)

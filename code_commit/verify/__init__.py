@@ -11,8 +11,9 @@ Rules by name, each in the module that owns it (`paths` is beside this package):
     whole-file                                                                         below
 """
 
+import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from code_commit.changes import (
@@ -37,7 +38,7 @@ from code_commit.paths.names import (
     guarded_folders,
     read_limits,
 )
-from code_commit.paths.secrets import is_secret_name
+from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -47,7 +48,7 @@ from code_commit.verify.content import (
     read_umask,
     verified_change,
 )
-from code_commit.verify.edits import UNSEEN_PART, Span, find_shown, lines_in_ranges
+from code_commit.verify.edits import UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import (
     IgnoreFiles,
     find_hidden,
@@ -74,12 +75,13 @@ _HIDDEN = (
     " the reviewer would not see them: leave it, or put the file elsewhere"
 )
 _CONFIDENTIAL = (
-    "is a secret's by its name: leave its block out, and say outside the fences what it needs (only where --allow names"
+    "is {}: leave its block out, and say outside the fences what it needs (only where --allow names"
     " the file itself, not just its folder, may it be changed)"
 )
 _WHOLE_FILE = (
     "is sent as edits, which are taken only with answer_format = 'edits' or 'auto': send the whole content of the file"
 )
+_BLANKS, _BOM = " \t\r", "\ufeff"
 _UNSEEN = (
     "[codebase] has at most an outline of it, a change could lose the rest: a rollup that is made to fit has it whole"
     " where the task names it"
@@ -173,8 +175,9 @@ def verify_changes(
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
     _check_git(findings, originals, project, rules)
+    _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
-    verified = _check_content(findings, originals, rules, shown_files.removed if shown_files else ())
+    verified = _check_content(findings, originals, rules, shown_files or Shown())
     findings.reasons.reject(rules.redactor.redact_quotations)
     created = [change.path for change in verified if change.original is None]
     other_cases = (
@@ -234,39 +237,57 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
     findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
     findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
-    findings.ask("secret", _CONFIDENTIAL, lambda: [path for path in paths if _is_unnamed_secret(path, rules.allow)])
     if rules.allow and paths:
         allowed = ", ".join(map(shown, rules.allow))
         message = f"only these may be changed: {allowed}; make the change there"
         findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.allow, paths))
 
 
-def _is_unnamed_secret(path: str, allow: Sequence[str]) -> bool:
-    """Tell whether a path is a secret's that no pattern names: one that matches its neighbours too names none of them.
+def _check_secrets(
+    findings: _Findings, originals: Originals, project: Project, rules: Rules, shown_files: Shown | None
+) -> None:
+    """Refuse every change of a secret that the LLM was not shown, and say nothing more of the file."""
+    shown_text = functools.cache(lambda: shown_files.text if shown_files else "")
+    texts = {}
+    for path in findings.open_paths:
+        original = originals[path]
+        texts[path] = original.content.decode("utf-8", "replace") if original else ""
+        why = explain_secret(path, [texts[path]], shown_text)
+        if why and not _is_named(path, rules.allow):
+            findings.close(path, "secret", _CONFIDENTIAL.format(why))
 
-    Of `prod.env` the neighbour is `other.other`, so that `*.env` names it, while `*`, `*.*` and `src/` do not.
+    def encrypted() -> list[str]:
+        paths = project.git.filtered(findings.open_paths, ENCRYPTING_FILTERS) if project.git else []
+        return [path for path in paths if texts[path] not in shown_text() and not _is_named(path, rules.allow)]
+
+    findings.ask("secret", _CONFIDENTIAL.format("encrypted in git"), encrypted)
+
+
+def _is_named(path: str, allow: Sequence[str]) -> bool:
+    """Tell whether a pattern names a secret: one that matches its neighbours too names none of them.
+
+    Of `prod.env` the neighbour is `other.other`, so that `*.env` names it, while `*`, `*.*` and `src/` do not. That of
+    `config.py`, which is a secret by its content, is `other.py`.
     """
-    if not is_secret_name(path):
-        return False
     folder, slash, name = path.rpartition("/")
-    neighbour = folder + slash + re.sub(r"[^.]+", "other", name)
-    return not any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
+    neighbour = folder + slash + re.sub(r"[^.]+", "other", name, count=0 if is_secret_name(path) else 1)
+    return any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
 
 
-def _check_content(
-    findings: _Findings, originals: Originals, rules: Rules, removed: Collection[str]
-) -> list[VerifiedChange]:
+def _check_content(findings: _Findings, originals: Originals, rules: Rules, shown_files: Shown) -> list[VerifiedChange]:
     """Return the changes that pass. Whatever is removed already, as the prompt said, need not be removed again."""
     verified = []
+    shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
     for change in findings.open:
         if isinstance(change, EditBlock) and not rules.takes_edits:
             findings.add(change.path, "whole-file", _WHOLE_FILE)
             continue
         original = originals[change.path]
-        if isinstance(change, FileRemoval) and original is None and change.path in removed:
+        if isinstance(change, FileRemoval) and original is None and change.path in shown_files.removed:
             continue
-        checked = check_content(change, original, rules.redactor, findings.shown_lines.get(change.path))
+        visible = VisibleLines(findings.shown_lines.get(change.path), shown_lines)
+        checked = check_content(change, original, rules.redactor, visible)
         if isinstance(checked, list):
             for line, rule, message in checked:
                 findings.add(change.path, rule, message, line=line)

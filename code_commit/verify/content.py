@@ -11,7 +11,6 @@ stale         the code rollup does not hold the original as it is now
 import codecs
 import os
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from code_commit.files import decode_text
 from code_commit.paths.names import Fault
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
-from code_commit.verify.edits import ContentFault, Span, edit_text
+from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
 from code_commit.verify.formats import find_wrong_format
 from code_commit.verify.placeholders import find_placeholder
 
@@ -36,12 +35,9 @@ _SHEBANG = b"#!"
 
 
 def check_content(
-    change: RequestedChange, original: OriginalFile | None, redactor: Redactor, shown_lines: Sequence[Span] | None
+    change: RequestedChange, original: OriginalFile | None, redactor: Redactor, visible: VisibleLines
 ) -> FileChange | list[ContentFault]:
-    """Return the change with all that the file will hold, also where it was sent as edits; else the rules it breaks.
-
-    `shown_lines` are those that edits may change, None for all.
-    """
+    """Return the change with all that the file will hold, also where it was sent as edits; else the rules it breaks."""
     if isinstance(change, FileRemoval):
         missing = ContentFault(change.line, "missing", "is not there, it cannot be removed: leave the block out")
         return [missing] if original is None else change
@@ -49,7 +45,7 @@ def check_content(
         old = None if original is None else decode_text(original.content)
     except ValueError as error:
         return [ContentFault(change.line, "not-text", f"the file {error}, no response can hold it: leave it as it is")]
-    content = change.content if isinstance(change, FileReplacement) else _edited(change, old, shown_lines)
+    content = change.content if isinstance(change, FileReplacement) else _edited(change, old, visible)
     if not isinstance(content, str):
         return content
     fault = _comment_fault(change.path, original) or _text_fault(content, redactor)
@@ -62,10 +58,10 @@ def check_content(
     return FileReplacement(change.path, content, change.line)
 
 
-def _edited(block: EditBlock, old: str | None, shown_lines: Sequence[Span] | None) -> str | list[ContentFault]:
+def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | list[ContentFault]:
     if old is None:
         return [ContentFault(block.line, "missing", "is not there to be edited: correct the path, or send it whole")]
-    content, faults = edit_text(old, block.edits, shown_lines)
+    content, faults = edit_text(old, block.edits, visible)
     return faults or content
 
 

@@ -13,7 +13,7 @@ the lines that are shown are searched.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -55,6 +55,19 @@ class ContentFault(NamedTuple):
     message: str
 
 
+class VisibleLines(NamedTuple):
+    """The lines of a file that edits may change, and those that a reason may quote, without the blanks at their ends.
+
+    None stands for all of them.
+    """
+
+    editable: Sequence[Span] | None = None
+    quotable: Callable[[], Collection[str]] | None = None
+
+
+_ALL = VisibleLines()
+
+
 def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
     """Return which lines of a text are shown by these passages, each of which says where it begins, from 1.
 
@@ -74,11 +87,10 @@ def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
     return shown
 
 
-def edit_text(text: str, edits: Sequence[Edit], shown: Sequence[Span] | None = None) -> tuple[str, list[ContentFault]]:
+def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:
     r"""Return the text after the edits, or what is wrong with them and the text as it is.
 
     New lines end as the file's lines do, where these all end alike. A last line without line end stays so.
-    `shown` are the lines that may be changed, all where it is None.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
@@ -86,7 +98,7 @@ def edit_text(text: str, edits: Sequence[Edit], shown: Sequence[Span] | None = N
     end = "\r\n" if long_ends and long_ends == all_ends else "\n"
     is_cut = body != "" and not body.endswith("\n")
     lines = (body + end if is_cut else body).split("\n")[:-1]
-    spans, faults = _locate(lines, edits, shown)
+    spans, faults = _locate(lines, edits, visible)
     if faults:
         return text, faults
     parts: list[str] = []
@@ -126,27 +138,28 @@ def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
 
 
 def _locate(
-    lines: Sequence[str], edits: Sequence[Edit], shown: Sequence[Span] | None
+    lines: Sequence[str], edits: Sequence[Edit], visible: VisibleLines
 ) -> tuple[list[Span], list[ContentFault]]:
     """Return for each edit the lines that it replaces; and the faults, where there are any."""
     parts = [(edit, is_end) for edit in edits for is_end in ((False, True) if edit.last else (False,))]
     finds = [_lines(edit.last if is_end else edit.find) for edit, is_end in parts]
-    searched = [(0, len(lines))] if shown is None else shown
+    searched = [(0, len(lines))] if visible.editable is None else visible.editable
     places = _places_in(lines, searched, finds)
     unfound = [number for number, found in enumerate(places) if not found]
     if unfound:
         again = iter(_places_in(_stripped(lines), searched, [_stripped(finds[number]) for number in unfound]))
         places = [found or next(again) for found in places]
-    if shown is not None and not all(places):
+    if visible.editable is not None and not all(places):
         line = next(edit.line for (edit, _), found in zip(parts, places, strict=True) if not found)
         return [], [ContentFault(line, "unseen", UNSEEN_PART)]
     faults: list[ContentFault] = []
     missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
-    index = _index_words(lines, missed) if missed else {}
+    quotable = (visible.quotable() if visible.quotable else {*_stripped(lines)}) if missed else ()
+    index = _index_words(lines, missed, quotable) if missed else {}
     for (edit, is_end), find, found in zip(parts, finds, places, strict=True):
         which = _OF_THE_END if is_end else ""
         if not found:
-            nearest = _nearest(lines, find, index) if len(faults) < _MOST_PASSAGES else ""
+            nearest = _nearest(lines, find, index, quotable) if len(faults) < _MOST_PASSAGES else ""
             faults.append(ContentFault(edit.line, "no-match", which + nearest))
         elif len(found) > 1:
             told = ", ".join(str(place + 1) for place in found[:_MOST_PLACES])
@@ -272,12 +285,17 @@ def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> lis
     return [[end - len(find) for end in ends[node]] for node, find in zip(trie.nodes, finds, strict=True)]
 
 
-def _index_words(lines: Sequence[str], finds: Iterable[Sequence[str]]) -> dict[str, list[int]]:
-    """Return the indexes of the first hundred lines that hold each word of the finds, or are one of their lines."""
+def _index_words(
+    lines: Sequence[str], finds: Iterable[Sequence[str]], visible: Collection[str]
+) -> dict[str, list[int]]:
+    """Return the indexes of the first hundred lines that hold each word of the finds, or are one of their lines.
+
+    Lines that are not visible do not count.
+    """
     wanted = {word for find in finds for line in find[:_MOST_COMPARED] for word in _words(line)}
     index: dict[str, list[int]] = {word: [] for word in wanted}
     for number, line in enumerate(lines):
-        for word in _words(line) & wanted:
+        for word in _words(line) & wanted if line.rstrip(_BLANKS) in visible else ():
             if len(index[word]) < _MOST_COMPARED:
                 index[word].append(number)
     return index
@@ -295,8 +313,8 @@ def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
     return SequenceMatcher(None, there, wanted, autojunk=False).ratio()
 
 
-def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]]) -> str:
-    """Say which lines are nearest to those to find, and where they differ.
+def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]], visible: Collection[str]) -> str:
+    """Say which visible lines are nearest to those to find, and where they differ.
 
     Of those that share the rarest words they are those that share the most characters.
     """
@@ -306,7 +324,10 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
             for number in index[word]:
                 votes[number - offset] += 1 / len(index[word])
     if not votes:
-        return "the lines to find are not in the file, nor any like them: copy them from the file as it is now"
+        return (
+            "the lines to find are not in the file, nor any like them that you were shown: copy them from the file as"
+            " it was shown, or leave its block out"
+        )
     likely = sorted(votes, key=lambda place: (-votes[place], place))[:_MOST_LIKELY]
     start = max(
         (max(0, place) for place in likely), key=lambda place: _likeness(lines[place : place + len(find)], find)
@@ -316,7 +337,8 @@ def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[in
     if differs == len(there):
         extra = f"line ('{quoted(said[-1])}')" if len(said) == differs + 1 else f"{len(said) - differs} lines"
         return f"the find goes on after the file's last line, {len(lines)}: leave its last {extra} out"
-    says = f"says '{quoted(there[differs])}' and not '{quoted(said[differs])}': copy them exactly as they are"
+    what = f"'{quoted(there[differs])}' and" if there[differs] in visible else "what you were not shown,"
+    says = f"says {what} not '{quoted(said[differs])}': copy them exactly as they are"
     if len(said) == 1:
         nearest = f"line {start + 1} of the file: it"
     elif len(there) == 1:

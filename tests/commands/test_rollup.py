@@ -212,6 +212,15 @@ SECRETS = {
     "values.yaml": "password: ENC[x]\nsops:\n    age: []\n    mac: ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]\n",
     "values.json": '{"sops": {"mac": "ENC[AES256_GCM,data:x,iv:y,tag:z,type:str]"}}\n',
     **dict.fromkeys(SECRET_NAMES.split(), ""),
+    "web/.npmrc": "registry=https://registry.example.org/\n//registry.example.org/:_password=aHVudGVyMg==\n",
+    "old/.npmrc": 'username=me\n//registry.example.org/npm/:_password = "aHVudGVyMg=="\n',
+    "older/.npmrc": "username=me\n_password=aHVudGVyMg==\n",
+    "deploy.sh": f"export AWS_SECRET_ACCESS_KEY='{RANDOM}/+aB4567'\n",
+    "aws-config": f"aws_secret_access_key = {RANDOM}/+aB4567\n",
+    "session.json": f'{{"SecretAccessKey": "{RANDOM}/+aB4567", "Expiration": "2026-01-01"}}\n',
+    "session.ini": f"aws_session_token={RANDOM * 4}\n",
+    "s3.js": f"new S3({{ secretAccessKey: '{RANDOM}/+aB4567' }})\n",
+    "sts.rb": f'session = Session(aws_session_token="{RANDOM * 4}")\n',
     "pay.rb": f"Stripe.api_key = 'sk_{''}live_{RANDOM}'\n",
 }
 NO_SECRETS = {
@@ -225,6 +234,10 @@ NO_SECRETS = {
     "page.css": ".sk-estimator-doc-link-and-more-words-to-come:hover { }\n",
     "doc.md": "AK" + "IAIOSFODNN7EXAMPLE\n",
     "env.d.ts": "",
+    "npm/.npmrc.txt": "//registry.example.org/:_password=${NPM_PASSWORD}\n",
+    "login.rb": "_password = read_password()\n_password_of = {}\n",
+    "aws.md": "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\naws_session_token = ${TOKEN}\n",
+    "aws.ts": "const secretAccessKey: string = process.env.AWS_SECRET_ACCESS_KEY ?? ''\n",
     ".yarnrc.yml.txt": "npmAuthToken: ${NPM_TOKEN}\n",
     **dict.fromkeys(OTHER_NAMES.split(), ""),
 }

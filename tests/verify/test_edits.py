@@ -17,7 +17,7 @@ from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.verify import capture_rules, verify_changes
-from code_commit.verify.edits import edit_text, find_shown
+from code_commit.verify.edits import VisibleLines, edit_text, find_shown
 
 POEM = "one\ntwo\nthree\n\nfour\ntwo\n"
 
@@ -265,14 +265,14 @@ IN_PART = {
 def test_of_a_file_that_is_shown_in_part_only_shown_lines_are_searched(rows, expected):
     shown = find_shown(NUMBERS, PASSAGES)
     assert shown == [(1, 3), (7, 10)]
-    text, faults = edit_text(NUMBERS, pairs(rows), shown)
+    text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(shown))
     assert (text, faults) == (expected, []) if not faults else [fault.rule for fault in faults] == [expected]
 
 
 def test_a_passage_that_is_another_by_now_shows_nothing():
     assert find_shown("a\nb\n", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n"), (1, "")]) == []
     assert find_shown("\ufeffa \r\nb", [(1, "\ufeffa\nb\n")]) == [(0, 2)]
-    (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), [])[1]
+    (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), VisibleLines([]))[1]
     assert fault.rule == "unseen"
 
 

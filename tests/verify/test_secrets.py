@@ -1,0 +1,157 @@
+"""What nobody showed the LLM: no reason quotes it, no answer changes a secret, and no prompt, diff or page shows one."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run, git, recorded, the_log, tree
+
+AWS = "AKIA" + "Q7" * 8
+TOKEN = f'token = "{AWS}"\n'
+RIGHT = "^^^ok.txt\nok\n^^^end\n"
+WORDS = ["--sandbox", "off", "--answer-format", "edits", "--max-repairs", "1"]
+
+
+def lay(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(content)
+    git(root, "add", "-Af", *files)
+    git(root, "commit", "-qm", "more")
+
+
+def texts_of(folder: Path) -> str:
+    """Return all that a log holds but for the originals and the answers."""
+    files = [path for path in folder.rglob("*") if path.is_file() and "snapshot" not in path.parts]
+    return "".join(path.read_text("utf-8", "replace") for path in files)
+
+
+def edit(path: str, find: str) -> str:
+    return f"^^^{path}\n^^^find\n{find}\n^^^replace\nnew\n^^^end\n"
+
+
+PASSWORD = "DB_PASSWORD=hunter2\n"
+UNSEEN = {
+    "a name": (".env", PASSWORD, edit(".env", "DB_PASSWORD=x"), []),
+    "a key": ("tls/x.pem", PASSWORD, edit("tls/x.pem", "DB_PASSWORD=x"), []),
+    "not in the rollup": ("setup.cfg", PASSWORD, edit("setup.cfg", "DB_PASSWORD=x"), []),
+    "ignored": ("local.cfg", PASSWORD, edit("local.cfg", "DB_PASSWORD=x"), []),
+    "protected": ("setup.cfg", PASSWORD, edit("setup.cfg", "DB_PASSWORD=x"), ["--protect", "*.cfg"]),
+    "allowed": (".env", PASSWORD, edit(".env", "DB_PASSWORD=x"), ["--allow", ".env"]),
+    "after a line that was shown": ("setup.cfg", f"not yet\n{PASSWORD}", edit("setup.cfg", "not yet\nDB_PASSWORD=x"), []),
+    "written since": ("ok.txt", f"not yet\n{PASSWORD}", edit("ok.txt", "DB_PASSWORD=x"), []),
+    "the end of a range": (
+        "setup.cfg", f"not yet\n{PASSWORD}", edit("setup.cfg", "not yet\n^^^to\nDB_PASSWORD=x"), [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "content", "answer", "options"), UNSEEN.values(), ids=UNSEEN)
+def test_a_rejected_edit_quotes_nothing_that_the_llm_was_not_shown(
+    path, content, answer, options, project_folder: Path, run_code_commit: Run
+):
+    (project_folder / ".gitignore").write_text("/agent-config\n/local.cfg\n")
+    lay(project_folder, {path: content})
+    done = run_code_commit(project_folder, *WORDS, *options, *recorded(project_folder, answer, answer))
+    assert done.returncode == 4, done.stderr
+    page = run_code_commit(project_folder, "log", "--html", "-").stdout
+    assert "hunter2" not in done.stderr + page + texts_of(the_log(project_folder))
+    assert (project_folder / path).read_text() == content
+
+
+def test_what_was_shown_is_quoted_though_the_rest_of_the_file_was_not(project_folder: Path, run_code_commit: Run):
+    lay(project_folder, {"ok.txt": f"not yet\n{PASSWORD}"})
+    answer = edit("ok.txt", "not now")
+    done = run_code_commit(project_folder, *WORDS, *recorded(project_folder, answer, answer))
+    assert "says 'not yet' and not 'not now'" in " ".join(done.stderr.split()), done.stderr
+
+
+CHANGES = {
+    "overwritten": "^^^src/aws.py\ntoken = 1\n^^^end\n",
+    "deleted": "^^^src/aws.py\n^^^delete\n",
+    "edited": edit("src/aws.py", "x = 1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_no_answer_changes_a_secret_by_its_content(change, project_folder: Path, run_code_commit: Run):
+    lay(project_folder, {"src/aws.py": f"x = 1\n{TOKEN}"})
+    before = tree(project_folder)
+    options = [*WORDS, "--allow", "*.py", "--allow", "src/", "--on-rejected", "stop"]
+    done = run_code_commit(project_folder, *options, *recorded(project_folder, change + RIGHT))
+    assert (done.returncode, tree(project_folder)) == (4, before), done.stderr
+    (reason,) = [
+        each
+        for each in json.loads((the_log(project_folder) / "run.json").read_text())["attempts"][0]["rejections"]
+        if each["path"] == "src/aws.py"
+    ]
+    assert (reason["rule"], "a key of AWS in line 2" in reason["message"]) == ("secret", True)
+    assert AWS not in texts_of(the_log(project_folder)) + done.stderr
+
+
+def test_no_answer_changes_what_git_crypt_encrypts(project_folder: Path, run_code_commit: Run):
+    git(project_folder, "config", "filter.git-crypt.clean", "cat")
+    lay(project_folder, {".gitattributes": "*.ini filter=git-crypt\n", "a.ini": "password = 1\n"})
+    answer = recorded(project_folder, edit("a.ini", "password = 1") + RIGHT)
+    done = run_code_commit(project_folder, *WORDS, "--on-rejected", "stop", *answer)
+    assert (done.returncode, "a.ini: is encrypted in git: leave" in " ".join(done.stderr.split())) == (4, True), (
+        done.stderr
+    )
+    assert run_code_commit(project_folder, "rollup", "--include", "a.ini").returncode == 0
+    assert run_code_commit(project_folder, *WORDS, *answer).returncode == 0
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_include_names_is_none(change, project_folder: Path, run_code_commit: Run):
+    lay(project_folder, {"src/aws.py": f"x = 1\n{TOKEN}", ".env": PASSWORD})
+    assert run_code_commit(project_folder, "rollup", "--include", "src/aws.py", "--include", ".env").returncode == 0
+    answer = change + RIGHT + edit(".env", "DB_PASSWORD=hunter2")
+    done = run_code_commit(project_folder, *WORDS, *recorded(project_folder, answer))
+    assert done.returncode == 0, done.stderr
+    diff = run_code_commit(project_folder, "diff").stdout
+    assert ("not shown" in diff, "-DB_PASSWORD=hunter2" in diff, "-x = 1" in diff) == (False, True, True)
+
+
+@pytest.mark.parametrize("change", [CHANGES["edited"], CHANGES["deleted"]])
+def test_where_allow_names_the_file_it_may_change_and_nobody_is_shown_it(
+    change, project_folder: Path, run_code_commit: Run
+):
+    lay(project_folder, {"src/aws.py": f"x = 1\n{TOKEN}"})
+    options = [*WORDS, "--allow", "src/aws.py", "--allow", "ok.txt"]
+    done = run_code_commit(
+        project_folder, *options, *recorded(project_folder, change + "^^^ok.txt\nno\n^^^end\n", RIGHT)
+    )
+    assert done.returncode == 0, done.stderr
+    diff = run_code_commit(project_folder, "diff").stdout
+    page = run_code_commit(project_folder, "log", "--html", "-").stdout
+    assert diff.endswith("# src/aws.py (a secret, not shown)\n")
+    assert AWS not in texts_of(the_log(project_folder)) + diff + page + done.stderr
+
+
+def test_a_secret_that_a_build_writes_into_a_file_of_the_answer_stays_there(project_folder: Path, run_code_commit: Run):
+    lay(
+        project_folder,
+        {
+            "build.sh": f"#!/bin/sh\ncat ok.txt | grep -q '^ok$' || echo '{TOKEN.strip()}' >>ok.txt\ngrep -qx ok ok.txt\n"
+        },
+    )
+    done = run_code_commit(project_folder, *WORDS, *recorded(project_folder, "^^^ok.txt\nno\n^^^end\n", RIGHT))
+    assert done.returncode == 4, done.stderr
+    log = the_log(project_folder)
+    assert AWS in (project_folder / "ok.txt").read_text()
+    outputs = [run_code_commit(project_folder, *words).stdout for words in (["diff"], ["log", "--html", "-"])]
+    assert AWS not in texts_of(log) + "".join(outputs) + done.stderr
+    assert "(a secret, not shown)" in outputs[0]
+
+
+def test_what_looks_like_a_secret_in_an_answer_is_shown_and_may_be_changed(project_folder: Path, run_code_commit: Run):
+    """Else an answer could hide a change by such a line."""
+    first = f"^^^test_keys.py\n{TOKEN}import os\n^^^end\n"
+    answers = recorded(project_folder, first, edit("test_keys.py", "import os") + RIGHT)
+    done = run_code_commit(project_folder, *WORDS, *answers)
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "test_keys.py").read_text() == f"{TOKEN}new\n"
+    log = the_log(project_folder)
+    assert f"--- FILE REPLACEMENT test_keys.py ---\n{TOKEN}" in (log / "2-query.txt").read_text()
+    for diff in (run_code_commit(project_folder, "diff").stdout, (log / "1-changes.diff").read_text()):
+        assert f"+{TOKEN}" in diff
