@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
-from code_commit.build.fingerprints import FOLDER_NAME, NOT_PUT_BACK, Fingerprints, Saved, stamp_files
+from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
 from code_commit.build.process import DeferredSignals, Ending, Started, start_process, supervise
 from code_commit.build.sandbox import Sandbox, choose_sandbox
 from code_commit.errors import BuildError
@@ -119,30 +119,31 @@ class Builder:
         return Fingerprints(
             project.root,
             [*agent_config, *repositories, *info, *protected],
-            shells=[*repositories, *marks, *info, *own],
+            identity_only=[*repositories, *marks, *info, *own],
             head=git.git_dir / "HEAD" if git else None,
             only_told=outside,
         )
 
     def _put_back(self, before: Fingerprints, who: str = "the build") -> None:
         """Raise BuildError when something protected was changed, which is then as it was before."""
-        saved = Saved(self._project.root, self._agent_config)
-        damages = before.put_back(saved)
-        is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
-        for name in sorted(_submodules(self._project) - self._submodules) if is_whole else ():
+        quarantine = Quarantine(self._project.root, self._agent_config)
+        damages = before.put_back(quarantine)
+        is_undone = all(damage.is_undone for damage in damages.values())
+        for name in sorted(_submodules(self._project) - self._submodules) if is_undone else ():
             path = self._project.root / name
             before.forbid(path / ".git")
-            damages |= before.put_back(saved)
-            damages[path] = f"a repository in git's index{NOT_PUT_BACK}: git rm --cached {shlex.quote(name)}"
+            damages |= before.put_back(quarantine)
+            repair = f"git rm --cached {shlex.quote(name)}"
+            damages[path] = Damage("a repository in git's index", is_undone=False, detail=repair)
         for name in self._submodules:
             path = self._project.root / name / ".git"
-            if damages.get(path) == "new":
-                damages[path] += "; git submodule update --init before the run initialises it"
+            if damages.get(path) == Damage("new"):
+                damages[path] = Damage("new", detail="git submodule update --init before the run initialises it")
         before_it, now = self._own_files, stamp_files(self._own)
         changed = sorted(path for path in before_it | now if before_it.get(path) != now.get(path))
-        damages |= dict.fromkeys(changed[:MOST_NAMED], f"of code-commit itself, changed{NOT_PUT_BACK}")
+        damages |= dict.fromkeys(changed[:MOST_NAMED], Damage("of code-commit itself, changed", is_undone=False))
         if damages:
-            raise BuildError(_explain(damages, self._project, saved, who))
+            raise BuildError(_explain(damages, self._project, quarantine, who))
 
 
 def _submodules(project: Project) -> frozenset[str]:
@@ -164,11 +165,11 @@ def _is_ours(path: Path, project: Project) -> bool:
     return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
 
 
-def _explain(damages: Mapping[Path, str], project: Project, saved: Saved, who: str) -> str:
+def _explain(damages: Mapping[Path, Damage], project: Project, quarantine: Quarantine, who: str) -> str:
     listing = ", ".join(f"{_shown(path, project)} ({damage})" for path, damage in damages.items())
-    is_whole = not any(NOT_PUT_BACK in damage for damage in damages.values())
-    undone = "it was put back" if is_whole else "not all of it could be put back"
-    folders = " and ".join(_shown(folder, project) for folder in saved.folders)
+    is_undone = all(damage.is_undone for damage in damages.values())
+    undone = "it was put back" if is_undone else "not all of it could be put back"
+    folders = " and ".join(_shown(folder, project) for folder in quarantine.folders)
     where = f"; what was there is kept in {folders}" if folders else ""
     return f"{who} changed what it must not; {undone}: {listing}{where}; look at what {BUILD_SCRIPT} runs"
 

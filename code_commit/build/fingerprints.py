@@ -1,8 +1,8 @@
 """What the protected files were before a run's first build, whether they are so still, and how they come back.
 
 Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. Every file is
-reached by descriptors, never through a link, so that nothing is put back where a link leads. What stands in the place
-of what comes back is saved, in case it was the user's own edit.
+reached by descriptors, never through a link, so that nothing is put back where a link leads. A file that gives way to
+the original is kept, in case it was the user's own edit.
 """
 
 import contextlib
@@ -14,13 +14,12 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular, set_mode
 
 MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are few
 FOLDER_NAME = "changed-by-build"
-NOT_PUT_BACK = ", and cannot be put back"
 
 _WAY = FOLDER | getattr(os, "O_PATH", 0)  # needs no right to list the folders on the way
 
@@ -39,6 +38,20 @@ class Entry(NamedTuple):
         """Tell whether this is the very same folder. A link that took its place may have its inode number."""
         same = ("st_dev", "st_ino")
         return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, same) == _values(self.status, same)
+
+
+class Damage(NamedTuple):
+    """A change of a protected file. `detail` says why it was not put back; where it was, what the user can do."""
+
+    kind: Literal[
+        "changed", "new", "removed", "moved or removed", "a repository in git's index", "of code-commit itself, changed"
+    ]
+    is_undone: bool = True
+    detail: str = ""
+
+    def __str__(self) -> str:
+        text, mark = (self.kind, "; ") if self.is_undone else (f"{self.kind}, and cannot be put back", ": ")
+        return f"{text}{mark}{self.detail}" if self.detail else text
 
 
 _HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")
@@ -89,23 +102,23 @@ class Fingerprints:
         root: Path,
         paths: Collection[Path],
         *,
-        shells: Collection[Path] = (),
+        identity_only: Collection[Path] = (),
         head: Path | None = None,
         only_told: Collection[Path] = (),
     ) -> None:
         """Remember what is at the paths, and below those that are folders.
 
-        Of `shells` it matters only that they are the same folders still and can be entered, and of `head` that git
-        takes it for a HEAD. What is at or below `only_told` is never put back.
+        For `identity_only` folders it matters only that they are the same still and can be entered, for `head` that git
+        takes it for a HEAD. Nothing at or below `only_told` is ever put back.
         """
         self._tree = _open_tree()
         self._root = str(root)[1:] or "."
         self._entries: dict[str, Entry | None] = {}
         self._listed: set[str] = set()
-        self._shells = {self._root, *map(_in_tree, shells)}
+        self._identity_only = {self._root, *map(_in_tree, identity_only)}
         self._only_told = tuple(f"{_in_tree(path)}/" for path in only_told)
         self._kept_open: list[int] = []
-        for path in (self._root, *map(_in_tree, [*paths, *shells])):
+        for path in (self._root, *map(_in_tree, [*paths, *identity_only])):
             self._remember(path)
             if (entry := self._entries[path]) and entry.is_folder:  # no other gets the inode number of an open folder
                 self._kept_open.append(os.dup(self._tree.folder(path)))
@@ -122,24 +135,24 @@ class Fingerprints:
         """Let there be nothing at the path from now on."""
         self._entries[_in_tree(path)] = None
 
-    def put_back(self, saved: "Saved") -> dict[Path, str]:
-        """Compare, and restore what differs: {path: what was done to it}. Folders come before their contents.
+    def put_back(self, quarantine: "Quarantine") -> dict[Path, Damage]:
+        """Restore the files that differ and return what was done to each. Folders come before their contents.
 
-        What cannot be restored is told in the text of its path. What is replaced or removed is saved.
+        Files that are replaced or removed go into the quarantine.
         """
         self._tree.forget()
         root = self._entries[self._root]
         if root is None or not root.is_same_folder(self._look(self._root)):  # nothing at its path is ours to change
-            return {Path("/", self._root): f"moved or removed{NOT_PUT_BACK}"}
-        damages: dict[str, str] = {}
+            return {Path("/", self._root): Damage("moved or removed", is_undone=False)}
+        damages: dict[str, Damage] = {}
         for find in (self._lost, self._new):  # what is new may be the old under another name
             for path, entry in self._entries.items():
                 for place, damage in find(path, entry):
                     damages[place] = damage
                     try:
-                        self._restore(place, saved)
+                        self._restore(place, quarantine)
                     except OSError as error:
-                        damages[place] += f"{NOT_PUT_BACK}: {error.strerror}"
+                        damages[place] = damage._replace(is_undone=False, detail=str(error.strerror))
         return {Path("/", path): damage for path, damage in damages.items()}
 
     def _remember(self, path: str) -> None:
@@ -147,7 +160,7 @@ class Fingerprints:
             return
         status = self._look(path)
         entry = self._entries[path] = Entry(status, self._content(path, status)) if status else None
-        if entry and entry.is_folder and path not in self._shells and len(self._entries) < MOST_ENTRIES:
+        if entry and entry.is_folder and path not in self._identity_only and len(self._entries) < MOST_ENTRIES:
             self._listed.add(path)
             for name in self._names(path):
                 self._remember(f"{path}/{name}")
@@ -172,33 +185,33 @@ class Fingerprints:
             return _names(self._tree.folder(path))
         return []
 
-    def _lost(self, path: str, entry: Entry | None) -> Iterator[tuple[str, str]]:
+    def _lost(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
         """Yield the path and what happened to it, where there was something."""
         if entry is None:
             return
         now = self._look(path)
         if now is None:
-            yield path, "removed"
-        elif path in self._shells and entry.is_folder:
+            yield path, Damage("removed")
+        elif path in self._identity_only and entry.is_folder:
             if not entry.is_same_folder(now) or entry.status.st_mode & ~now.st_mode & stat.S_IRWXU:
-                yield path, "changed"
+                yield path, Damage("changed")
         elif path == self._head and _HEAD.match(self._content(path, now) or b""):
             return
         elif _values(entry.status, _TOUCHED) != _values(now, _TOUCHED) and (
             _values(entry.status, _COUNTS) != _values(now, _COUNTS) or entry.content != self._content(path, now)
         ):
-            yield path, "changed"
+            yield path, Damage("changed")
 
-    def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, str]]:
+    def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
         """Yield the path where there was nothing, and what is new in it where it was a folder."""
         now = self._look(path) if entry is None else None
-        if now and not (path in self._shells and stat.S_ISDIR(now.st_mode)):
-            yield path, "new"
+        if now and not (path in self._identity_only and stat.S_ISDIR(now.st_mode)):
+            yield path, Damage("new")
         for name in self._names(path) if path in self._listed else ():
             if f"{path}/{name}" not in self._entries:
-                yield f"{path}/{name}", "new"
+                yield f"{path}/{name}", Damage("new")
 
-    def _restore(self, path: str, saved: "Saved") -> None:
+    def _restore(self, path: str, quarantine: "Quarantine") -> None:
         """Put back what was at the path over whatever is there now. Raises OSError."""
         if f"{path}/".startswith(self._only_told):
             raise OSError(errno.EPERM, "it is outside the project")
@@ -206,13 +219,13 @@ class Fingerprints:
         above, _, name = path.rpartition("/")
         folder = _make_folder(self._tree, above)
         if entry is None:
-            saved.take(folder, name, path)
+            quarantine.take(folder, name, path)
         elif entry.is_folder:
-            _restore_folder(folder, path, entry, saved, is_shell=path in self._shells)
+            _restore_folder(folder, path, entry, quarantine, identity_only=path in self._identity_only)
         elif entry.content is None:
             raise OSError(errno.EACCES, "it could not be read before the build")
         else:
-            _restore_file(folder, path, entry.content, entry.status, saved)
+            _restore_file(folder, path, entry.content, entry.status, quarantine)
         self._tree.forget()
 
 
@@ -229,7 +242,7 @@ def stamp_files(folders: Iterable[Path]) -> dict[Path, list[int]]:
     return stamps
 
 
-def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result, saved: "Saved") -> None:
+def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result, quarantine: "Quarantine") -> None:
     name, new = path.rpartition("/")[2], f".{os.urandom(6).hex()}.new"
     try:
         if stat.S_ISLNK(status.st_mode):
@@ -237,7 +250,7 @@ def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result
         else:
             with NewFiles() as files:
                 files.write(folder, new, content, stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid))
-        saved.take(folder, name, path)
+        quarantine.take(folder, name, path)
         os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
         with contextlib.suppress(OSError):
@@ -245,14 +258,17 @@ def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result
         raise
 
 
-def _restore_folder(parent: int, path: str, entry: Entry, saved: "Saved", *, is_shell: bool) -> None:
-    """Put a folder back: the same one where it was only renamed, else an empty one, too little for a shell."""
+def _restore_folder(parent: int, path: str, entry: Entry, quarantine: "Quarantine", *, identity_only: bool) -> None:
+    """Put a folder back: the same one where it was only renamed, else an empty one.
+
+    Raises OSError where an empty one is not enough: `identity_only`, nothing is known of its contents.
+    """
     name = path.rpartition("/")[2]
     now = _status(parent, name)
     if not entry.is_same_folder(now):
         moved = next((other for other in _names(parent) if entry.is_same_folder(_status(parent, other))), None)
         if moved or (now and not stat.S_ISDIR(now.st_mode)):
-            saved.take(parent, name, path)
+            quarantine.take(parent, name, path)
         if moved:
             os.rename(moved, name, src_dir_fd=parent, dst_dir_fd=parent)
         with contextlib.suppress(FileExistsError):
@@ -266,7 +282,7 @@ def _restore_folder(parent: int, path: str, entry: Entry, saved: "Saved", *, is_
         set_mode(folder, stat.S_IMODE(entry.status.st_mode), (entry.status.st_uid, entry.status.st_gid))
     finally:
         os.close(folder)
-    if is_shell and not entry.is_same_folder(_status(parent, name)):
+    if identity_only and not entry.is_same_folder(_status(parent, name)):
         raise OSError(errno.ENOENT, "what was in it is gone, or was moved away")
 
 
@@ -277,10 +293,10 @@ def _status(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-class Saved:
-    """What was changed before the originals return, in a new folder of agent-config, by number and path in one word.
+class Quarantine:
+    """Keeps files that give way to the originals in a new folder of agent-config, each by number and path in one word.
 
-    What stood in the place of agent-config itself goes into one of the root. `folders` says how many are in each.
+    A file in the place of agent-config itself goes into a folder of the root. `folders` counts the files of each.
     """
 
     def __init__(self, root: Path, agent_config: Path) -> None:

@@ -15,7 +15,7 @@ from build_watch import as_user, run_build
 from command import wait_for
 
 from code_commit.build import Builder
-from code_commit.build.fingerprints import MOST_ENTRIES, Fingerprints, Saved
+from code_commit.build.fingerprints import MOST_ENTRIES, Damage, Fingerprints, Quarantine
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
 
@@ -526,9 +526,26 @@ def test_folders_beyond_the_limit_are_left_as_they_are(tmp_path):
         for number in range(MOST_ENTRIES):
             (tmp_path / name / str(number)).touch()
     assert (
-        Fingerprints(tmp_path, [tmp_path / "a", tmp_path / "b"]).put_back(Saved(tmp_path, tmp_path / "agent-config"))
+        Fingerprints(tmp_path, [tmp_path / "a", tmp_path / "b"]).put_back(
+            Quarantine(tmp_path, tmp_path / "agent-config")
+        )
         == {}
     )
+
+
+def test_each_damage_tells_what_was_done_and_whether_it_is_undone(tmp_path):
+    for name in ("changed", "outside", "removed"):
+        (tmp_path / name).write_text("as it was\n")
+    paths = [tmp_path / name for name in ("changed", "new", "outside", "removed")]
+    before = Fingerprints(tmp_path, paths, only_told=[tmp_path / "outside"])
+    for name in ("changed", "new", "outside"):
+        (tmp_path / name).write_text("by the build\n")
+    (tmp_path / "removed").unlink()
+    outside = Damage("changed", is_undone=False, detail="it is outside the project")
+    damages = dict(zip(paths, [Damage("changed"), Damage("new"), outside, Damage("removed")], strict=True))
+    assert before.put_back(Quarantine(tmp_path, tmp_path / "agent-config")) == damages
+    assert str(outside) == "changed, and cannot be put back: it is outside the project"
+    assert str(Damage("new", detail="look")) == "new; look"
 
 
 def test_unchanged_files_cost_little(full_project):
@@ -536,6 +553,6 @@ def test_unchanged_files_cost_little(full_project):
     best = 1.0
     for _ in range(5):
         begun = time.perf_counter()
-        assert Fingerprints(full_project, paths).put_back(Saved(full_project, full_project / "agent-config")) == {}
+        assert Fingerprints(full_project, paths).put_back(Quarantine(full_project, full_project / "agent-config")) == {}
         best = min(best, time.perf_counter() - begun)
     assert best < 0.02
