@@ -8,7 +8,7 @@ from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
 from code_commit.apply.restore import (
-    Part,
+    UndoScope,
     changed_since,
     check_restorable,
     find_changed,
@@ -25,7 +25,7 @@ __all__ = [
     "ChangedSinceError",
     "ChangedUnderUsError",
     "EditedSinceError",
-    "Part",
+    "UndoScope",
     "apply_changes",
     "changed_since",
     "check_restorable",

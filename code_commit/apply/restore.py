@@ -60,22 +60,29 @@ def _is_edited(snapshot: Path, step: FileStep, answered: bytes) -> bool:
     return b"".join(found.split()) != b"".join(answered.split())
 
 
-class Part(NamedTuple):
-    """What of a run is to be put back: these files alone (None: all), after so many of its transactions alone."""
+class UndoScope(NamedTuple):
+    """The part of a run to put back: these files alone (None: all), after so many of its transactions alone."""
 
     paths: Collection[str] | None = None
     since: int = 0
 
 
-WHOLE = Part()
+WHOLE = UndoScope()
+
+
+class UndoPlan(NamedTuple):
+    """The edits that put a run back, and the folders as they were before it (None: not there)."""
+
+    edits: list[FileEdit]
+    folders: dict[str, FolderStep | None]
 
 
 def restore(
-    snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, part: Part = WHOLE
+    snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, scope: UndoScope = WHOLE
 ) -> list[FileEdit]:
-    """Put back every file, or a `part`, as it was before the run whose snapshot folder this is.
+    """Put back every file, or those of a `scope`, as it was before the run whose snapshot folder this is.
 
-    What was done to a file between the transactions that are put back and those before stays in it.
+    A change between the transactions that are put back and those before stays in its file.
 
     All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
     the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
@@ -88,11 +95,9 @@ def restore(
     """
     with locked(project):
         recover(project)
-        writes, folders, changed = _plan(snapshot, project, part)
-        if changed and not force:
-            raise ChangedSinceError(changed)
-        carry_out(writes, project, own_snapshot, folders=folders)
-        return writes
+        plan = _plan_undo(snapshot, project, scope, force=force)
+        carry_out(plan.edits, project, own_snapshot, folders=plan.folders)
+        return plan.edits
 
 
 def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
@@ -116,43 +121,39 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
         )
 
 
-def check_restorable(snapshot: Path, project: Project, part: Part = WHOLE, *, force: bool = False) -> None:
+def check_restorable(snapshot: Path, project: Project, scope: UndoScope = WHOLE, *, force: bool = False) -> None:
     """Raise the ChangedSinceError or ApplyError with which `restore` would refuse."""
-    changed = _plan(snapshot, project, part)[2]
-    if changed and not force:
-        raise ChangedSinceError(changed)
+    _plan_undo(snapshot, project, scope, force=force)
 
 
-def _plan(
-    snapshot: Path, project: Project, part: Part
-) -> tuple[list[FileEdit], dict[str, FolderStep | None], list[str]]:
-    """Return what is to be written, the folders as they were, and the files that are not as the run left them.
+def _plan_undo(snapshot: Path, project: Project, scope: UndoScope, *, force: bool) -> UndoPlan:
+    """Return how to put the scope of a run back. Raises ChangedSinceError, unless `force`, and ApplyError.
 
-    What it left in between counts too: a part that was put back before may have brought that.
+    A state that the run left in between is no change since: an undo of a part may have brought it back.
     """
     layers = _load_fit(snapshot, project)
     if not layers:
         raise ApplyError(f"there is no snapshot in {snapshot}: nothing was restored")
-    only, since = part
-    before = first_states(layers[since:])
+    only, since = scope
+    before, folders = first_states(layers[since:]), first_folders(layers[since:])
     left = [left_states(snapshot, layers[:number]) for number in range(since + 1, len(layers) + 1)]
-    folders = first_folders(layers[since:])
     answered = load_contents(snapshot, until=since, built=False)
     if only is not None:
         folders = {path: step for path, step in folders.items() if _comes_back(path, step, before, only)}
         before = {path: before[path] for path in only}
-    writes = []
-    changed = []
+    edits, changed = [], []
     with Tree(project.root) as tree:
         require_no_link(tree, [f"{folder}/_" for folder in folders])
         for path, state in sorted(before.items()):
             now = _look(tree, path, folders)
             if _is(now, state):
                 continue
+            edits.append(_write_back(snapshot, path, state, now, answered.get(path)))
             if not any(path in states and _is(now, states[path]) for states in left):
                 changed.append(path)
-            writes.append(_write_back(snapshot, path, state, now, answered.get(path)))
-    return writes, folders, changed
+    if changed and not force:
+        raise ChangedSinceError(changed)
+    return UndoPlan(edits, folders)
 
 
 def _load_fit(snapshot: Path, project: Project) -> list[Journal]:
@@ -188,22 +189,32 @@ def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) ->
 def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
     """Write down what a build left of the files that the run had changed: for `restore` it is the run's own doing.
 
-    Returns those that are not as the answers left them, as git sees it: that, and what they are now. What is no regular
-    file then, or cannot be read, is not written down, and counts as gone. Raises ApplyError and OSError.
+    Returns how they differ, as git sees it, from what the answers left. A file that is no regular one then, or cannot
+    be read, is not written down, and counts as gone. Raises ApplyError and OSError.
     """
     layers = load_layers(snapshot)
-    left, answers = left_states(snapshot, layers), last_states(layers)
     now = _look_at_all(snapshot, layers, project)
+    _keep_built(snapshot, layers, now)
+    return _edits_of_builds(snapshot, last_states(layers), now)
+
+
+def _keep_built(snapshot: Path, layers: Sequence[Journal], now: Mapping[str, _Now | None]) -> None:
+    """Write the layer of the builds after the latest transaction, where they changed a file."""
+    left, answers, name = left_states(snapshot, layers), last_states(layers), built_name(len(layers))
     changed = {
         path: found for path, found in now.items() if not (_is(found, left[path]) and _is(found, answers.get(path)))
     }
     if changed:
         steps = tuple(FileStep(path, left[path], _state(found)) for path, found in changed.items())
-        with replacing(snapshot / built_name(len(layers))) as file:
+        with replacing(snapshot / name) as file:
             file.write(encode(Journal(steps)))
-        keep_contents(snapshot, built_name(len(layers)), (found and found[0] for found in changed.values()))
-    answered = load_contents(snapshot, built=False)
-    edits = []
+        keep_contents(snapshot, name, (found and found[0] for found in changed.values()))
+
+
+def _edits_of_builds(
+    snapshot: Path, answers: Mapping[str, FileState | None], now: Mapping[str, _Now | None]
+) -> list[FileEdit]:
+    answered, edits = load_contents(snapshot, built=False), []
     for path, state in sorted(answers.items()):
         new, mode = now.get(path) or (None, 0)
         mode = mode if state is None or (mode ^ state.mode) & 0o100 else state.mode

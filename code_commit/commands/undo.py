@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import ChangedSinceError, Part, check_restorable, find_changed, lock_tree, recover, restore
+from code_commit.apply import ChangedSinceError, UndoScope, check_restorable, find_changed, lock_tree, recover, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -61,13 +61,13 @@ def run(options: dict[str, Any]) -> int:
                 raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
             since = _transactions_before(attempt, target)
             only = _matching(patterns, target, since) if patterns else None
-            part = Part(only, since)
-            check_restorable(target / "snapshot", project, part, force=force)  # an undo that is refused is no run
+            scope = UndoScope(only, since)
+            check_restorable(target / "snapshot", project, scope, force=force)  # an undo that is refused is no run
             chain = _chain(target) if only is None and not since else []
             log = open_run_log(project, "undo", settings, progress)
             log.record.undoes = target.name
             with log:
-                restored = restore(target / "snapshot", project, log.snapshot, force=force, part=part)
+                restored = restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
                 what = " and ".join(["what --path names"] * bool(only) + [f"attempt {attempt} and later"] * bool(since))
                 done = f"put back of {target.name} only {what}" if what else ""
                 done = done or _say_what_was_done(target.name, chain, len(restored))
