@@ -8,8 +8,10 @@ last licences and the like. After a choice the chosen files are whole, and there
 
 import math
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
@@ -36,8 +38,8 @@ _LAST = re.compile(
 )
 
 
-class Need(NamedTuple):
-    """What a codebase is for: the words of the task, and a text whose files are worth as much as those that it names.
+class FitRequest(NamedTuple):
+    """The purpose of a codebase: the task, and a text whose files are worth as much as those that the task names.
 
     `chosen` are the files that go in whole beside those that all tasks need; None where the words choose. A codebase
     `for_choice` has short outlines of all other files. `judges` are the files that build.sh names; `edits` says that an
@@ -60,18 +62,19 @@ class Need(NamedTuple):
         return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
 
 
-class Fitted(NamedTuple):
-    """What a budget has room for, each in the order in which the files came.
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """The files for which a budget has room, each in the order in which the files came.
 
-    `windows` are what stands of files that are shown in part. `unnamed` are the files whose names do not stand there
-    either; `why` says why there is no more of the named, `folders` how many of the others are where.
+    `windows` show files in part. `unnamed` are the files that do not even stand there by name; `why` says why there is
+    no more of the named, `folders` how many of the others are where.
     """
 
-    whole: list[Section]
-    windows: list[Window]
-    outlines: dict[str, str]
-    names: list[Section]
-    unnamed: list[Section]
+    whole: Sequence[Section]
+    windows: Sequence[Window] = ()
+    outlines: Mapping[str, str] = field(default_factory=dict)
+    names: Sequence[Section] = ()
+    unnamed: Sequence[Section] = ()
     why: str = ""
     folders: str = ""
 
@@ -85,61 +88,94 @@ class Fitted(NamedTuple):
         return "".join([*(section.text for section in self.whole), *parts])
 
 
-def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, need: Need) -> Fitted:
-    """Return what of the files goes into so many characters. `context` are the names of files that all tasks need."""
-    if need.chosen is None and sum(len(section.text) for section in sections) <= room:
-        return Fitted(list(sections), [], {}, [], [])
-    is_chosen = need.chosen is not None and not need.for_choice
+class _Budget:
+    """The room that is left, and the text that stands of each file so far."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.texts: dict[str, str] = {}
+
+    def add(
+        self, candidates: Iterable[tuple[str, str]], most: int | None = None, *, misses: int = sys.maxsize
+    ) -> dict[str, str]:
+        """Put each file's text in the place of its present one, if that costs no more than is left; return the texts.
+
+        `most` is the room for all of them. After so many misses no more candidates are asked for.
+        """
+        added, left = {}, self.room if most is None else most
+        for name, text in candidates:
+            cost = len(text) - len(self.texts.get(name, ""))
+            if cost <= left:
+                left, self.room = left - cost, self.room - cost
+                self.texts[name] = added[name] = text
+            elif (misses := misses - 1) < 0:
+                break
+        return added
+
+
+def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, request: FitRequest) -> Fitted:
+    """Return the files that go into so many characters. `context` are the names of files that all tasks need."""
+    if request.chosen is None and sum(len(section.text) for section in sections) <= room:
+        return Fitted(whole=sections)
+    is_chosen = request.chosen is not None and not request.for_choice
     why, longest = _FAR if is_chosen else _NO_ROOM, min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
     room -= len(f"{NAMES_LINE}\n{why}\n{_UNNAMED.format(len(sections), '')}") + longest
-    logs = [file for file in sections if CHANGE_LOG.fullmatch(file.name) and file.content.count("\n") > _HEAD + 1]
-    heads = {file.name: window(file.name, file.content, 1, _HEAD) for file in logs}
-    ranked, wanted = rank(sections, need, context), _wanted(sections, context, need, heads)
-    near = find_near(sections, need.chosen or ()).union(wanted, need.judges) if is_chosen else wanted
-    if need.chosen is not None:
-        chosen = set(need.chosen)  # of a change log the head alone, before what is only near
+    heads = _heads_of_logs(sections)
+    ranked, wanted = rank(sections, request, context), _wanted(sections, context, request, heads)
+    near = find_near(sections, request.chosen or ()).union(wanted, request.judges) if is_chosen else wanted
+    if request.chosen is not None:
+        chosen = set(request.chosen)  # of a change log the head alone, before what is only near
         ranked.sort(key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
-    known, names = _first(ranked, room // _SHARE_OF_NAMES)
-    most = room - names - room // _SHARE_OF_OUTLINES
-    whole, used = _whole([file for file in known if file.name in wanted], most, {})
-    room -= names + used
+    budget = _Budget(room)
+    known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
+    texts = {file.name: file.text for file in known if file.name in wanted}
+    whole = budget.add(texts.items(), budget.room - room // _SHARE_OF_OUTLINES)
     others = [file for file in known if file.name not in whole and (file.name in near or not is_chosen)]
-    beside = max(BESIDE, sum(len(file.text) for file in known if file.name in whole)) if is_chosen else room
-    parts = _parts(others, min(beside, room), need, heads)
-    room -= sum(len(parts[file.name]) - len(file.as_name) for file in known if file.name in parts)
-    more, used = _whole([file for file in known if file.name in wanted - whole], room, parts)
-    whole |= more
-    shown = whole | parts.keys()
-    named = [file for file in [*known, *_first(ranked[len(known) :], room - used)[0]] if file.name not in shown]
-    only_named = {file.name for file in (_first(named, _NAMED_BESIDE)[0] if is_chosen else named)}
-    shown |= only_named
-    unnamed = [file for file in ranked if file.name not in shown]
+    beside = max(BESIDE, sum(map(len, whole.values()))) if is_chosen else budget.room
+    parts = _Budget(min(beside, budget.room)).add(_parts(others, request, heads), misses=_MOST_TOO_LONG)
+    budget.add(parts.items())
+    whole |= budget.add(texts.items())
+    budget.add(_names(ranked[len(known) :]), misses=0)
+    names = {name: text for name, text in budget.texts.items() if name not in whole and name not in parts}
+    names = _Budget(_NAMED_BESIDE).add(names.items(), misses=0) if is_chosen else names
+    unnamed = [file for file in ranked if not (file.name in whole or file.name in parts or file.name in names)]
     in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
     return Fitted(
-        [file for file in sections if file.name in whole],
-        [heads[name] for name in in_part if name in heads],
-        {name: parts[name] for name in in_part if name not in heads},
-        [file for file in sections if file.name in only_named],
-        unnamed,
-        why,
-        _folders(unnamed, longest),
+        whole=[file for file in sections if file.name in whole],
+        windows=[heads[name] for name in in_part if name in heads],
+        outlines={name: parts[name] for name in in_part if name not in heads},
+        names=[file for file in sections if file.name in names],
+        unnamed=unnamed,
+        why=why,
+        folders=_folders(unnamed, longest),
     )
 
 
-def _wanted(sections: Sequence[Section], context: Collection[str], need: Need, heads: Collection[str]) -> set[str]:
+def _heads_of_logs(sections: Sequence[Section]) -> dict[str, Window]:
+    logs = [file for file in sections if CHANGE_LOG.fullmatch(file.name) and file.content.count("\n") > _HEAD + 1]
+    return {file.name: window(file.name, file.content, 1, _HEAD) for file in logs}
+
+
+def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
+    return ((file.name, file.as_name) for file in files)
+
+
+def _wanted(
+    sections: Sequence[Section], context: Collection[str], request: FitRequest, heads: Collection[str]
+) -> set[str]:
     """Return the files that are to be whole: where the words choose, all but those that serve no task unnamed."""
-    named = need.named(sections)
+    named = request.named(sections)
     empty = {file.name for file in sections if file.name.endswith("__init__.py") and not file.content.strip()}
     idle = empty.union(file.name for file in sections if _IDLE.fullmatch(file.name))
-    if need.chosen is None:
+    if request.chosen is None:
         return {file.name for file in sections}.difference(idle.union(heads) - named)
     judges, room = {BUILD_SCRIPT}, BESIDE
     for file in sections:
-        if file.name in need.judges and len(file.text) <= room:
+        if file.name in request.judges and len(file.text) <= room:
             room -= len(file.text)
             judges.add(file.name)
-    in_part = set(heads) - named if need.edits else set()
-    return set(need.chosen).difference(in_part).union(set(context) - (idle - named), judges)
+    in_part = set(heads) - named if request.edits else set()
+    return set(request.chosen).difference(in_part).union(set(context) - (idle - named), judges)
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
@@ -149,53 +185,22 @@ def _folders(files: Sequence[Section], room: int) -> str:
     return told if len(told) <= room else ""
 
 
-def _first(sections: Sequence[Section], room: int) -> tuple[list[Section], int]:
-    """Return the first files, as many as there is room for their names, and what that takes."""
-    used = 0
-    for number, section in enumerate(sections):
-        if used + len(section.as_name) > room:
-            return list(sections[:number]), used
-        used += len(section.as_name)
-    return list(sections), used
-
-
-def _whole(sections: Iterable[Section], room: int, parts: Mapping[str, str]) -> tuple[set[str], int]:
-    """Return the files that can be whole in the place of their parts or names, and how much room that takes."""
-    whole, used = set(), 0
-    for section in sections:
-        cost = len(section.text) - len(parts.get(section.name, section.as_name))
-        if used + cost <= room:
-            used += cost
-            whole.add(section.name)
-    return whole, used
-
-
-def _parts(sections: Iterable[Section], room: int, need: Need, heads: Mapping[str, Window]) -> dict[str, str]:
-    """Return the outlines of the first files, as many as there is room for, and the heads of change logs.
-
-    Not many more files are read than that.
-    """
+def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Window]) -> Iterator[tuple[str, str]]:
+    """Yield the outlines of the files and the heads of change logs, where they are shorter than the file."""
     from code_commit.codebase.outline import beside, brief, outline
 
-    parts, too_long = {}, 0
-    for file in sections:
+    for file in files:
         if file.name in heads:
-            text = heads[file.name].section if need.edits else ""
+            text = heads[file.name].section if request.edits else ""
         else:
             lines = outline(file.name, file.content)
-            if need.for_choice:
+            if request.for_choice:
                 lines = brief(lines)
-            elif need.chosen is not None:
+            elif request.chosen is not None:
                 lines = beside(lines, tests=_TEST_NAME.search(_module(file.name)) is not None)
             text = file.as_outline(lines) if lines else ""
-        if not text or len(text) >= len(file.text):
-            continue
-        if len(text) <= room:
-            room -= len(text)
-            parts[file.name] = text
-        elif (too_long := too_long + 1) > _MOST_TOO_LONG:
-            break
-    return parts
+        if text and len(text) < len(file.text):
+            yield file.name, text
 
 
 _IMPORT = re.compile(
@@ -264,11 +269,11 @@ def _imports(file: Section) -> set[str]:
     return set() if _is_document(file.name) else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(file.content))))
 
 
-def rank(sections: Iterable[Section], need: Need, context: Collection[str]) -> list[Section]:
+def rank(sections: Iterable[Section], request: FitRequest, context: Collection[str]) -> list[Section]:
     """Return the files by their worth to the query, the most useful first."""
-    files, query = list(sections), need.query
+    files, query = list(sections), request.query
     scores, holding = _bm25(files, query.lower(), _words(query))
-    named = need.named(files).union(need.judges)
+    named = request.named(files).union(request.judges)
     defining = _find_defining(files, identifiers(query, files), holding)
     holding_rare = _find_defining(files, names_in(beginning(query)), holding)
     for word, numbers in holding.items():

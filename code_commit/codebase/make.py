@@ -29,7 +29,7 @@ from code_commit.runs.words import count, listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
-    from code_commit.codebase.fit import Need
+    from code_commit.codebase.fit import FitRequest
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10
 """One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
@@ -53,11 +53,11 @@ def make_codebase(
         sizes: dict[str, int] = {}
         parts = list(_whole(project, selection, redactor, sizes))
         return _all_files(sizes, selection, parts)
-    from code_commit.codebase.fit import Need  # its patterns take milliseconds, and few codebases have to fit
+    from code_commit.codebase.fit import FitRequest  # its patterns take milliseconds, and few codebases have to fit
 
     found = list(read_files(project.root, selection.names, redactor, selection))
     chosen = choose(found, selection, request) if choose and request.select else None
-    need = Need(request.query, request.mentions, chosen, edits=request.edits)
+    need = FitRequest(request.query, request.mentions, chosen, edits=request.edits)
     return fitted(found, selection, redactor, request.fit, need)
 
 
@@ -90,7 +90,9 @@ def _all_files(
     return Codebase(parts, sizes, [], [], False, *about, written)
 
 
-def fitted(found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: "Need") -> Codebase:
+def fitted(
+    found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest"
+) -> Codebase:
     """Return the codebase of what there is room for. Raises NotSetUpError where that is no file."""
     from code_commit.codebase.additions import named_files
     from code_commit.codebase.fit import fit_sections

@@ -9,7 +9,7 @@ from code_commit.apply import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.fit import Need
+from code_commit.codebase.fit import FitRequest
 from code_commit.codebase.make import fitted
 from code_commit.codebase.select import CodebaseRequest, Selection
 from code_commit.codebase.text import Section
@@ -80,7 +80,7 @@ class FileChooser:
         instructions += patterns and f"{patterns}\n\n"
         mentions = redactor.redact_text(find_mentions(found, request.query))
         rest = instructions + request.query + mentions
-        need = Need(request.query, chosen=(), for_choice=True)
+        need = FitRequest(request.query, chosen=(), for_choice=True)
         outlines = fitted(found, selection, redactor, _tokens_for(asked, rest), need)
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
         require_no_key(redactor, prompt)

@@ -10,7 +10,7 @@ import pytest
 from command import Run, git, module, recorded, the_log
 
 from code_commit.codebase.chooser import find_mentions
-from code_commit.codebase.fit import Need, find_near, rank
+from code_commit.codebase.fit import FitRequest, find_near, rank
 from code_commit.codebase.outline import brief
 from code_commit.codebase.text import Section, file_section
 
@@ -376,7 +376,7 @@ def test_nothing_that_a_query_or_a_file_says_takes_minutes():
     began = time.monotonic()
     for query in ("A" * 80_000, "A-by" * 20_000, "." * 20_000, "x" * 80_000, "`name` " + "a@" * 40_000):
         find_mentions(files, query)
-        rank(files, Need(query), set())
+        rank(files, FitRequest(query), set())
     find_mentions(files, "`name`")
     brief("# x" + " " * 80_000 + "y")
     find_near(many, ["1/x.py"])
