@@ -10,7 +10,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ class Redactor:
 
     def redact(self, data: bytes) -> bytes:
         """Return the data with every key censored."""
-        return _masked(data, self.spans(data), len(data))[0]
+        return _Masking().mask(data, self.spans(data), len(data))
 
     def redact_text(self, text: str) -> str:
         """Return the text with every key censored."""
@@ -120,7 +120,7 @@ class RedactingStream:
         self._redactor = redactor
         self._write = write
         self._pending = b""
-        self._reach = -1
+        self._masking = _Masking()
 
     def write(self, piece: bytes) -> None:
         """Take the next piece of the data."""
@@ -132,26 +132,30 @@ class RedactingStream:
         self._hand_on(self._pending, len(self._pending))
 
     def _hand_on(self, data: bytes, end: int) -> None:
-        censored, self._reach = _masked(data, self._redactor.spans(data), end, self._reach)
+        censored = self._masking.mask(data, self._redactor.spans(data), end)
         self._pending = data[end:]
         if censored:
             self._write(censored)
 
 
-def _masked(data: bytes, spans: Sequence[Span], end: int, reach: int = -1) -> tuple[bytes, int]:
-    """Return the data up to `end` with masks in the place of keys: one mask for keys that overlap or touch.
+class _Masking:
+    """Puts masks in the place of keys, in data that may come in pieces: one mask for keys that overlap or touch."""
 
-    Up to `reach` the data stand for a key already whose mask was handed on, -1 where none was. How far the last mask
-    reaches past `end` is returned in the same way.
-    """
-    pieces = []
-    for start, stop, mask in spans:
-        if start < end:
-            if start > reach:
-                pieces += [data[max(reach, 0) : start], mask]
-            reach = max(reach, stop)
-    rest = data[max(reach, 0) : end]
-    return b"".join([*pieces, rest]) if pieces else rest, reach - end if reach >= end else -1
+    def __init__(self) -> None:
+        self._reach = -1
+        """How far a key whose mask was handed on reaches into the next data, -1 where none does."""
+
+    def mask(self, data: bytes, spans: Iterable[Span], end: int) -> bytes:
+        """Return the data up to `end`; the rest comes again with the next."""
+        reach, pieces = self._reach, []
+        for start, stop, mask in spans:
+            if start < end:
+                if start > reach:
+                    pieces += [data[max(reach, 0) : start], mask]
+                reach = max(reach, stop)
+        pieces.append(data[max(reach, 0) : end])
+        self._reach = reach - end if reach >= end else -1
+        return b"".join(pieces)
 
 
 class _Secret:
@@ -198,20 +202,28 @@ class _Secret:
 
         The letters and digits of this run are the needle: tools escape all letters and digits or none.
         """
-        inside = self._key.find(needle)
-        place = data.find(needle)
+        for place, end in self._windows(data, needle):
+            if end - place == len(self._key):  # no other window is so short, and the pattern takes long to compile
+                yield place, end, self._mask
+                continue
+            start = place
+            while match := self._spelled.search(data, start, end):
+                yield (*match.span(), self._mask)
+                start = match.start() + 1  # keys may overlap
+
+    def _windows(self, data: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the key as it is, and how far its other spellings can reach from a needle, as one where they meet."""
+        inside, place = self._key.find(needle), data.find(needle)
         while place >= 0:
             begin = place - inside
-            if 0 <= inside <= place and data.startswith(self._key, begin):  # the pattern takes long to compile
-                yield begin, begin + len(self._key), self._mask
+            if 0 <= inside <= place and data.startswith(self._key, begin):
+                yield begin, begin + len(self._key)
                 place = data.find(needle, place + 1)
                 continue
             start, end = max(0, place - self._longest), place + self._longest
             while 0 <= (place := data.find(needle, place + 1)) < end:
                 end = place + self._longest
-            while match := self._spelled.search(data, start, end):
-                yield (*match.span(), self._mask)
-                start = match.start() + 1  # keys may overlap
+            yield start, end
 
     @cached_property
     def _spelled(self) -> re.Pattern[bytes]:
