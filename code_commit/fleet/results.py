@@ -47,8 +47,8 @@ class Result:
     that `--max-cost` did not allow. `task` is what it is a way or a trial of, `label` the way. `commit` is the SHA of
     its commit. Equal patches have an equal `patch`, others another; its lines are those of changes.patch.
     `build_changes` names the files of build.patch. `verified` tells whether the build passed once more with the files
-    that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is what the run
-    cost, `paid_usd` what all runs of the task did.
+    that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is the cost of the
+    run and of its choice of files, `run` the name of the first of them; `paid_usd` is the cost of all runs of the task.
     """
 
     id: str

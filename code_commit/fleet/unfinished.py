@@ -19,7 +19,7 @@ from code_commit.fleet.page import Pages
 from code_commit.fleet.results import RESULTS, Result, land, note, require_room
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome
+from code_commit.fleet.worker import TaskOutcome, first_run
 from code_commit.runs.record import load_run_record
 
 _DIGITS = 16
@@ -92,7 +92,7 @@ class Unfinished:
     def _note(self, task: str, log: bytes) -> float:
         with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:
             record = load_run_record(file.read())
-        self._add(task, record.run, record.spent_usd)
+        self._add(task, first_run(record), record.spent_usd)
         return record.spent_usd
 
     def _add(self, task: str, run: str, cost: float) -> None:

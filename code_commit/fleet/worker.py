@@ -350,7 +350,8 @@ class _Work:
         if record is None:
             return result
         totals, error = record.totals, record.error
-        result = replace(result, model=record.asked_model, cost_usd=cost_of(record), commit=self.commit, run=record.run)
+        result = replace(result, model=record.asked_model, commit=self.commit)
+        result = replace(result, run=first_run(record), cost_usd=cost_of(record))
         result = replace(result, input_tokens=totals.usage.input, output_tokens=totals.usage.output)
         result = replace(result, attempts=totals.attempts, files_changed=totals.files_changed)
         return replace(result, needed_usd=error.needed_usd or 0.0, error=error.kind) if error else result
@@ -464,6 +465,11 @@ def cost_of(record: RunRecord) -> float | None:
     choice = record.choice
     is_unknown = choice is not None and choice.calls > 0 and choice.cost_usd is None and not choice.unsettled_usd
     return None if is_unknown or any(unknown) else record.spent_usd
+
+
+def first_run(record: RunRecord) -> str:
+    """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
+    return record.choice.run if record.choice else record.run
 
 
 def _packed_log(folder: Path, content: bytes, record: RunRecord) -> bytes:
