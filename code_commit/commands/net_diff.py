@@ -25,8 +25,18 @@ class NetDiff(NamedTuple):
 def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
     """Return what the run of this log folder, and its builds, changed below `root`. Raises ApplyError.
 
-    The snapshot has what they left; where it has not, as in the logs of older versions, the tree may still have it.
     `prefix` stands before every path. The diff is of what `git` would store, where that is given.
+    """
+    edits, unknown = net_edits(folder, root)
+    changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
+    return NetDiff(diff, unknown, changes)
+
+
+def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
+    """Return each file that the run changed, before and after, and the files whose content of then is lost.
+
+    The snapshot has what the run left; where it has not, as in the logs of older versions, the tree may still have it.
+    Raises ApplyError.
     """
     snapshot = folder / "snapshot"
     layers = load_layers(snapshot)
@@ -45,8 +55,7 @@ def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None 
         old = read_original(snapshot, path, before) if before else None
         modes = (before.mode if before else 0o644, after.mode if after else 0o644)
         edits.append(FileEdit(path, old, new, *modes))
-    changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
-    return NetDiff(diff, unknown, changes)
+    return edits, unknown
 
 
 def _read(path: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from email.header import Header
 from email.utils import format_datetime
@@ -10,11 +10,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.commands.net_diff import net_edits
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.results import Result
 from code_commit.git import UnansweredError
 from code_commit.project import find_project
+from code_commit.runs.diff import FileEdit
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, listed, summary_of
 from code_commit.terminal import shown
@@ -47,25 +49,32 @@ class Patches(NamedTuple):
     lines_removed: int = 0
 
 
-def make_patches(root: Path, base: str, record: RunRecord, query: str, apart: Collection[str] = ()) -> Patches:
+def make_patches(root: Path, base: str, record: RunRecord, log: Path, apart: Collection[str] = ()) -> Patches:
     """Return what a run changed in its clone since the commit `base`, but for the files `apart`.
 
-    The clone's index is made anew for it. Raises NotSetUpError and UnansweredError.
+    The contents of the answers' files are those that its log folder holds: the tree may have changed after the build.
+    The clone's index is made anew for it. Raises CodeCommitError and UnansweredError.
     """
     git = find_project(root).git
     if git is None:
         raise UnansweredError(f"{root} is no repository any more")
     (git.git_dir / "index.lock").unlink(missing_ok=True)  # of a git that was ended with its build
 
-    def ask(*words: str) -> bytes:
-        answer = git.ask_unfiltered(["-c", "core.hooksPath=/dev/null", *words])
+    def ask(*words: str, stdin: bytes = b"") -> bytes:
+        answer = git.ask_unfiltered(["-c", "core.hooksPath=/dev/null", *words], stdin)
         if answer.returncode != 0:
             raise UnansweredError(f"git {words[0]}", answer)
         return answer.stdout
 
-    def add(paths: Sequence[str]) -> str:
-        files = [path for path in paths if path not in apart and not (root / path).is_dir()]
-        ask("update-index", "--add", "--remove", "--replace", "--", *files)
+    def add(edits: Iterable[FileEdit]) -> str:
+        entries = b""
+        for edit in edits:
+            mode, blob = b"0", b"0" * len(base)
+            if edit.new is not None:
+                mode = b"100755" if edit.mode & 0o100 else b"100644"
+                blob = ask("hash-object", "-w", "--stdin", f"--path={edit.path}", stdin=edit.new).strip()
+            entries += b"%s %s\t%s\0" % (mode, blob, edit.path.encode())
+        ask("update-index", "--replace", "-z", "--index-info", stdin=entries)
         return ask("write-tree").decode().strip()
 
     def mail(before: str, after: str, subject: str, body: str) -> bytes:
@@ -79,13 +88,16 @@ def make_patches(root: Path, base: str, record: RunRecord, query: str, apart: Co
 
     ask("read-tree", base)
     tracked = ask("ls-files", "-z").decode("utf-8", "surrogateescape").split("\0")
-    built = [path for path in tracked if shown(path) in record.build_changes]
-    answered = add(list(dict.fromkeys(change.path for attempt in record.attempts for change in attempt.changes)))
-    both = add(built)
-    title = query.strip().split("\n")[0]
+    built = [path for path in tracked if shown(path) in record.build_changes and not (root / path).is_dir()]
+    edits, lost = ([], []) if record.rolled_back else net_edits(log, root)
+    if lost:
+        raise UnansweredError(f"the log has no content of {listed(lost)}")
+    answered = add(edit for edit in edits if edit.path not in apart)
+    ask("update-index", "--add", "--remove", "--replace", "--", *(path for path in built if path not in apart))
+    both = ask("write-tree").decode().strip()
     return Patches(
-        mail(base, answered, title, _told(record)),
-        mail(answered, both, f"build.sh changed {listed(built)}", f"By the build of: {shown(title)}"),
+        mail(base, answered, record.query, _told(record)),
+        mail(answered, both, f"build.sh changed {listed(built)}", f"By the build of: {shown(record.query)}"),
         both,
         *count_lines(answered),
     )

@@ -46,7 +46,8 @@ class Result:
     `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
     that `--max-cost` did not allow. `task` is what it is a way or a trial of, `label` the way. `commit` is the SHA of
     its commit. Equal patches have an equal `patch`, others another; its lines are those of changes.patch.
-    `build_changes` names the files of build.patch. `verified` tells whether the build passed once more with the files
+    `build_changes` names the files of build.patch, `rewritten` those of changes.patch that the build changed after the
+    answer. `verified` tells whether the build passed once more with the files
     that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is the cost of the
     run and of its choice of files, `run` the name of the first of them; `paid_usd` is the cost of all runs of the task.
     """
@@ -71,6 +72,7 @@ class Result:
     lines_added: int = 0
     lines_removed: int = 0
     build_changes: tuple[str, ...] = ()
+    rewritten: tuple[str, ...] = ()
     verified: bool | None = None
     input_tokens: int = 0
     output_tokens: int = 0

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from code_commit.commands.init import write_ignore_line
 from code_commit.commands.log import build_tail
 from code_commit.commands.output import redactor_of
-from code_commit.errors import EXIT_BUILD_FAILED, MachineError, NoKeyError, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
 from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
@@ -55,6 +55,7 @@ _PLAIN = (
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 _INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
+_MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
 
@@ -140,7 +141,7 @@ def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
 
 def machine_failed(task: FleetTask, message: str) -> Result:
     """Return the result of a task that failed by the machine, not by the LLM."""
-    return replace(ended(task, "machine_failed", 5, message), cost_usd=None)
+    return replace(ended(task, **_MACHINE_FAILED, message=message), cost_usd=None)
 
 
 _copying: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -237,8 +238,13 @@ class _Work:
         no_llm = ("--rollup", "fresh", "--model", f"replay:{AGENT_CONFIG}")
         words = [*own_command(self.root.parents[1]), "check", "--build", "--json", *no_llm]
         done = self._process(words, root, self._environment())
-        told = json.loads(done.stdout)
-        problems = "\n".join(check["problem"] for check in told.get("checks", [told]) if check["problem"])
+        try:
+            told = json.loads(done.stdout)
+        except ValueError as error:
+            raise NotSetUpError("the check of the build was killed") from error
+        if "checks" not in told:
+            raise NotSetUpError(told["message"])
+        problems = "\n".join(check["problem"] for check in told["checks"] if check["problem"])
         if done.returncode > EXIT_BUILD_FAILED:
             raise NotSetUpError(problems)
         return problems
@@ -317,16 +323,20 @@ class _Work:
         result, patches = self._result_of(record), Patches()
         try:
             if record.attempts:
-                patches = make_patches(self.root, self.commit, record, self.task.query, self.task.supplied)
-        except (NotSetUpError, UnansweredError) as error:
+                patches = make_patches(self.root, self.commit, record, folder, self.task.supplied)
+        except (CodeCommitError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
-            result = replace(result, status="machine_failed", exit_code=5, message=why, error=kind)
+            result = replace(result, **_MACHINE_FAILED, message=why, error=kind)
         built = tuple(record.build_changes) if patches.build else ()
         result = replace(result, patch=digest_of(patches.changes), build_changes=built)
         result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
+        result = replace(result, rewritten=tuple(file.path for file in record.rewritten if patches.changes))
         if result.is_green and self.task.verify:
-            result = self._verified(result, patches.tree, folder)
+            try:
+                result = self._verified(result, patches.tree, folder)
+            except (WorkerError, OSError) as error:
+                result = replace(result, **_MACHINE_FAILED, message=f"green, but not verified: {error}")
         redact = redactor_of(Project(self.root)).redact
         log = _packed_log(folder, content, record)
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))

@@ -35,7 +35,7 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
             more = {"patch": patch, "lines_added": 3, "lines_removed": 1, "model": "chat:fake", "cost_usd": 0.00002}
             land(
                 out,
-                Result(name, "d", "success", 0, repository=f"../{name}", build_changes=built, **more),
+                Result(name, "d", "success", 0, repository=f"../{name}", build_changes=built, rewritten=built, **more),
                 b"",
                 PATCH,
                 b"",
@@ -48,7 +48,8 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
     assert rows[1] == "green b ../b 0 +3 -1 <$0.0001 0.0 s chat:fake 3 repositories, the same patch".replace(
         "<", "&lt;"
     )
-    assert rows[2].endswith("3 repositories, the same patch: b The build also changed x.lock: build.patch")
+    told = "After the answer the build changed x.lock: part of changes.patch The build also changed x.lock: build.patch"
+    assert rows[2].endswith(f"3 repositories, the same patch: b {told}")
     assert rows[4].endswith("chat:fake")
     assert "&lt;$0.0001</span>" in page
 

@@ -1,6 +1,8 @@
 """The patches of a task as mails: git takes them, whatever the query, the LLM's words and the files hold."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,25 @@ def test_what_the_build_changed_of_tracked_files_is_a_second_mail(tmp_path):
         "Make ok.txt say ok.",
     ]
     assert not (root / "new").exists()
+
+
+def test_the_patch_holds_what_was_built_not_what_a_process_wrote_after_the_build(tmp_path, monkeypatch):
+    """Git reads the index for the patch only when the process that the build left has written."""
+    real, late = shutil.which("git"), tmp_path / "late"
+    (tmp_path / "bin").mkdir()
+    wait = f"for i in $(seq 200); do test -e {late} && break; sleep 0.05; done"
+    fake = f'#!/bin/sh\ncase "$*" in *" read-tree "*) {wait};; esac\nexec {real} "$@"\n'
+    (tmp_path / "bin" / "git").write_text(fake)
+    (tmp_path / "bin" / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    ended = 'grep -q \'"finished": "\' agent-config/logs/*/run.json'
+    left = f"for i in $(seq 500); do {ended} && break; sleep 0.01; done; echo late >>ok.txt; touch {late}"
+    (tmp_path / "left").write_text(left)
+    build = f"echo built >>ok.txt; nohup sh {tmp_path}/left >/dev/null 2>&1 & grep -q '^ok$' ok.txt"
+    root, outcome = do(tmp_path, RIGHT, build, settings={"sandbox": "off"})
+    assert (outcome.result.is_green, outcome.result.rewritten, late.exists()) == (True, ("ok.txt",), True)
+    take(root, "apply", "--index", mail=outcome.patch)
+    assert (root / "ok.txt").read_text() == "ok\nbuilt\n"
 
 
 def test_a_patch_that_cannot_be_made_leaves_the_log_and_what_was_paid(tmp_path, server):

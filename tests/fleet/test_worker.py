@@ -228,6 +228,28 @@ def test_a_green_result_is_built_once_more_with_files_that_the_run_did_not_see(t
     assert left_in(tmp_path) == set()
 
 
+@pytest.mark.parametrize(
+    ("hidden", "message"),
+    [
+        ("#!/bin/sh\necho x >>.gitignore\n", "green, but not verified: the build changed what it must not"),
+        ("#!/bin/sh\nkill -KILL $(ps -o ppid= -p $PPID)\n", "green, but not verified: the check of the build was"),
+    ],
+    ids=["protected file", "killed"],
+)
+def test_a_verification_build_that_ends_by_an_error_leaves_record_and_patch(tmp_path, hidden, message):
+    repository = make_repository(tmp_path / "repository", "if test -e check.sh; then ./check.sh; fi")
+    settings = {"sandbox": "off"}
+    line = task(
+        "a", repository, make_answers(tmp_path / "answers", RIGHT), verify={"check.sh": hidden}, settings=settings
+    )
+    outcome = do(line, tmp_path)
+    assert (outcome.result.status, outcome.result.exit_code, outcome.result.verified) == ("not_verified", 1, False)
+    assert outcome.result.message.startswith(message)
+    assert b"+ok" in outcome.patch
+    assert json.loads(outcome.record)["status"] == "success"
+    assert unpacked(outcome.log)["verify.txt"].decode().startswith(message.removeprefix("green, but not verified: "))
+
+
 def test_nothing_is_supplied_through_a_link(tmp_path):
     root = make_repository(tmp_path / "repository")
     (root / "conf").symlink_to(".git")
