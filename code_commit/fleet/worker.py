@@ -97,7 +97,8 @@ class GitError(NotSetUpError):
 
 
 def _tells_of_no_room(complaint: str) -> bool:
-    return any(os.strerror(number) in complaint for number in _NO_ROOM)
+    """Tell whether git could not write: it does not always say why."""
+    return any(words in complaint for words in ("unable to write", "write error", *map(os.strerror, _NO_ROOM)))
 
 
 class EndedError(Exception):
@@ -497,7 +498,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def put_files(root: Path, files: Files) -> None:
-    """Write files into a tree where nothing else is at work, None for one to remove. Raises NotSetUpError."""
+    """Write files into a tree where nothing else is at work, None for one to remove.
+
+    Raises NotSetUpError, and OSError where there is no room.
+    """
     for name, text in files.items():
         path = root / name
         if os.path.realpath(path.parent) != os.path.normpath(Path(os.path.realpath(root), name).parent):
@@ -513,6 +517,8 @@ def put_files(root: Path, files: Files) -> None:
                 path.write_bytes(text.encode())
                 path.chmod(path.stat().st_mode | (0o111 if text.startswith("#!") else 0))
         except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise
             raise NotSetUpError(f"{shown(name)} cannot be supplied: {error.strerror}") from error
 
 

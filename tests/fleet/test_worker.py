@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -149,6 +151,39 @@ def test_no_room_on_a_worker_is_told_as_such(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(WorkerError, match=r"git clone of .*: fatal: write error: No space"):
         do(task("a", repository), tmp_path)
+
+
+ON_A_SMALL_DISK = """
+import json, sys
+from pathlib import Path
+from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.worker import Source, TaskSupervision, run_task
+line = json.load(sys.stdin)
+try:
+    print(run_task(FleetTask(**line), Source(line["repository"]), Path("place").absolute(), None, TaskSupervision()).result)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.root("mount")
+@pytest.mark.parametrize(
+    ("overlay", "told"),
+    [({}, "WorkerError git checkout of "), ({"other.txt": "0" * 3_000_000}, "OSError [Errno 28]")],
+    ids=["checkout", "overlay"],
+)
+def test_a_disk_that_is_full_as_the_clone_is_made_is_the_workers_fault(tmp_path, overlay, told):
+    repository = make_repository(tmp_path / "repository")
+    if not overlay:
+        (repository / "big.txt").write_text("0" * 3_000_000)
+        git(repository, "add", "-A")
+        git(repository, "commit", "-qm", "big")
+    (tmp_path / "place").mkdir()
+    line = json.dumps(task("a", repository, overlay=overlay))
+    words = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=1m none place && exec "$@"', "sh"]
+    words += [sys.executable, "-c", ON_A_SMALL_DISK]
+    done = subprocess.run(words, cwd=tmp_path, input=line, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(told), done.stdout + done.stderr
 
 
 def test_a_task_anywhere_but_in_its_own_clone_does_nothing(tmp_path, monkeypatch):
