@@ -119,9 +119,10 @@ class FleetTask(BaseModel):
 
     @property
     def digest(self) -> str:
-        """What is asked for; what it may cost, and how long that and its log may take, does not change it."""
-        settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
-        lasting = self.model_copy(update={"timeout": None, "settings": settings})
+        """The hash of the line, without its limits of money and time and without the order of settings and files."""
+        settings = {name: value for name, value in sorted(self.settings.items()) if name not in LIMITS}
+        files = {name: dict(sorted(getattr(self, name).items())) for name in ("overlay", "verify")}
+        lasting = self.model_copy(update={"timeout": None, "settings": settings, **files})
         return _hash(lasting.model_dump_json())
 
     @property

@@ -86,6 +86,13 @@ def test_a_task_is_another_when_its_line_changed():
     assert len({FleetTask(**{**line, **change}).digest for change in changes} | digests) == 5
 
 
+def test_the_order_of_settings_and_files_makes_no_other_task():
+    settings, files = {"max_repairs": 1, "answer_format": "edits"}, {"b.txt": "b\n", "a.txt": None}
+    values = [{"settings": settings, "overlay": files, "verify": files}]
+    values.append({name: dict(reversed(pairs.items())) for name, pairs in values[0].items()})
+    assert len({FleetTask(**task("a", "https://example.org/x") | each).digest for each in values}) == 1
+
+
 def test_a_first_line_holds_for_all_and_paths_count_from_the_list(tmp_path, monkeypatch):
     make_repository(tmp_path / "one")
     (tmp_path / "lists").mkdir()
