@@ -12,8 +12,10 @@ from command import git
 
 from code_commit.commands import COMMANDS
 from code_commit.commands.build_scripts import build_script_for
+from code_commit.llm.keys import SHORTEST_KEY_HERE
+from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
-from code_commit.settings import OPTIONS
+from code_commit.settings import OPTIONS, Settings
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -177,3 +179,20 @@ def test_the_tests_that_stand_beside_the_rules_of_the_specification_are_there():
         path, _, function = name.partition("::")
         assert (ROOT / "tests" / path).exists(), name
         assert not function or f"\ndef {function}(" in (ROOT / "tests" / path).read_text(), name
+
+
+def test_each_deviation_from_the_specification_has_a_reason_and_a_test():
+    part = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("\n## Where the code deviates\n")[2]
+    rows = [line.strip("| ").split(" | ") for line in part.split("\n") if line.startswith("| ")]
+    deviations = [row for row in rows if row[0] not in ("the specification", "---")]
+    assert len(deviations) > 30
+    assert all(len(row) == 4 and all(row) and "`" in row[3] for row in deviations)
+    settings = Settings()
+    assert settings.infrastructure_exit_codes == (75,)
+    assert f"of more than {settings.build_timeout:.0f} s (`build_timeout`)" in part
+    assert f"for up to {settings.llm_timeout:.0f} s (`llm_timeout`)" in part
+    assert f"of more than {settings.build_output_limit:,} bytes (`build_output_limit`)" in part
+    assert f"fewer than {SHORTEST_KEY_HERE} characters" in part
+    assert all(f"`{name}`" in part for name in set(PROTECTED_ANYWHERE) - set(PROTECTED))
+    named = set(re.findall(r"(?<![-\w`])`([a-z]+(?:_[a-z]+)+)`", part))
+    assert named <= set(Settings._fields), named - set(Settings._fields)
