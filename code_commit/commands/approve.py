@@ -8,7 +8,7 @@ from code_commit.commands.output import coloured_diff
 from code_commit.files import write_all
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Attempt
-from code_commit.runs.words import count
+from code_commit.runs.words import check_lines, count
 from code_commit.settings import Settings
 from code_commit.start import Approve
 from code_commit.terminal import TERMINAL, shown
@@ -41,7 +41,8 @@ def approval_of(settings: Settings, progress: Progress) -> Approve | None:
 def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
     words = ", or what is wrong, for the LLM" if goes_back else " (ends the run)"
-    return f"Apply this ({count(len(changes), 'file')}, +{added} -{removed})? yes, no{words}: "
+    checks = "".join(f"{line}\n" for line in check_lines(changes))
+    return f"{checks}Apply this ({count(len(changes), 'file')}, +{added} -{removed})? yes, no{words}: "
 
 
 def _ask(diff: bytes, question: str) -> str:
@@ -56,7 +57,7 @@ def _ask(diff: bytes, question: str) -> str:
             write_all(terminal.fileno(), f"... {left:,} bytes more: answer all to see the whole diff\n".encode())
         while True:
             termios.tcflush(terminal, termios.TCIFLUSH)
-            write_all(terminal.fileno(), question.encode())
+            write_all(terminal.fileno(), question.encode("utf-8", "replace"))
             try:
                 line = terminal.readline()
             except KeyboardInterrupt:

@@ -87,6 +87,20 @@ def test_text_that_git_does_not_store_is_shown_too(project_folder: Path):
 
 
 @needs_tmux
+def test_a_test_that_the_answer_changes_is_named_right_before_the_question(project_folder: Path):
+    text = "a\n" * 90
+    answers = "".join(f"^^^a{number}.txt\n{text}^^^end\n" for number in range(9)) + "^^^test_a.py\nb\n^^^end\n"
+    options = [*approving(project_folder, answers), "--quiet"]
+    with terminal(project_folder, *options) as pane:
+        rows = pane.wait_for(r"^Apply this \(10 files")
+        at = next(number for number, row in enumerate(rows) if row.startswith("Apply this"))
+        assert rows[at - 1] == "test_a.py is a test: new, 1 line"
+        assert not any("+++ b/test_a.py" in row for row in rows), "the diff is shown in part"
+        answer(pane, "no")
+        assert pane.end() == 4
+
+
+@needs_tmux
 def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
     options = [*approving(project_folder, WRONG, RIGHT, WRONG), "--max-repairs", "1"]
     with terminal(project_folder, *options) as pane:
