@@ -191,7 +191,7 @@ def find_model(choice: ModelChoice) -> Model | None:
 
 
 def context_window(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens that a prompt may have: the setting's, else the known model's; None where unknown."""
+    """Return the most tokens of a prompt and its answer: the setting's, else the known model's; None where unknown."""
     model = find_model(choice)
     return settings.context_window or (model.context_window if model else None)
 
@@ -201,24 +201,34 @@ def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
 
     A fallback has to read it too.
     """
-    window, fallback = context_window(choice, settings), choose_fallback(choice, settings)
-    longest = window - min(max_output(find_model(choice), settings), window // 2) if window else None
+    longest, fallback = _room_beside_answer(choice, settings), choose_fallback(choice, settings)
     return min(filter(None, (longest, longest_prompt(*fallback) if fallback else None)), default=None)
 
 
+def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
+    """Return how many tokens of the model's window its answer leaves, at least half; None where it is not known."""
+    window, model = context_window(choice, settings), find_model(choice)
+    longest = window - min(max_output(model, settings), window // 2) if window else None
+    max_input = model.max_input if model and not settings.context_window else None
+    return min(filter(None, (longest, max_input)), default=None)
+
+
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Say that a prompt is longer than the model reads, and what to do; None where it fits.
+    """Say that a prompt leaves no room for the model's answer, and what to do; None where it fits.
 
     Tokens are estimated; where the model's window is not known, everything fits.
     """
-    window = context_window(choice, settings)
+    longest, window = _room_beside_answer(choice, settings), context_window(choice, settings)
     tokens = estimate_tokens(prompt.text)
-    if not window or tokens <= window:
+    if not longest or not window or tokens <= longest:
         return None
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
     is_fitted = settings.rollup not in ("file", "fresh")
     advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
-    return f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {window:,} ({sizes}); {advice}"
+    return (
+        f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {longest:,} beside an answer of "
+        f"{window - longest:,} ({sizes}); {advice}"
+    )
 
 
 def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:

@@ -107,7 +107,7 @@ def _usage(final: Any) -> Usage:
     )
 
 
-_LONG_PROMPT = 272_000
+_LONG_PROMPT, _MAX_OUTPUT = 272_000, 128_000
 
 
 def _model(price: Price, max_input: int = 922_000) -> Model:
@@ -119,7 +119,7 @@ def _model(price: Price, max_input: int = 922_000) -> Model:
         None if price.cache_write is None else price.cache_write * 2,
     )
     changes = (PriceChange(doubled, above_tokens=_LONG_PROMPT),) if max_input > _LONG_PROMPT else ()
-    return Model(max_input, 128_000, price, changes)
+    return Model(max_input + _MAX_OUTPUT, _MAX_OUTPUT, price, changes, max_input)
 
 
 VENDOR = Vendor(

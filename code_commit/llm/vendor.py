@@ -61,12 +61,16 @@ class PriceChange(NamedTuple):
 
 
 class Model(NamedTuple):
-    """One model. `context_window` is the most tokens of a prompt, `max_output` the most that it can generate."""
+    """One model. `context_window` is the most tokens of a prompt and its answer, `max_output` of the answer alone.
+
+    `max_input` is the most of a prompt where the vendor limits that too, however short the answer may be.
+    """
 
     context_window: int
     max_output: int
     price: Price
     changes: tuple[PriceChange, ...] = ()
+    max_input: int | None = None
 
 
 class API(NamedTuple):

@@ -310,7 +310,7 @@ def test_without_fit_a_repair_that_does_not_fit_is_not_sent(talkative: Path, run
 @pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
 def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Path, run_code_commit: Run):
     config, options = root / "agent-config/config.toml", recorded(root, "^^^ok.txt\nok\n^^^end\n")
-    config.write_text(f'rollup = "{rollup}"\ncontext_window = 40_000\nsandbox = "off"\n')
+    config.write_text(f'rollup = "{rollup}"\ncontext_window = 60_000\nsandbox = "off"\n')
     (root / "ok.txt").write_text("newer than the rollup\n")
     for old in ("", "--- ok.txt ---\nolder\n"):
         (root / ROLLUP).write_text(old) if old else (root / ROLLUP).unlink()

@@ -9,8 +9,8 @@ from fake_server import FakeServer, Fault
 from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError
 from code_commit.exchange import Prompt
 from code_commit.llm.ledger import Ledger
-from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, require_money
-from code_commit.llm.vendor import ModelChoice
+from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, longest_prompt, require_money
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice
 from code_commit.settings import Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
@@ -19,18 +19,34 @@ PRICES = {"gpt-6.2-sol": Price(input=1.0, output=10.0)}
 
 
 def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
-    said = explain_misfit(SOL, Settings(context_window=999_999), PROMPT)
+    said = explain_misfit(SOL, Settings(context_window=1_127_999), PROMPT)
     assert said == (
-        "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens, it reads 999,999 "
-        '(query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
+        "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens, it reads 999,999 beside an answer of "
+        '128,000 (query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
     )
-    assert explain_misfit(SOL, Settings(context_window=1_000_000), PROMPT) is None
+    assert explain_misfit(SOL, Settings(context_window=1_128_000), PROMPT) is None
+    assert explain_misfit(SOL, Settings(context_window=1_001_000, max_output_tokens=1_000), PROMPT) is None
     assert explain_misfit(ModelChoice("chat", "nobody-knows"), Settings(), PROMPT) is None
     with FakeServer() as server:
         with pytest.raises(LLMError, match="does not fit") as caught:
-            ask(WAYS["responses"], server, PROMPT, context_window=999_999)
+            ask(WAYS["responses"], server, PROMPT, context_window=1_127_999)
     assert caught.value.kind == "too_long"
     assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("model", "longest"),
+    [
+        (ModelChoice("anthropic", "claude-sonnet-4-5"), 136_000),
+        (SOL, 922_000),
+        (ModelChoice("gemini", "gemini-4-argon"), 983_040),
+    ],
+)
+def test_a_prompt_fits_that_leaves_room_for_the_answer(model, longest):
+    """The same length is that to which a codebase is made to fit."""
+    assert longest_prompt(model, Settings()) == longest
+    prompts = (Prompt("", "", "x" * round(CHARACTERS_PER_TOKEN * tokens)) for tokens in (longest, longest + 1))
+    assert [explain_misfit(model, Settings(), prompt) is None for prompt in prompts] == [True, False]
 
 
 def test_what_is_reserved_is_left_for_nobody_else():

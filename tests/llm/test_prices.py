@@ -64,7 +64,7 @@ def test_announced_prices_begin_on_their_day(monkeypatch):
 
 
 def test_windows():
-    assert context_window(choice("openai", "gpt-6.2-sol"), NOW) == 922_000
+    assert context_window(choice("openai", "gpt-6.2-sol"), NOW) == 1_050_000
     assert context_window(choice("anthropic", "claude-sonnet-4-5-20250929"), NOW) == 200_000
     assert context_window(choice("chat", "llama"), NOW) is None
     assert context_window(choice("chat", "llama"), Settings(context_window=4096)) == 4096

@@ -57,7 +57,7 @@ class Listener:
         return lambda *_: None
 choice = ModelChoice("replay", {str(tmp_path)!r})
 assert models.check_base_url(ModelChoice("openai", "m"), Settings())
-assert models.context_window(ModelChoice("openai", "gpt-6.2-sol"), Settings()) == 922_000
+assert models.context_window(ModelChoice("openai", "gpt-6.2-sol"), Settings()) == 1_050_000
 with open_llm(Asked(choice, None, Settings()), Project(Path("/")), Ledger()) as one:
     assert one.complete(Prompt("", "", ""), Listener()).text == "x"
 print(sorted({{"httpx", "httpcore", "pydantic", "ssl", "email", "urllib.request"}} & set(sys.modules)))
