@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -308,7 +309,19 @@ def test_a_limit_of_cost_without_a_price_is_told_before_anything_is_sent(project
         done = run_code_commit(project_folder, *command, *options)
         assert done.returncode == 2
         assert '--max-cost needs a price for m: write [prices."m"] into config.toml' in done.stderr + done.stdout
+    assert "PROBLEM  price " in done.stdout
+    assert "max cost  " not in done.stdout, "how much is left cannot be told"
     assert not (project_folder / "agent-config" / "logs").exists()
+
+
+def test_what_an_answer_costs_has_one_verdict(project_folder: Path, run_code_commit: Run):
+    config = project_folder / "agent-config" / "config.toml"
+    config.write_text('[prices."m"]\ninput = 1000\noutput = 1000\n')
+    options = ["--model", "chat:m", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "0.01"]
+    done = run_code_commit(project_folder, "check", *options)
+    assert done.returncode == 2
+    rows = [row.split()[:3] for row in done.stdout.splitlines() if re.search("  (max cost|price)", row)]
+    assert [" ".join(row[: 2 if row[1] == "price" else 3]) for row in rows] == ["ok price", "PROBLEM max cost"]
 
 
 def test_a_rollup_of_nothing_names_what_is_not_there(project_folder: Path, run_code_commit: Run):

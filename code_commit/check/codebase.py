@@ -10,7 +10,7 @@ from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, find_stale_files
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt
-from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, require_money
+from code_commit.llm.models import UNLIMITED, context_window, explain_misfit, longest_prompt, price_of, require_money
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.project import Project
 from code_commit.prompts.layout import lay_out, load_system_prompts, make_task
@@ -91,7 +91,8 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     misfits = [misfit for llm in llms if (misfit := explain_misfit(llm.choice, llm.settings, prompt))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
-    if plan.asked in networked and plan.settings.max_cost is not None and not (is_paid or plan.inputs.is_paid):
+    has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
+    if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.is_paid):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt))
     told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
     note = told if unknown and not misfits else ""

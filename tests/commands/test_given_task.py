@@ -194,11 +194,24 @@ def test_files_that_changed_since_the_rollup_are_named(project_folder: Path, run
     assert warning not in run_code_commit(project_folder, "-m", TASK, *options).stderr
 
 
+def give_key(root: Path) -> None:
+    (root / "agent-config" / "openai-key.txt").write_text("test-key-0123456789\n")
+    (root / "agent-config" / "openai-key.txt").chmod(0o600)
+
+
 def test_a_run_that_is_refused_leaves_the_rollup_of_another(project_folder: Path, run_code_commit: Run):
     rollup = project_folder / "agent-config/codeRollup.txt"
     rollup.write_text("another's\n")
     options = recorded(project_folder, RIGHT)
-    for arguments in (["-m", " ", *options], ["-m", TASK, "--model", "openai"], ["-m", TASK, "--model", "replay:no"]):
+    priced = ["--model", "openai:gpt-6.2-sol", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "0.01"]
+    give_key(project_folder)
+    for arguments in (
+        ["-m", " ", *options],
+        ["-m", TASK, "--model", "anthropic"],
+        ["-m", TASK, "--model", "replay:no"],
+        ["-m", TASK, *priced],
+        ["--rollup", "fit", *priced],
+    ):
         assert run_code_commit(project_folder, *arguments).returncode == 2
     with lock_tree(Project(project_folder)):
         done = run_code_commit(project_folder, "-m", TASK, *options)
