@@ -141,7 +141,7 @@ _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: le
 
 def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
     """Return the text of each file that may be shown; why another may not goes into the selection."""
-    names = fit_names(paths, selection)
+    names = fit_names(project.root, paths, selection)
     with repository_options(project.root, project.git) as options:
         for name, reason in find_marked(project.root, names, selection, options).items():
             names.remove(name)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
-from code_commit.files import NotAFileError, Tree, read_all
+from code_commit.files import NotAFileError, Tree, folders_of, read_all
 from code_commit.git import ask_git, match_patterns, repository_options
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, find_secret, is_secret_name
@@ -20,6 +20,7 @@ from code_commit.terminal import shown
 
 BINARY = "binary"
 DELETED = "deleted"
+ENVIRONMENT = "installed packages"
 EXCLUDED = "excluded"
 KEY_FILE = "key file"
 LINK = "link"
@@ -119,7 +120,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         if BUILD_SCRIPT not in paths and project.build_script.is_file():
             paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, False)
         selection.named = {BUILD_SCRIPT, *map(os.path.normpath, request.pathspecs)}
-        names = fit_names(paths, selection)
+        names = fit_names(project.root, paths, selection)
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
         dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
@@ -194,11 +195,17 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-def fit_names(paths: Iterable[str], selection: Selection) -> list[str]:
-    """Return the names that may stand in a codebase; the others go into the selection, except those of agent-config."""
-    names = []
+def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[str]:
+    """Return the names that may stand in a codebase; the others go into the selection, except those of agent-config.
+
+    Installed packages go there by the name of their folder alone.
+    """
+    names, environments = [], find_environments(root, paths)
     for path in paths:
         if path.startswith(f"{AGENT_CONFIG}/"):
+            continue
+        if environments and not selection.is_wanted(path) and (inside := environments & folders_of([path])):
+            selection.leave_out(ENVIRONMENT, f"{min(inside)}/")
             continue
         name = path.rpartition("/")[2]
         reason = _fault_of_name(path)
@@ -211,6 +218,15 @@ def fit_names(paths: Iterable[str], selection: Selection) -> list[str]:
         else:
             names.append(path)
     return names
+
+
+def find_environments(root: Path, paths: Iterable[str]) -> set[str]:
+    """Return the folders of these paths that package managers fill: node_modules, virtual environments of Python."""
+    return {
+        folder
+        for folder in folders_of(paths) - {""}
+        if folder.rpartition("/")[2] == "node_modules" or os.path.lexists(f"{root}/{folder}/pyvenv.cfg")
+    }
 
 
 def _fault_of_name(path: str) -> str | None:

@@ -6,17 +6,21 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from code_commit.codebase.select import find_environments
 from code_commit.commands.build_scripts import build_script_for
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
-from code_commit.terminal import terminal_width, wrapped
+from code_commit.terminal import shown, terminal_width, wrapped
+from code_commit.verify import ignored_paths
 
 DESCRIPTION = """\
 Writes what a project lacks to be worked on: agent-config/ with a commented
 config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
 it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...); the
-line /agent-config in .gitignore. Touches nothing that exists."""
+line /agent-config in .gitignore, and those of installed packages (.venv,
+node_modules). Touches nothing that exists."""
 
 EXAMPLES = """\
 code-commit init"""
@@ -30,6 +34,7 @@ def run(_options: dict[str, Any]) -> int:
     project = find_project()
     try:
         written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
+        written += _ignore_environments(project)
     except OSError as error:
         raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
     if not written:
@@ -88,15 +93,33 @@ def _write_build_script(project: Project) -> list[str]:
     return [f"wrote {BUILD_SCRIPT}: put your build and test commands into it"]
 
 
+def _ignore_environments(project: Project) -> list[str]:
+    """Let git ignore the installed packages that are there, or that build.sh is for: no rollup has to hold them."""
+    script = read_regular_file(project.build_script).decode("utf-8", "replace") if project.build_script.exists() else ""
+    used = {".venv": ".venv/bin/", "node_modules": "-d node_modules"}
+    patterns = {name: f"{name}/" for name, words in used.items() if words in script}
+    for folder in sorted(entry.name for entry in project.root.iterdir() if entry.is_dir() and not entry.is_symlink()):
+        if find_environments(project.root, [f"{folder}/x"]) and shown(folder) == folder:
+            patterns.setdefault(folder, f"/{folder}/")
+    ignored = ignored_paths(project, [f"{name}/x" for name in patterns])
+    return [
+        line for name, pattern in patterns.items() if f"{name}/x" not in ignored for line in _add_line(project, pattern)
+    ]
+
+
 def write_ignore_line(project: Project) -> list[str]:
+    return _add_line(project, f"/{AGENT_CONFIG}")
+
+
+def _add_line(project: Project, pattern: str) -> list[str]:
     path = project.root / ".gitignore"
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise NotSetUpError(".gitignore is no regular file, git does not read it: put a file in its place")
     existing = path.read_bytes() if path.exists() else b""
     lines = {line.rstrip() for line in existing.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
-    line = f"/{AGENT_CONFIG}".encode()
+    line = pattern.encode()
     if lines & {line, line + b"/"}:
         return []
     with path.open("ab") as file:
         file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + line + b"\n")
-    return [f"added the line /{AGENT_CONFIG} to .gitignore"]
+    return [f"added the line {pattern} to .gitignore"]

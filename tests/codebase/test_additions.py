@@ -135,6 +135,20 @@ def test_what_only_an_earlier_repair_was_shown_counts_as_unseen(project: Path, r
     assert (done.returncode, (project / "t/first.py").read_text()) == (4, TEST), done.stderr
 
 
+def test_of_installed_packages_nothing_is_added(project: Path, run_code_commit: Run):
+    (project / "agent-config/config.toml").write_text("codebase_additions = true\n")
+    (project / "env/lib").mkdir(parents=True)
+    (project / "env/pyvenv.cfg").touch()
+    (project / "env/lib/y.py").write_text("of_another = 1\n")
+    (project / "build.sh").write_text(
+        "#!/bin/sh\necho env/lib/y.py:1: wrong; echo t/first.py:1: wrong\ngrep -qx ok ok.txt\n"
+    )
+    done = run_code_commit(project, *recorded(project, "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"))
+    assert done.returncode == 0, done.stderr
+    prompt = (the_log(project) / "2-query.txt").read_text()
+    assert (TEST in prompt, "of_another" in prompt) == (True, False)
+
+
 # What an answer asks to see
 
 

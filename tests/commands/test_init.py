@@ -1,5 +1,6 @@
 """`init`: what it writes into which project, that it touches nothing, and that its build.sh builds and fails truly."""
 
+import json
 import os
 import pwd
 import shutil
@@ -264,6 +265,48 @@ def test_init_touches_nothing_that_exists(tmp_path: Path, run_code_commit: Run):
     assert {name: (tmp_path / name).read_bytes().decode() for name in mine} == mine
     assert stat.S_IMODE((tmp_path / "build.sh").stat().st_mode) == 0o640
     assert stat.S_IMODE((tmp_path / "agent-config").stat().st_mode) == 0o755
+
+
+def test_installed_packages_are_ignored(tmp_path: Path, run_code_commit: Run):
+    files = {
+        "pyproject.toml": "",
+        "web/package.json": PACKAGE,
+        "env/pyvenv.cfg": "",
+        "own/pyvenv.cfg": "",
+        "src/a.py": "",
+    }
+    lay(tmp_path, {**files, "own/.gitignore": "*\n", "node_modules/a/index.js": "", ".gitignore": "dist\n"})
+    git(tmp_path, "init", "-q")
+    done = run_code_commit(tmp_path, "init")
+    assert "added the line .venv/ to .gitignore\nadded the line /env/ to .gitignore\n" in done.stdout
+    assert (tmp_path / ".gitignore").read_text() == "dist\n/agent-config\n.venv/\n/env/\n/node_modules/\n"
+    again = run_code_commit(tmp_path, "init")
+    assert "Nothing was missing" in again.stdout
+    lay(tmp_path / "js", {"package.json": PACKAGE})
+    git(tmp_path / "js", "init", "-q")
+    run_code_commit(tmp_path / "js", "init")
+    assert (tmp_path / "js/.gitignore").read_text() == "/agent-config\nnode_modules/\n"
+
+
+def test_a_run_after_init_sends_no_environment(tmp_path: Path, run_code_commit: Run):
+    lay(
+        tmp_path, {"pyproject.toml": "", "test_a.py": "", "lib/b.js": "", "lib/node_modules/c/index.js": "of another\n"}
+    )
+    venv.create(tmp_path / "env", with_pip=False)
+    (tmp_path / "env" / ".gitignore").unlink(missing_ok=True)
+    (tmp_path / "env" / "lib" / "d.py").write_text("of another\n")
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".gitignore").write_text("/agent-config\n")
+    done = run_code_commit(tmp_path, "rollup", "--json")
+    told = json.loads(done.stdout)
+    packages = [each["path"] for each in told["left_out"] if each["reason"] == "installed packages"]
+    assert packages == ["env/", "lib/node_modules/"]
+    rollup = (tmp_path / "agent-config/codeRollup.txt").read_text()
+    assert ("of another" in rollup, "installed packages: env/, lib/node_modules/\n" in rollup) == (False, True)
+    assert "left out (installed packages): env/, lib/node_modules/" in run_code_commit(tmp_path, "rollup").stderr
+    run_code_commit(tmp_path, "rollup", "env/lib/d.py", "lib")
+    rollup = (tmp_path / "agent-config/codeRollup.txt").read_text()
+    assert ("--- env/lib/d.py ---" in rollup, "index.js" in rollup) == (True, False)
 
 
 def test_init_follows_no_link_out_of_the_project(tmp_path: Path, run_code_commit: Run):
