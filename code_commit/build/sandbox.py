@@ -1,16 +1,18 @@
 """The sandboxes that bubblewrap (bwrap) builds around build.sh: `guard` and `strict`.
 
 `guard` takes away what no build needs: agent-config is an empty folder, the protected files are read-only. `strict`
-also takes the network, the other processes, the home folder but for the tools in it, and the right to write anywhere
-but in the project.
+also takes the network, the other processes, every home folder but for the tools in the user's, and the right to write
+anywhere but in the project.
 """
 
 import errno
 import os
+import pwd
 import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -29,7 +31,7 @@ _HOME_TOOLS = """
     .juliaup .julia/artifacts .julia/packages .local/bin .local/lib .local/pipx .local/share/fnm .local/share/mise
     .local/share/pipx .local/share/pnpm .local/share/uv .m2/repository .m2/wrapper .npm/_cacache .nuget/packages .nvm
     .opam .pyenv .rbenv .rustup .rvm .sdkman .stack/programs .virtualenvs .volta .config/git/attributes
-    .config/git/config .config/git/ignore anaconda3 bin go mambaforge miniconda3 miniforge3
+    .config/git/config .config/git/ignore .linuxbrew anaconda3 bin go mambaforge miniconda3 miniforge3
 """
 HOME_TOOLS = tuple(_HOME_TOOLS.split())
 """What `strict` leaves of the home folder, for reading: where programs are installed, with the packages that they build
@@ -115,25 +117,44 @@ class Sandbox(NamedTuple):
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
         """Yield the words for bwrap, without those that say what shall run."""
         yield "--new-session"
-        home = self._home_to_empty(project, environment) if self.mode == "strict" else None
-        yield from _strict(self, project, home) if self.mode == "strict" else _guard(project)
+        homes = self._homes(project, environment) if self.mode == "strict" else []
+        yield from _strict(self, project, homes) if self.mode == "strict" else _guard(project)
         for path in (*protected, *watched_from_build(project)):
             if _can_be_bound(path):
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():
             hidden = os.path.realpath(project.agent_config)
             yield from ("--tmpfs", hidden, "--remount-ro", hidden)
-        if home:
+        for home in _outermost(homes):
             yield from ("--remount-ro", str(home))  # behind all that is mounted in it
         if os.geteuid() == 0:
             yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", name)))
         yield from ("--chdir", str(project.root))
 
-    def _home_to_empty(self, project: Project, environment: Mapping[str, str]) -> Path | None:
-        """Return the home folder; None where there is none, or where it lies in what the build may write."""
-        home = Path(os.path.realpath(environment.get("HOME") or os.path.expanduser("~")))  # noqa: PTH111 - no error
-        is_writable = any(home.is_relative_to(path) for path in (project.root, *self.caches))
-        return None if is_writable or home == Path(os.sep) or not home.is_dir() else home
+    def _homes(self, project: Project, environment: Mapping[str, str]) -> list[Path]:
+        """Return the folders to empty: the user's homes, /root, and /home with those in it that PATH leads into.
+
+        HOME is often another folder in CI than that of the user's entry. One that is missing, or that lies in what the
+        build may write, is not among them.
+        """
+        names = [environment.get("HOME", ""), "/root", "/home"]
+        with suppress(KeyError):
+            names.append(pwd.getpwuid(os.getuid()).pw_dir)
+        folders = (Path(name).parts for name in environment.get("PATH", "").split(os.pathsep))
+        names += [str(Path(*parts[:3])) for parts in folders if parts[:2] == (os.sep, "home")]
+        homes = dict.fromkeys(Path(os.path.realpath(name)) for name in names if name)
+        writable = (project.root, *self.caches)
+        return [
+            home
+            for home in homes
+            if home != Path(os.sep)
+            and os.path.isdir(home)  # noqa: PTH112 - False for what cannot be looked at
+            and not any(map(home.is_relative_to, writable))
+        ]
+
+
+def _outermost(folders: Sequence[Path]) -> list[Path]:
+    return [folder for folder in folders if not any(above in folders for above in folder.parents)]
 
 
 def _pipe() -> tuple[FileIO, FileIO]:
@@ -193,7 +214,7 @@ def _guard(project: Project) -> Iterator[str]:
     yield from _hide_keys(project)
 
 
-def _strict(sandbox: Sandbox, project: Project, home: Path | None) -> Iterator[str]:
+def _strict(sandbox: Sandbox, project: Project, homes: Sequence[Path]) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
     if not sandbox.network:
         yield "--unshare-net"
@@ -207,7 +228,7 @@ def _strict(sandbox: Sandbox, project: Project, home: Path | None) -> Iterator[s
     resolver = Path(os.path.realpath("/etc/resolv.conf"))
     if sandbox.network and resolver.is_relative_to("/run"):
         yield from ("--ro-bind-try", str(resolver), str(resolver))
-    yield from _empty_home(home) if home else ()
+    yield from _empty_homes(homes)
     for cache in sandbox.caches:
         yield from ("--bind-try", str(cache), str(cache))
     yield from _bind("--bind", project.root)
@@ -224,11 +245,15 @@ def _hide_keys(project: Project) -> Iterator[str]:
             yield from ("--ro-bind", os.devnull, os.path.realpath(path))
 
 
-def _empty_home(home: Path) -> Iterator[str]:
-    yield from ("--tmpfs", str(home))
-    for path in (home / name for name in HOME_TOOLS):
-        if path.exists():
-            yield from ("--ro-bind", os.path.realpath(path), str(path))
+def _empty_homes(homes: Sequence[Path]) -> Iterator[str]:
+    """Empty the homes but for their tools: those lie where programs expect them."""
+    for home in _outermost(homes):
+        yield from ("--tmpfs", str(home))
+    for home in homes:
+        yield from ("--dir", str(home))
+        for path in (home / name for name in HOME_TOOLS):
+            if os.path.exists(path):  # noqa: PTH110 - False for what cannot be looked at
+                yield from ("--ro-bind", os.path.realpath(path), str(path))
 
 
 def _bind(kind: str, path: Path) -> tuple[str, str, str]:

@@ -142,11 +142,15 @@ PROBES = {
     "read ~/.config/unheard-of": ("grep -q secret $HOME/.config/unheard-of", "oo oo ss"),
     "read ~/.cargo/credentials.toml": ("grep -q secret $HOME/.cargo/credentials.toml", "oo oo ss"),
     "read ~/.m2/settings.xml": ("grep -q secret $HOME/.m2/settings.xml", "oo oo ss"),
+    "see what is in /root": ("[ -e $IN_ROOT/x ]", "os os ss"),
+    "see what is in /home": ("[ -e $IN_HOME/x ]", "oo oo ss"),
+    "write to /home": (": > /home/.probe && rm /home/.probe", "os os ss"),
     "a socket in the home folder": (CONNECT.format('"$ENV{HOME}/.colima/docker.sock"'), "oo oo ss"),
     "a FIFO in the home folder": ("[ -p $HOME/.agent ]", "oo oo ss"),
     "write beside a tool": (": > $HOME/.cargo/bin/other", "oo oo ss"),
     # what every build may do
     "run a tool of the home folder": ("$HOME/.cargo/bin/tool", "oo oo oo"),
+    "run Python, wherever its user's home is": (f"{sys.executable} -c pass", "o- o- o-"),
     "run a tool where a link leads": ("$HOME/.local/bin/tool", "oo oo oo"),
     "read packages": ("grep -q secret $HOME/.m2/repository/x.jar", "oo oo oo"),
     "write a source file": ("mkdir -p src && echo x > src/a", "oo oo oo"),
@@ -181,6 +185,12 @@ def make_world(uid, at_the_end):
     home = Path(tempfile.mkdtemp(prefix="probe-", dir="/var/lib"))  # strict hides all of /tmp
     at_the_end.callback(shutil.rmtree, home)
     (folder / "home").symlink_to(home)
+    others = {}
+    for variable, place in (("IN_ROOT", "/root"), ("IN_HOME", "/home")):
+        others[variable] = tempfile.mkdtemp(prefix="probe-", dir=place)
+        at_the_end.callback(shutil.rmtree, others[variable])
+        Path(others[variable]).chmod(0o755)
+        Path(others[variable], "x").touch()
     make_files(folder, uid)
     servers = []
     sockets = (f"\0{folder}", f"{folder}/outside/socket", f"{folder}/home/.colima/docker.sock")
@@ -203,6 +213,7 @@ def make_world(uid, at_the_end):
         "RUN_ENTRY": min(entry.name for entry in Path("/run").iterdir()),
         "VICTIM": str(victims[0]),
         "STRANGER": str(victims[1]),
+        **others,
     }
 
 
