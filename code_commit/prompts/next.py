@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +25,9 @@ from code_commit.terminal import settle
 
 _LEAST_SHARE = 10
 """One part in so many is for the codebase in any case: what is kept for the answer gives way then."""
+
+_ROOM_WITHOUT_WINDOW = 400_000
+"""Characters of files that a run's answers may ask for in all, where nobody knows how much the model reads."""
 
 _RAW_BYTES_PER_LIMIT = 4
 """Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
@@ -110,7 +112,10 @@ class Conversation:
         which is made to fit.
         """
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
-        room = sys.maxsize if longest is None else longest - len(next_prompt(self._task, self._outcomes).text)
+        if longest is None:
+            room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for done in self._outcomes for file in done.unseen)
+        else:
+            room = longest - len(next_prompt(self._task, self._outcomes).text)
         room += len(self._task.codebase.text) // 2 if self._shrink else 0
         if isinstance(rejection, FilesAskedError):
             unseen, shown = show_asked(self._project, self._task.codebase.text, rejection.names, room, self._redactor)

@@ -219,6 +219,17 @@ def test_a_file_that_has_no_room_in_the_prompt_is_not_shown(project: Path, run_c
     assert told in (the_log(project) / "2-query.txt").read_text()
 
 
+def test_where_nobody_knows_how_much_the_model_reads_files_have_a_limit_too(project: Path, run_code_commit: Run):
+    for name, lines in {"a": 40_000, "b": 20_000, "c": 20_000, "d": 1_000}.items():
+        (project / f"t/{name}.py").write_text("x = 123456\n" * lines)
+    answers = recorded(project, asking("t/a.py", "t/b.py"), asking("t/c.py", "t/d.py"), "^^^ok.txt\nok\n^^^end\n")
+    done = run_code_commit(project, *answers)
+    assert done.returncode == 0, done.stderr
+    prompt = (the_log(project) / "3-query.txt").read_text()
+    assert "shown whole from now on: t/b.py; not shown: t/a.py (too large with 440,000 characters)" in prompt
+    assert "shown whole from now on: t/d.py; not shown: t/c.py (too large with 220,000 characters)" in prompt
+
+
 @pytest.mark.parametrize(
     ("options", "number"), [(["--max-repairs", "1"], 2), (["--max-repairs", "0"], 1), (["--dry-run"], 1)]
 )
