@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, NamedTuple, Self
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
@@ -72,6 +72,25 @@ def read_regular_file(path: Path) -> bytes:
     """Return the content of a file, or of the file that a link leads to. Raises OSError as `open_regular` does."""
     with open_regular(path, follow_link=True) as file:
         return file.readall()
+
+
+class FileEnds(NamedTuple):
+    """The first and the last bytes of a file, and how many lie between; of a short file `tail` has all."""
+
+    head: bytes
+    between: int
+    tail: bytes
+
+
+def read_ends(path: Path, most_head: int, most_tail: int) -> FileEnds:
+    """Return a file's ends, at most so many bytes of each. Raises OSError as `open_regular` does."""
+    with open_regular(path) as file:
+        between = os.fstat(file.fileno()).st_size - most_head - most_tail
+        if between <= 0:
+            return FileEnds(b"", 0, file.readall())
+        head = file.read(most_head)
+        file.seek(between, os.SEEK_CUR)
+        return FileEnds(head, between, file.read(most_tail))
 
 
 def decode_text(content: bytes) -> str:

@@ -15,6 +15,7 @@ from code_commit.files import (
     Tree,
     ending_signals_held,
     open_regular,
+    read_ends,
     read_regular_file,
     replacing,
 )
@@ -107,3 +108,24 @@ def test_a_signal_waits_until_the_end(number: signal.Signals) -> None:
         assert arrived == [number]
     finally:
         signal.signal(number, before)
+
+
+@pytest.mark.parametrize(
+    ("size", "ends"),
+    [
+        (0, (b"", 0, b"")),
+        (5, (b"", 0, b"01234")),
+        (6, (b"01", 1, b"345")),
+        (10, (b"01", 5, b"789")),
+    ],
+)
+def test_of_a_long_file_the_ends_are_read(size: int, ends: tuple[bytes, int, bytes], tmp_path: Path) -> None:
+    (tmp_path / "it").write_bytes(b"0123456789"[:size])
+    assert read_ends(tmp_path / "it", 2, 3) == ends
+
+
+def test_no_end_of_a_link_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(NotAFileError):
+        read_ends(tmp_path / "link", 1, 1)

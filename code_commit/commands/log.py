@@ -1,7 +1,6 @@
 """`code-commit log`: the runs as a table, or one run attempt by attempt, from their run.json."""
 
 import json
-import os
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
+from code_commit.files import read_ends
 from code_commit.project import Project
 from code_commit.runs.list import (
     UnreadableRun,
@@ -217,12 +217,9 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
 def build_tail(folder: Path, attempt: Attempt) -> list[str]:
     """Return the last lines of the build's output, as a terminal would have shown them."""
     try:
-        with (folder / f"{attempt.number}-build.txt").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            output = file.read()
+        return last_lines(read_ends(folder / f"{attempt.number}-build.txt", 0, TAIL_BYTES).tail)
     except OSError:
         return ["(the build's log is gone)"]
-    return last_lines(output)
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:

@@ -1,7 +1,7 @@
 """What the LLM is told next: by what came of the attempts before, and so that it fits."""
 
 import functools
-import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +12,7 @@ from code_commit.codebase.additions import find_additions, show_asked, show_unse
 from code_commit.codebase.text import Codebase
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.exchange import Prompt
-from code_commit.files import Tree, decode_text
+from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
@@ -150,13 +150,13 @@ class Conversation:
 
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
         """Note which attempt was the first with the same blocks, and which one with the same failure."""
-        same = (attempt.record.verdict, blocks) if blocks else None, failure
-        first = [attempt.number, attempt.number]
-        for number, outcome in reversed(list(enumerate(self._outcomes, start=1))):
-            for place, (then, now) in enumerate(zip((outcome.change, outcome.failure), same, strict=True)):
-                first[place] = number if now is not None and then == now else first[place]
-        attempt.compared(*first)
-        return same
+        change = (attempt.record.verdict, blocks) if blocks else None
+        earlier = self._outcomes
+        attempt.compared(
+            _first_with(change, [outcome.change for outcome in earlier]),
+            _first_with(failure, [outcome.failure for outcome in earlier]),
+        )
+        return change, failure
 
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
         output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
@@ -168,6 +168,11 @@ class Conversation:
         known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
         additions, windows = find_additions(self._project, self._task.codebase.text, output, known, self._redactor)
         return FailedBuild(output, replacements, additions, windows if self._settings.answer_format != "files" else ())
+
+
+def _first_with(value: object, earlier: Sequence[object]) -> int | None:
+    """Return the number, from 1, of the first attempt with the same value."""
+    return earlier.index(value) + 1 if value is not None and value in earlier else None
 
 
 def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
@@ -209,28 +214,18 @@ def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
     `limit` is in bytes, 0 for none: of a longer output the first and the last lines are kept, half of the limit each,
     with a line between them that says how much is missing and that all of it is in `shown_name`. Raises LogError.
     """
-    head, tail, unread = _read_ends(log_file, _RAW_BYTES_PER_LIMIT * limit)
+    window = _RAW_BYTES_PER_LIMIT * limit or sys.maxsize
+    try:
+        ends = read_ends(log_file, window, window)
+    except OSError as error:
+        raise LogError(log_file, error) from error
+    head, unread, tail = settle(ends.head), ends.between, settle(ends.tail)
     text = head + tail
     if not unread and (not limit or len(text.encode()) <= limit):
         return text
-    first = head.encode()[: limit // 2].decode("utf-8", "ignore")
+    first = (head if unread else text).encode()[: limit // 2].decode("utf-8", "ignore")
     last = text.encode()[-limit // 2 :].decode("utf-8", "ignore")
     first = first[: first.rfind("\n") + 1] or first
     last = last[last.find("\n") + 1 :] or last
     missing = len(text.encode()) - len(first.encode()) - len(last.encode()) + unread
     return f"{first}[... {missing:,} bytes of the output are left out here; all of it is in {shown_name} ...]\n{last}"
-
-
-def _read_ends(log_file: Path, window: int) -> tuple[str, str, int]:
-    """Return the settled text of the first and the last `window` bytes (0: all), and how many bytes lie between."""
-    try:
-        with log_file.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
-            if not window or size <= 2 * window:
-                return settle(file.read()), "", 0
-            head = settle(file.read(window))
-            file.seek(size - window)
-            return head, settle(file.read(window)), size - 2 * window
-    except OSError as error:
-        raise LogError(log_file, error) from error

@@ -1,18 +1,19 @@
-"""N-build.txt: the output of a build as it comes, and how the build ended."""
+"""N-build.txt: the output of a build as it comes, and how the build ended; and the files that it rewrote."""
 
 import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Literal, Self
 
+from code_commit.changes import AppliedChange
 from code_commit.errors import LogError
 from code_commit.files import write_all
-from code_commit.runs.record import Attempt, BuildResult
+from code_commit.redaction import Redactor
+from code_commit.runs.diff import FileEdit
+from code_commit.runs.record import BuildResult, RewrittenFile
 from code_commit.runs.words import ending_of
-
-if TYPE_CHECKING:
-    from code_commit.runs.log import RunLog
 
 _ROOM_FOR_THE_END = 64 * 1024
 
@@ -20,15 +21,22 @@ _ROOM_FOR_THE_END = 64 * 1024
 class BuildLog:
     """N-build.txt while the build runs: its output as it comes, redacted, and at last a line that says how it ended.
 
-    Nothing is buffered, so that the file shows what has happened.
+    Nothing is buffered, so that the file shows what has happened. `show` gets the redacted output too, and `end` the
+    result, None where there is none.
     """
 
-    def __init__(self, log: "RunLog", attempt: Attempt, path: Path) -> None:
+    def __init__(
+        self,
+        path: Path,
+        redactor: Redactor,
+        show: Callable[[bytes], object],
+        end: Callable[[BuildResult | None], object],
+    ) -> None:
         self.result: BuildResult | None = None
-        self._log = log
-        self._attempt = attempt
         self._path = path
-        self._stream = log.redactor.stream(self._write_output)
+        self._stream = redactor.stream(self._write_output)
+        self._show = show
+        self._end = end
         self._at_line_start = True
         try:
             path.unlink(missing_ok=True)
@@ -51,9 +59,7 @@ class BuildLog:
             self._write(f"{'' if self._at_line_start else chr(10)}[build.sh: {ending}]\n".encode())
         finally:
             os.close(self._file)
-        self._attempt.build = self.result
-        if self.result:
-            self._log.save("built")
+        self._end(self.result)
 
     def write(self, piece: bytes) -> None:
         """Take the next piece of the build's output."""
@@ -61,7 +67,7 @@ class BuildLog:
 
     def _write_output(self, piece: bytes) -> None:
         self._write(piece)
-        self._log.listener.output(piece)
+        self._show(piece)
 
     def _write(self, piece: bytes) -> None:
         try:
@@ -75,3 +81,19 @@ class BuildLog:
         with suppress(OSError):
             os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
         self._at_line_start = False
+
+
+def rewritten_files(changes: Iterable[AppliedChange], edits: Iterable[FileEdit]) -> list[RewrittenFile]:
+    """Return the record of the files that a build rewrote: their numbers, and in the same order their edits."""
+    return [
+        RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
+        for change, edit in zip(changes, edits, strict=True)
+    ]
+
+
+def _action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "delete", "create"]:
+    if edit.old is None or edit.new is None:
+        return "delete" if edit.new is None else "create"
+    if edit.old == edit.new:
+        return "mode"
+    return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.files import read_regular_file
@@ -295,12 +295,3 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]
         chain.append(shared[number])
         number = previous[number]
     return chain[::-1]
-
-
-def action_of_build(edit: FileEdit) -> Literal["reformat", "replace", "mode", "delete", "create"]:
-    """Return what a build did to a file of an answer."""
-    if edit.old is None or edit.new is None:
-        return "delete" if edit.new is None else "create"
-    if edit.old == edit.new:
-        return "mode"
-    return "reformat" if b"".join(edit.old.split()) == b"".join(edit.new.split()) else "replace"

@@ -20,17 +20,17 @@ from code_commit.files import KeptRoom, ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
 from code_commit.project import Project
-from code_commit.runs.build_log import BuildLog
-from code_commit.runs.diff import FileEdit, action_of_build, diff_files, edits_of, known_text
+from code_commit.runs.build_log import BuildLog, rewritten_files
+from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import (
     BUILT_DIFF,
     SCHEMA_VERSION,
     Attempt,
+    BuildResult,
     Command,
     Event,
     Retry,
-    RewrittenFile,
     RunEntry,
     RunListener,
     RunRecord,
@@ -380,25 +380,26 @@ class AttemptLog:
     def built(self, edits: Sequence[FileEdit]) -> None:
         """Take what the build made of files of the answers."""
         changes, diff = diff_files(edits, self._log.git, known=self.known_text)
-        self._log.record.rewritten = [
-            RewrittenFile(change.path, action_of_build(edit), change.lines_added, change.lines_removed)
-            for change, edit in zip(changes, edits, strict=True)
-        ]
+        self._log.record.rewritten = rewritten_files(changes, edits)
         (self._log.folder / BUILT_DIFF).unlink(missing_ok=True)
         if diff:
             self._log.write_bytes(BUILT_DIFF, diff)
 
-    def compared(self, change: int, failure: int) -> None:
-        """Note the first attempts that changed the same and whose build failed alike, this one's own where none did."""
-        same = tuple(None if number == self.number else number for number in (change, failure))
-        if same != (self.record.same_change_as, self.record.same_failure_as):
-            self.record.same_change_as, self.record.same_failure_as = same
+    def compared(self, change: int | None, failure: int | None) -> None:
+        """Note the first attempts that changed the same and whose build failed alike, None where none did."""
+        if (change, failure) != (self.record.same_change_as, self.record.same_failure_as):
+            self.record.same_change_as, self.record.same_failure_as = change, failure
             self._log.save("repeated")
 
     def build_log(self) -> BuildLog:
         """Open N-build.txt; the build's result, when there is one, is set on it."""
         self._log.save("building")
-        return BuildLog(self._log, self.record, self.build_file)
+        return BuildLog(self.build_file, self._log.redactor, self._log.listener.output, self._build_ended)
+
+    def _build_ended(self, result: BuildResult | None) -> None:
+        self.record.build = result
+        if result:
+            self._log.save("built")
 
     def _give_verdict(self, verdict: Verdict) -> None:
         self.record.verdict = verdict

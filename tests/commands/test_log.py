@@ -294,6 +294,15 @@ def test_an_attempt_that_repeats_another_says_so(project_folder: Path, run_code_
     assert [attempt["same_change_as"] for attempt in attempts] == [None, None, 1, None]
 
 
+def test_a_link_in_the_place_of_a_build_log_is_not_followed(paid: Path, run_code_commit: Run):
+    (paid / "other.txt").write_text("of somebody else\n")
+    (paid / "1-build.txt").unlink()
+    (paid / "1-build.txt").symlink_to("other.txt")
+    shown = run_code_commit(paid.parents[2], "log", paid.name).stdout
+    assert "(the build's log is gone)" in shown
+    assert "of somebody else" not in shown
+
+
 def test_a_build_log_that_is_gone(paid: Path, run_code_commit: Run):
     (paid / "1-build.txt").unlink()
     assert "    | (the build's log is gone)" in run_code_commit(paid.parents[2], "log", paid.name).stdout

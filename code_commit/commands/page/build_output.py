@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from code_commit.commands.page.highlight import MOST_SHOWN, more_characters, visible
-from code_commit.commands.page.logged_run import LoggedRun, read_ends
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.files import CHUNK, FileEnds, open_regular, read_ends
 from code_commit.terminal import ESCAPE_SEQUENCE, settle
 
 MOST_HEAD = 128_000  # bytes that are read from the beginnings of all outputs
@@ -32,9 +34,11 @@ def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
     from rich.ansi import AnsiDecoder
 
     try:
-        head, between, tail = read_ends(run.folder / name, MOST_HEAD // outputs, MOST_TAIL // outputs)
+        ends = read_ends(run.folder / name, MOST_HEAD // outputs, MOST_TAIL // outputs)
+        between = _count_lines_between(run.folder / name, ends)
     except OSError:
         return None
+    head, tail = ends.head, ends.tail
     if head:  # both ends are cut to whole lines
         head, tail = head[: head.rfind(b"\n") + 1] or head, tail[tail.find(b"\n") + 1 :]
         between += 1
@@ -47,6 +51,12 @@ def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
     parts = (html[: len(top)], html[len(top) :], html[len(top) :][-LAST_LINES:])
     markup = [Markup("".join(lines)) for lines in parts]  # noqa: S704 - made of escaped pieces
     return BuildView(markup[0], total - len(html), *markup[1:])
+
+
+def _count_lines_between(path: Path, ends: FileEnds) -> int:
+    with open_regular(path) as file:
+        file.seek(len(ends.head))
+        return sum(file.read(min(CHUNK, ends.between - at)).count(b"\n") for at in range(0, ends.between, CHUNK))
 
 
 def _lines(run: LoggedRun, output: bytes) -> list[str]:

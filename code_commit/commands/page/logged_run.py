@@ -1,11 +1,10 @@
 """One run as its log has it: what is in its files, and in words what came of it and of its attempts."""
 
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from code_commit.files import CHUNK, open_regular
+from code_commit.files import read_ends
 from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.runs.list import argument_of
@@ -115,20 +114,6 @@ class LoggedRun(NamedTuple):
     def read(self, name: str, most: int = MOST_TEXT) -> str:
         """Return a file of the log, at most its first bytes; "" where there is none that can be read."""
         with suppress(OSError):
-            head, _, tail = read_ends(self.folder / name, most, 0)
-            return self.redactor.redact_cut((head + tail).decode("utf-8", "replace"))
+            ends = read_ends(self.folder / name, most, 0)
+            return self.redactor.redact_cut((ends.head + ends.tail).decode("utf-8", "replace"))
         return ""
-
-
-def read_ends(path: Path, most_head: int, most_tail: int) -> tuple[bytes, int, bytes]:
-    """Return a file's first bytes, how many line ends follow, and its last bytes: all of it where it is short.
-
-    Raises OSError, also for a link, a FIFO or a device.
-    """
-    with BufferedReader(open_regular(path)) as file:
-        head = file.read(most_head)
-        between = file.seek(0, 2) - len(head) - most_tail
-        file.seek(len(head))
-        lines = sum(file.read(min(CHUNK, between - start)).count(b"\n") for start in range(0, between, CHUNK))
-        tail = file.read(most_tail)
-        return (head, lines, tail) if between > 0 else (b"", 0, head + tail)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from code_commit.commands.page.changes import FileDiff, run_changes
-from code_commit.commands.page.logged_run import LoggedRun, read_ends
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.files import read_ends
 from code_commit.runs.record import Attempt
 from code_commit.runs.words import (
     choice_in_words,
@@ -60,7 +61,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     if built and outcome_of(built[-1]) == "failed":
         name = f"{built[-1].number}-build.txt"
         with suppress(OSError):
-            output = run.redactor.redact_cut(settle(read_ends(run.folder / name, 0, TAIL_BYTES)[2]))
+            output = run.redactor.redact_cut(settle(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
             yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
 
 
