@@ -404,17 +404,17 @@ class Dispatcher:
         goes_on = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
         is_lost = outcome is None or self._blames_the_worker(sent, outcome.result)
         sent.lost += is_lost
-        if outcome and (goes_on or is_lost):
-            self._desk.note(task, outcome)
         sent.spent = sent.cost
-        if goes_on:
-            self._waiting[task.provider].append(sent)
-        elif is_lost and sent.lost < _MOST_LOST:
-            self._waiting[task.provider].appendleft(sent)
-        else:
+        is_over = not goes_on and not (is_lost and sent.lost < _MOST_LOST)
+        if is_over:
             self._left[task.repository] -= 1
             lost = f"{_MOST_LOST} workers were lost that worked at it"
             self._goes_on = self._desk.land(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        else:
+            if outcome:
+                self._desk.note(task, outcome)
+            waiting = self._waiting[task.provider]
+            (waiting.append if goes_on else waiting.appendleft)(sent)
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
 
@@ -453,7 +453,7 @@ class Dispatcher:
             return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
-        """End what runs and keep it as it is; a second signal leaves at once, the workers then end it."""
+        """End what runs and take what came of it; a second signal leaves at once, the workers then end it."""
         self._table.__exit__()
         if self._client.status != "running":
             return
@@ -461,19 +461,12 @@ class Dispatcher:
             signal.signal(ending, lambda ending, _: os._exit(128 + ending))
         if self._begun:
             self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
-        running = {number for number in self._begun if number in self._sent}
-        for worker in {self._sent[number].worker for number in running}:
+        for worker in self._client.nthreads():
             self._ask(worker, end_tasks)
-        self._client.cancel([sent.future for number, sent in self._sent.items() if number not in running])
-        until = time.monotonic() + 2 * GRACE
-        while running and time.monotonic() < until:
-            with suppress(Empty):
-                what, number, _ = self._inbox.get(timeout=TICK)
-                if what == "done" and number in running:
-                    running.discard(number)
-                    with suppress(CodeCommitError):  # the disk is full
-                        if outcome := self._outcome_of(self._sent[number]):
-                            self._desk.note(self._sent[number].task, outcome)
+        now = time.monotonic()
+        while self._sent and time.monotonic() < now + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
+            with suppress(Empty, CodeCommitError):  # the disk is full
+                self._attend(*self._inbox.get(timeout=TICK))
         self._client.cancel([sent.future for sent in self._sent.values()])
 
 

@@ -172,25 +172,38 @@ def results_folder(out: Path) -> Iterator[None]:
         if b"\n" in file.read_bytes() and not load_results(out):
             raise NotSetUpError(f"{file} is not what a fleet wrote: name another folder with --out")
         _clear_up(out)
-        require_room(out)
-        yield
+        reserve_room(out, {})
+        free_room(out)
+        try:
+            yield
+        finally:
+            free_room(out)
     finally:
         os.close(lock)
 
 
-def require_room(out: Path) -> None:
-    """Raise LogError where nothing can be written: what came of a task would be lost."""
-    probe = out / f".room{_NEW}"
+def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
+    """Take room on the disk for another copy of these logs, given by their sizes, each grown by an answer.
+
+    Raises LogError where there is none, or none is left beside: what comes of a task would be lost.
+    """
     try:
-        probe.write_bytes(bytes(_ROOM))
-        probe.unlink()
+        with open(open_own(out / _ROOM, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
+            size = sum(logs.values()) + _GROWTH * len(logs)
+            os.posix_fallocate(file.fileno(), 0, size + _LEAST_LEFT)
+            os.ftruncate(file.fileno(), size)
     except OSError as error:
-        with suppress(OSError):
-            probe.unlink()
+        free_room(out)
         raise LogError(out, error) from error
 
 
-_ROOM = 1 << 16  # bytes, more than a result without a run takes
+def free_room(out: Path) -> None:
+    """Give the reserved room back."""
+    (out / _ROOM).unlink(missing_ok=True)
+
+
+_ROOM = f".room{_NEW}"
+_LEAST_LEFT, _GROWTH = 1 << 16, 1 << 18  # bytes
 
 
 def open_own(file: Path, flags: int) -> int:
@@ -272,8 +285,11 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
 
 
 def note(out: Path, result: Result) -> None:
-    """Add the line of a result. Raises OSError."""
-    _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+    """Add the line of a result. Raises LogError."""
+    try:
+        _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+    except OSError as error:
+        raise LogError(out / RESULTS, error) from error
 
 
 def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:

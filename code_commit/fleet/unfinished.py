@@ -16,7 +16,7 @@ from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import open_regular, replacing
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
-from code_commit.fleet.results import RESULTS, Result, land, note, require_room
+from code_commit.fleet.results import Result, free_room, land, note, reserve_room
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import TaskOutcome, first_run
@@ -42,6 +42,8 @@ class Unfinished:
         self._paid: defaultdict[str, float] = defaultdict(float)
         """By task; beside it what each of its runs has cost so far."""
         self._costs: dict[tuple[str, str], float] = {}
+        self.sizes: dict[str, int] = {}
+        """How many bytes the logs have that were kept since the start, by task."""
         for line in lines:
             cost = line.cost_usd or 0.0
             self._paid[line.id] = self._paid[line.id] + cost if line.paid_usd is None else line.paid_usd
@@ -75,6 +77,7 @@ class Unfinished:
                 file.write(log)
         except OSError as error:
             raise LogError(log_path(self._out, task), error) from error
+        self.sizes[task.id] = len(log)
         return self._note(task.id, log)
 
     def count(self, result: Result) -> Result:
@@ -85,6 +88,7 @@ class Unfinished:
 
     def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
         """Remove the logs of a task that are gone on with no more: of lines that it had before, or its own too."""
+        self.sizes.pop(task.id, None)
         for path in self._out.glob(f".{task.id}.{'[0-9a-f]' * _DIGITS}.log"):
             if not (but_its_own and path == log_path(self._out, task)):
                 path.unlink(missing_ok=True)
@@ -114,17 +118,15 @@ class Desk:
         table.totals.cost_usd = unfinished.spent
 
     def require_room(self) -> None:
-        """Raise LogError where OUT has no room for a log; else write the page if it is due."""
-        require_room(self._out)
+        """Raise LogError where OUT has no room for the logs of what runs; else write the page if it is due."""
+        reserve_room(self._out, self._unfinished.sizes)
         self._pages.catch_up()
 
     def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
         """Take what came of a task; return whether to go on with what has not begun."""
-        outcome = self._counted(task, outcome)
-        if outcome.result.status == "interrupted":
-            self._write_line(outcome.result)
-        else:
-            land(self._out, *outcome)
+        if outcome.result.status == "interrupted" and not outcome.result.run:
+            return True
+        outcome = self._write(task, outcome, is_over=outcome.result.status != "interrupted")
         self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
         self._table.landed(outcome.result)
         self._table.totals.cost_usd = self._unfinished.spent
@@ -133,21 +135,25 @@ class Desk:
 
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Take what came of a task that goes on later: its log, and a line where it has cost something."""
-        outcome = self._counted(task, outcome)
-        if outcome.result.run:
-            self._write_line(outcome.result)
+        self._write(task, outcome, is_over=False)
         self._table.totals.cost_usd = self._unfinished.spent
 
-    def _counted(self, task: FleetTask, outcome: TaskOutcome) -> TaskOutcome:
-        if outcome.log and outcome.result.status not in _FINAL:
-            self._unfinished.keep(task, outcome.log)
-        return outcome._replace(result=self._unfinished.count(outcome.result))
-
-    def _write_line(self, result: Result) -> None:
+    def _write(self, task: FleetTask, outcome: TaskOutcome, *, is_over: bool) -> TaskOutcome:
+        """Write what came of a task; on a full disk its log alone, in the room that is reserved for it."""
         try:
-            note(self._out, result)
-        except OSError as error:
-            raise LogError(self._out / RESULTS, error) from error
+            if outcome.log and outcome.result.status not in _FINAL:
+                self.keep(task, outcome.log)
+            outcome = outcome._replace(result=self._unfinished.count(outcome.result))
+            if is_over:
+                land(self._out, *outcome)
+            elif outcome.result.run:
+                note(self._out, outcome.result)
+        except LogError:
+            free_room(self._out)
+            if outcome.log:
+                self.keep(task, outcome.log)
+            raise
+        return outcome
 
 
 _FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}

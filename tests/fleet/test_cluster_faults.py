@@ -1,23 +1,27 @@
 """What a fleet does when something dies: two workers with roots of their own, and a repository that only the client
 sees."""
 
+import os
 import re
 import resource
 import signal
+import subprocess
 import tarfile
 import time
 from base64 import b64encode
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from command import wait_for
+from command import CODE_COMMIT, wait_for
 from fleet_tools import (
     KEY,
     RIGHT,
     WRONG,
     descendants_of,
+    fleet_words,
     is_running,
     make_list,
     make_repository,
@@ -139,6 +143,62 @@ def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp
     assert fleet.returncode == 0
     assert (tmp_path / "out" / "a" / "changes.patch").exists()
     assert len(server.calls) == 1, "nothing was paid for that had no place"
+
+
+def test_a_task_that_ended_as_the_client_looked_away_is_taken_after_an_interrupt(cluster, server, tmp_path):
+    """More tasks than the workers have threads: the client knows of none of the last ones that it began."""
+    repository = make_repository(tmp_path / "repository")
+    lines = [task(f"t{number}", repository, settings=server.settings) for number in range(12)]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    server.go.clear()
+    with cluster.start_fleet(tasks) as fleet:
+        wait_for(lambda: len(server.calls) == 8)
+        fleet.send_signal(signal.SIGSTOP)
+        server.go.set()
+        wait_for(lambda: len(server.calls) == 12 and at_work(cluster) is None, seconds=60)
+        fleet.send_signal(signal.SIGINT)
+        fleet.send_signal(signal.SIGCONT)
+        _, complaint = fleet.communicate(60)
+    assert fleet.wait() == 130, complaint
+    assert cluster.run_fleet(tasks).returncode == 0
+    assert len(server.calls) == 12
+    assert all((tmp_path / "out" / line["id"] / "changes.patch").exists() for line in lines)
+
+
+@pytest.mark.root("mount")
+def test_answers_are_kept_in_reserved_room_when_the_disk_of_the_results_is_full(cluster, server, tmp_path, marks):
+    build = f"touch {marks}/$$; while ! test -e {marks}/go; do sleep 0.1; done; grep -q '^ok$' ok.txt"
+    repository = make_repository(tmp_path / "repository", build)
+    lines = [task(f"t{number}", repository, settings=server.settings) for number in range(4)]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    out = tmp_path / "out"
+    out.mkdir()
+    server.go.clear()
+    on_a_small_disk = f'mount -t tmpfs -o size=4m none {out} && "$@"; code=$?; cp -a {out} {tmp_path}/kept; exit $code'
+    words = [*CODE_COMMIT, *fleet_words(tasks, "--scheduler", cluster.address, "--insecure")]
+    with subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", on_a_small_disk, "sh", *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as shell:
+        there = Path(f"/proc/{shell.pid}/root/{out}")
+        wait_for(lambda: len(server.calls) == 4 and len(list(there.glob(".*.log"))) == 4, seconds=40)
+        time.sleep(2)  # the logs that are there now have the call that is on its way
+        (client,) = (pid for pid in descendants_of(shell.pid) if is_running(pid))
+        os.kill(client, signal.SIGSTOP)
+        with suppress(OSError), (there / "full").open("wb", buffering=0) as full:
+            while True:
+                full.write(bytes(1024))
+        server.go.set()
+        wait_for(lambda: len(list(marks.iterdir())) == 4)
+        os.kill(client, signal.SIGCONT)
+        _, complaint = shell.communicate(timeout=60)
+    assert shell.returncode == 5, complaint
+    assert "No space left on device" in complaint
+    (marks / "go").touch()
+    out.rmdir()
+    (tmp_path / "kept").rename(out)
+    (out / "full").unlink()
+    assert cluster.run_fleet(tasks).returncode == 0
+    assert len(server.calls) == 4
 
 
 class Held:
