@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -84,6 +84,9 @@ class Usage:
     output: int = 0
     reasoning: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
+
 
 class CutOff(str):
     """Why a response is incomplete: that it reached the output limit, in words. A shorter one would have been whole."""
@@ -131,11 +134,24 @@ class FailedRequest(NamedTuple):
     limit: float
 
 
+class Settlement(NamedTuple):
+    """What a request did cost by its final reply, in place of what was reserved for it; in US dollars.
+
+    `cost_usd` is None where the price is not known. `unsettled_usd` is what the tokens can cost at most that the reply
+    does not count: those of the prompt, or those of the answer.
+    """
+
+    reserved: float = 0.0
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unsettled_usd: float = 0.0
+
+
 class ExchangeListener(Protocol):
     """Told of each step of a call as it happens: the run's log and the terminal. Implementations redact.
 
     The order of one call: `requested`, then for each request `reserved` and any of `job_created`, `progressed`,
-    `released` and `retrying`, then `replied`.
+    `settled`, `released` and `retrying`, then `replied`.
     """
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
@@ -150,8 +166,11 @@ class ExchangeListener(Protocol):
     def reserved(self, usd: float) -> None:
         """Called before a request that may start an answer: what that can cost at most; it is on disk on return."""
 
-    def released(self) -> None:
-        """What was reserved last is not spent: the request came to nothing."""
+    def settled(self, settlement: Settlement) -> None:
+        """Called with what a final reply says that it cost, also where it is no answer."""
+
+    def released(self, reserved: float) -> None:
+        """So much of what was reserved is not spent: the provider cannot have begun an answer."""
 
     def retrying(self, retry: FailedRequest) -> None:
         """Called before the wait."""

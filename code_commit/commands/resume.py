@@ -1,4 +1,4 @@
-"""`code-commit resume`: go on with an interrupted run at its next step; nothing is paid for twice.
+"""`code-commit resume`: go on with an interrupted run at its next step; only a cut-off stream is paid for twice.
 
 The log says what was done: a response that is there is not asked for again, a background job whose id is there is
 fetched, applied changes are not applied again, a build that failed is not repeated. One that passed is: nobody knows

@@ -7,12 +7,12 @@ import math
 from typing import Self
 
 from code_commit.errors import LLMError, NotSetUpError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
 from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import Ledger
-from code_commit.llm.models import VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
+from code_commit.llm.models import UNLIMITED, VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.vendor import Asked
 from code_commit.project import Project
@@ -70,42 +70,65 @@ class NetworkLLM:
         body = RequestBody(self._api.request_body(endpoint, prompt))
         listener.requested(endpoint.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, listener, body, endpoint)
-        reply, response = call.retried(lambda: self._ask(call, bid))
-        return self._finished(call, reply, response, bid.usd if bid else 0.0)
+        try:
+            return call.retried(lambda: self._ask(call, bid))
+        except LLMError as error:
+            error.may_be_paid = call.unsettled > 0
+            raise
 
-    def _ask(self, call: Call, bid: Bid | None) -> tuple[Reply, Response]:
-        """Send the request. What was reserved for it stays so when it fails and may be paid for all the same."""
+    def _ask(self, call: Call, bid: Bid | None) -> Response:
+        """Send the request and return the answer.
+
+        What was reserved for it stays so until a final reply with usage, unless the provider cannot have begun.
+        """
         path, assemble = self._api.path, self._api.assemble
         if bid:
             self._ledger.reserve(bid.usd, str(bid))
             call.listener.reserved(bid.usd)
+        call.unsettled += 1
         try:
             reply = call.streamed(path, assemble) if assemble else run_job(call, path)
-            return reply, self._api.read(call, reply)
+            return self._read(call, reply, bid, bid.usd if bid else 0.0)
         except (PassingFailure, LLMError) as failure:
-            if bid and not failure.may_be_paid:
-                self._ledger.settle(bid.usd, 0.0)
-                call.listener.released()
+            failure.may_be_paid = call.may_be_paid
+            if not call.may_be_paid:
+                call.unsettled -= 1
+                if bid:
+                    self._ledger.settle(bid.usd, 0.0)
+                    call.listener.released(bid.usd)
             raise
 
-    def fetch(self, job_id: str, listener: ExchangeListener, reserved: float) -> Response:
-        """Wait for the answer of a background job of an earlier run, for which so much was reserved.
+    def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
+        """Wait for the answer of a background job of an earlier call, for which so much is reserved.
 
-        Raises LLMError, without the key in it.
+        Raises LLMError, without the key in it, of the kind `refused` where there is no answer to be had.
         """
-        call = Call(self._connection, listener)
+        call = Call(self._connection, listener, timeout=timeout)
+        call.unsettled += 1
         try:
             reply = fetch_job(call, self._api.path, job_id)
-            return self._finished(call, reply, self._api.read(call, reply), reserved)
+            return self._read(call, reply, Bid(UNLIMITED, reserved, 0, reserved), reserved)
         except PassingFailure as failure:
-            raise LLMError(failure.reason, may_be_paid=True) from None
+            raise LLMError(failure.reason, "refused", may_be_paid=call.unsettled > 0) from None
+        except LLMError as error:
+            error.may_be_paid = call.unsettled > 0
+            raise
 
-    def _finished(self, call: Call, reply: Reply, response: Response, reserved: float) -> Response:
+    def _read(self, call: Call, reply: Reply, bid: Bid | None, reserved: float) -> Response:
+        """Settle what a final reply says that it cost, whether it is an answer or not, and return the answer.
+
+        Raises LLMError and PassingFailure where it is none.
+        """
+        usage = self._api.usage(reply.body)
+        cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
+        unsettled = min(bid.unsettled_after(usage), reserved) if bid else 0.0
+        self._ledger.settle(reserved - unsettled, cost or 0.0)
+        call.listener.settled(Settlement(reserved, usage, cost, unsettled))
+        call.unsettled -= bool(usage.input and usage.output)
+        response = self._api.read(call, reply)
         call.replied(reply)
-        cost = cost_of(self._choice, self._endpoint.settings, response.usage)
-        self._ledger.settle(reserved, reserved if cost is None else cost)
         text = whole_characters(response.text)
-        return response._replace(text=text, incomplete=_flaw(response, text), cost_usd=cost)
+        return response._replace(text=text, incomplete=_flaw(response, text), usage=usage, cost_usd=cost)
 
 
 def _flaw(response: Response, text: str) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call, Events
-from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, members_of, text_of
+from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, members_of, text_of
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, bearer_header, cut_off, max_output
 from code_commit.settings import Price, Settings
 
@@ -53,7 +53,6 @@ def read(call: Call, reply: Reply) -> Response:
         finish_reason=text_of(message, "stop_reason"),
         incomplete=_incomplete(call, message),
         request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
-        usage=_usage(message),
     )
 
 
@@ -72,12 +71,13 @@ def _incomplete(call: Call, message: Any) -> str | None:
     return f"not finished (stop_reason {reason})"
 
 
-def _usage(message: Any) -> Usage:
+def usage(message: Any) -> Usage:
     """Read the token counts. The API's `input_tokens` is only what no cache gave or took."""
     cached = count_of(message, "usage", "cache_read_input_tokens")
     written = count_of(message, "usage", "cache_creation_input_tokens")
+    is_counted = has_count(message, "usage", "input_tokens")
     return Usage(
-        input=count_of(message, "usage", "input_tokens") + cached + written,
+        input=count_of(message, "usage", "input_tokens") + cached + written if is_counted else 0,
         cached_input=cached,
         cache_write=written,
         output=count_of(message, "usage", "output_tokens"),
@@ -128,7 +128,7 @@ VENDOR = Vendor(
     headers=headers,
     base_url="https://api.anthropic.com/v1",
     added_version="/v1",
-    api=API("/messages", request_body, read, assemble),
+    api=API("/messages", request_body, usage, read, assemble),
     default_model="claude-opus-5-5",
     bare_names=r"claude-.*",
     models={  # a cache write is that of the hour which we ask for

@@ -12,70 +12,89 @@ from code_commit.llm.vendor import Asked
 from code_commit.project import Project
 from code_commit.runs.log import RunLog
 
+_LAST_LOOK = 10.0
+"""In seconds: how long a job is waited for that the first model does not give, before the fallback is asked."""
+
 
 @contextmanager
 def asking(llm: Asked, project: Project, log: RunLog) -> Iterator[Complete]:
     """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError.
 
-    When it cannot be asked, for another reason than the cost, the fallback takes over for good. Recorded responses that
-    the run's choice of files took are not taken again, unless that was asked of another model.
+    When it cannot be asked, for another reason than the cost, the fallback takes over for good.
     """
-    fallback = llm.fallback
     remember_address(llm, project)
-    if fallback:
-        remember_address(fallback, project, "fallback")
-    if fallback and llm.choice != fallback.choice and log.record.asked_model == str(fallback.choice):
-        llm, fallback = fallback, None
-    ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)
+    if llm.fallback:
+        remember_address(llm.fallback, project, "fallback")
     with ExitStack() as stack:
-        current, spare = _fetching_first(_open(llm, project, log, ledger, stack), log, ledger), fallback
-
-        def complete(prompt: Prompt, listener: ExchangeListener) -> Response:
-            nonlocal current, spare
-            try:
-                return current(prompt, listener)
-            except LLMError as error:
-                if spare is None or isinstance(error, OverBudgetError):
-                    raise
-                log.fall_back(str(spare.choice), str(error))
-            try:
-                current, spare = _open(spare, project, log, ledger, stack).complete, None
-            except NotSetUpError as error:  # it is too late for that: the run has begun
-                raise LLMError(str(error)) from error
-            return current(prompt, listener)
-
-        yield complete
+        asker = _Asker(llm, project, log, stack)
+        asker.open(asker.current)  # raises before anything is sent
+        yield asker.complete
 
 
-def _open(asked: Asked, project: Project, log: RunLog, ledger: Ledger, stack: ExitStack) -> LLM:
-    """Return the LLM; the stack closes it."""
-    answered = sum(attempt.finish_reason is not None for attempt in log.record.attempts)
-    if log.record.choice and asked.settings.select_model in ("", str(asked.choice)):
-        answered += log.record.choice.calls
-    llm = open_llm(asked, project, ledger, answered)
-    stack.enter_context(llm)
-    return llm
+class _Asker:
+    """Asks the LLM of a run, then its fallback; but first for the job that an earlier call has created."""
 
+    def __init__(self, llm: Asked, project: Project, log: RunLog, stack: ExitStack) -> None:
+        self._first, self._fallback = llm, llm.fallback
+        self._project, self._log, self._stack = project, log, stack
+        self._ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)
+        self._opened: list[tuple[Asked, LLM]] = []
+        self.current = llm
+        if llm.fallback and llm.choice != llm.fallback.choice and log.record.asked_model == str(llm.fallback.choice):
+            self.current = llm.fallback
 
-def _fetching_first(llm: LLM, log: RunLog, ledger: Ledger) -> Complete:
-    """Return what asks the LLM, but fetches the answer of a background job that an interrupted call had created.
+    def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
+        """Return the answer to the prompt. Raises LLMError."""
+        try:
+            return self._fetch(listener) or self.open(self.current).complete(prompt, listener)
+        except LLMError as error:
+            if self._fallback is None or self.current is self._fallback or isinstance(error, OverBudgetError):
+                raise
+            failure = error
+        if answer := self._fetch(listener, _LAST_LOOK):
+            return answer
+        self._log.fall_back(str(self._fallback.choice), str(failure))
+        self.current = self._fallback
+        try:
+            return self.open(self.current).complete(prompt, listener)
+        except NotSetUpError as error:  # it is too late for that: the run has begun
+            raise LLMError(str(error), may_be_paid=failure.may_be_paid) from error
+        except LLMError as error:
+            error.may_be_paid |= failure.may_be_paid
+            raise
 
-    What was reserved for that call counts as spent, until the answer says what it cost.
-    """
-    last = log.record.attempts[-1] if log.record.attempts else None
-    pending = last.job_id if last and last.finish_reason is None else None
-    reserved = sum(last.unsettled_usd[-1:]) if last and pending else 0.0
-    ledger.settle(-reserved, -reserved)
+    def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
+        """Return the answer of the latest attempt's job, None where it has none, or its answer is not to be had.
 
-    def complete(prompt: Prompt, listener: ExchangeListener) -> Response:
-        nonlocal pending
-        job, pending = pending, None
-        if job is not None:
-            try:
-                return llm.fetch(job, listener, reserved)
-            except LLMError as error:
-                ledger.settle(reserved, reserved)
-                log.add_warning("fallback", f"the answer that was on its way cannot be fetched, asking again: {error}")
-        return llm.complete(prompt, listener)
+        Raises LLMError where the job may still have one, unless another model takes over.
+        """
+        attempt = self._log.record.attempts[-1]
+        if attempt.job_id is None or attempt.finish_reason is not None:
+            return None
+        asked = (self._first, self._fallback)
+        owner = next((each for each in asked if each and str(each.choice) == attempt.job_model), self._first)
+        try:
+            response = self.open(owner).fetch(attempt.job_id, listener, attempt.job_usd, timeout)
+        except LLMError as error:
+            if error.kind != "refused" and owner is self.current and timeout is None:
+                raise
+            message = f"the answer that was on its way cannot be fetched, asking again: {error}"
+            self._log.add_warning("fallback", message)
+            return None
+        attempt.model = str(owner.choice)
+        return response
 
-    return complete
+    def open(self, asked: Asked) -> LLM:
+        """Return the LLM; recorded responses that the run's choice of files took are not taken again, unless that was
+        asked of another model. Raises NotSetUpError.
+        """
+        for known, llm in self._opened:
+            if known is asked:
+                return llm
+        answered = sum(attempt.finish_reason is not None for attempt in self._log.record.attempts)
+        if self._log.record.choice and asked.settings.select_model in ("", str(asked.choice)):
+            answered += self._log.record.choice.calls
+        llm = open_llm(asked, self._project, self._ledger, answered)
+        self._stack.enter_context(llm)
+        self._opened.append((asked, llm))
+        return llm

@@ -1,6 +1,7 @@
 """One call of an LLM: its deadline, its retries, its stream, and what its listener is told."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NoReturn, TypeVar
 
@@ -10,6 +11,7 @@ from code_commit.llm.http import (
     Connection,
     Endpoint,
     FailureKind,
+    OpenReply,
     PassingFailure,
     Reply,
     Timing,
@@ -17,7 +19,7 @@ from code_commit.llm.http import (
     read_events,
     text_of,
 )
-from code_commit.llm.refusals import has_error, refusal_of, unwrapped
+from code_commit.llm.refusals import has_error, may_be_paid, refusal_of, unwrapped
 from code_commit.runs.words import duration
 
 T = TypeVar("T")
@@ -25,12 +27,13 @@ Events = Iterator[tuple[str, Any]]
 """The events of a stream as they come: the type of each, and its parsed data."""
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
-    "lost": (5, "each of the requests may have started an answer that is paid for"),
-    "garbage": (4, "check --base-url"),
     "refused": (4, "start the server there, or name another with --base-url"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }
 """How often the call is made again after each kind of failure, and what is said then; busy servers have no limit."""
+
+_LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
+"""The same for failures of any kind that may be paid for."""
 
 TOO_MANY_REQUESTS = frozenset({429, 529})
 """The HTTP statuses of a provider that wants fewer requests."""
@@ -48,6 +51,7 @@ class Call:
         listener: ExchangeListener,
         body: RequestBody | None = None,
         endpoint: Endpoint | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.connection = connection
         self.endpoint = endpoint or connection.endpoint
@@ -55,30 +59,37 @@ class Call:
         self.listener = listener
         self.body = body or RequestBody()
         """The request; empty where an earlier one's answer is fetched."""
-        self._timeout = self.endpoint.settings.llm_timeout
+        self.may_be_paid = False
+        """Whether the latest request for an answer may cost something."""
+        self.unsettled = 0
+        """How many of the requests for an answer may cost something that nobody has counted."""
+        self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         connection.deadline = self.timing.now() + self._timeout
 
     def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
         """Return what `ask` returns, asking again after each failure that can pass."""
-        past: list[FailureKind] = []
+        past: list[PassingFailure] = []
         while True:
             try:
                 return ask()
             except PassingFailure as caught:
                 failure = caught
-            past.append(failure.kind)
-            delay = self._delay_after(failure, past, longest_wait or self.timing.longest_backoff)
+            past.append(failure)
+            delay = self._delay_after(past, longest_wait or self.timing.longest_backoff)
             limit = self.connection.remaining
             if failure.kind == "refused":
-                limit = min(limit, delay * (1 + _LIMITS["refused"][0] - past.count("refused")))
+                refused = sum(each.kind == "refused" for each in past)
+                limit = min(limit, delay * (1 + _LIMITS["refused"][0] - refused))
             status = failure.reply.status if failure.reply else None
             self.listener.retrying(FailedRequest(failure.reason, status, delay, limit))
             self.timing.sleep(delay)
 
-    def _delay_after(self, failure: PassingFailure, past: list[FailureKind], longest: float) -> float:
+    def _delay_after(self, past: list[PassingFailure], longest: float) -> float:
         """Return how long to wait after the last of the failures. Raises LLMError when it was the last one allowed."""
-        most, advice = _LIMITS.get(failure.kind, (len(past), ""))
-        if past.count(failure.kind) > most:
+        failure = past[-1]
+        alike = [each for each in past if (each.may_be_paid if failure.may_be_paid else each.kind == failure.kind)]
+        most, advice = _LIMIT_OF_PAID if failure.may_be_paid else _LIMITS.get(failure.kind, (len(past), ""))
+        if len(alike) > most:
             self._give_up(failure, f"given up after {most} retries: {advice}")
         delay = backoff(len(past) - 1, self.timing, longest)
         if failure.delay:
@@ -93,31 +104,42 @@ class Call:
     def _give_up(self, failure: PassingFailure, why: str) -> NoReturn:
         if failure.reply is not None:
             self.replied(failure.reply)
-        kind: LLMErrorKind = "network"
+        kind: LLMErrorKind = "refused" if failure.kind == "missing" else "network"
         if failure.reply and failure.reply.status in TOO_MANY_REQUESTS:
             kind = "quota"
-        raise LLMError(f"{failure.reason}; {why}", kind, may_be_paid=failure.may_be_paid) from None
+        raise LLMError(f"{failure.reason}; {why}", kind) from None
 
-    def check(self, reply: Reply, kind: FailureKind = "busy") -> None:
-        """Raise LLMError or PassingFailure (of this kind) unless the reply is a JSON object that tells of no error."""
+    def check(self, reply: Reply) -> None:
+        """Raise LLMError or PassingFailure unless the reply is a JSON object that tells of no error."""
         if reply.is_success and not has_error(reply.body):
             if isinstance(unwrapped(reply.body), dict):
                 return
             raise self.garbage(reply)
         refusal = refusal_of(reply, self.endpoint)
-        if isinstance(refusal, PassingFailure):
-            refusal.kind = kind
-        else:
+        if isinstance(refusal, LLMError):
             self.replied(reply)
         raise refusal
 
     def garbage(self, reply: Reply) -> PassingFailure:
         """Return the failure of a reply that no LLM's API sends."""
-        return PassingFailure(f"what {self.endpoint.host} answered is not this API's JSON", "garbage", None, reply)
+        return PassingFailure(
+            f"what {self.endpoint.host} answered is not this API's JSON: check --base-url", reply=reply
+        )
 
     def broken(self, missing: str) -> PassingFailure:
         """Return the failure of an answer that ended without the API's word that it is complete."""
-        return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})", "lost")
+        return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
+
+    @contextmanager
+    def start(self, path: str, silence: float) -> Iterator[OpenReply]:
+        """Send the request for an answer, hand over the reply as it comes, and note whether it may cost something."""
+        status = None
+        try:
+            with self.connection.open("POST", path, self.body, silence) as reply:
+                status = reply.status
+                yield reply
+        finally:
+            self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
     def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
         """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
@@ -125,7 +147,7 @@ class Call:
         Some servers send JSON (or a web page) although a stream was asked for. The first character tells: content types
         are set carelessly.
         """
-        with self.connection.open("POST", path, self.body, self.timing.stream_read) as reply:
+        with self.start(path, self.timing.stream_read) as reply:
             begin = b""
             while not begin.strip() and (piece := next(reply.pieces, b"")):
                 begin += piece
@@ -153,9 +175,9 @@ class Call:
                 return
             event = json_or_text(data)
             if isinstance(event, str):
-                raise PassingFailure(f"the stream of {self.endpoint.host} is damaged", "lost")
+                raise PassingFailure(f"the stream of {self.endpoint.host} is damaged")
             if has_error(event):
-                self.check(Reply(200, {}, event), "lost")
+                self.check(Reply(200, {}, event))
             yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:

@@ -49,15 +49,14 @@ def read(call: Call, reply: Reply) -> Response:
     if not finish:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
-        raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", "busy")
-    usage, headers = _usage(completion), reply.headers
-    _refuse_truncated_prompt(call, reply, usage.input)
+        raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", reply=reply)
+    headers = reply.headers
+    _refuse_truncated_prompt(call, reply, usage(completion).input)
     return Response(
         text=_content(member(choice, "message", "content")),
         finish_reason=finish,
         incomplete=_incomplete(call, finish, text_of(choice, "message", "refusal")),
         request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
-        usage=usage,
     )
 
 
@@ -109,7 +108,7 @@ def _content(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _usage(completion: Any) -> Usage:
+def usage(completion: Any) -> Usage:
     """Read the token counts. The input includes what the cache gave; DeepSeek says that in a member of its own."""
     details = member(completion, "usage", "prompt_tokens_details")
     return Usage(
@@ -141,7 +140,6 @@ def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
         f"{call.endpoint.host} read only {counted:,} tokens of a prompt of about {estimate:,}: it cuts off what does "
         "not fit into its window. Make the window larger (Ollama: OLLAMA_CONTEXT_LENGTH, or num_ctx in the Modelfile)",
         "too_long",
-        may_be_paid=True,
     )
 
 
@@ -149,7 +147,7 @@ VENDOR = Vendor(
     name="chat",
     key_variable="CODE_COMMIT_CHAT_API_KEY",
     needs_key=False,
-    api=API("/chat/completions", request_body, read, assemble),
+    api=API("/chat/completions", request_body, usage, read, assemble),
     models={
         "deepseek-v4-pro": Model(1_000_000, 393_216, Price(1.32, 3.96, 0.044)),
         "deepseek-flash": Model(1_000_000, 393_216, Price(0.30, 1.20, 0.006)),

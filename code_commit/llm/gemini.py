@@ -7,7 +7,7 @@ from typing import Any
 
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
-from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, text_of
+from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, text_of
 from code_commit.llm.jobs import failure_of
 from code_commit.llm.refusals import error_message
 from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
@@ -39,7 +39,6 @@ def read(call: Call, reply: Reply) -> Response:
         finish_reason=text_of(final, "status"),
         incomplete=_incomplete(call, reply),
         request_id=text_of(final, "id") or None,
-        usage=_usage(final),
     )
 
 
@@ -68,13 +67,14 @@ def _output_text(final: Any) -> str:
     )
 
 
-def _usage(final: Any) -> Usage:
+def usage(final: Any) -> Usage:
     """Read the token counts; the API counts thoughts apart from the output."""
     reasoning = count_of(final, "usage", "total_thought_tokens")
+    is_counted = has_count(final, "usage", "total_output_tokens")
     return Usage(
         input=count_of(final, "usage", "total_input_tokens"),
         cached_input=count_of(final, "usage", "total_cached_tokens"),
-        output=count_of(final, "usage", "total_output_tokens") + reasoning,
+        output=count_of(final, "usage", "total_output_tokens") + reasoning if is_counted else 0,
         reasoning=reasoning,
     )
 
@@ -92,7 +92,7 @@ VENDOR = Vendor(
     headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
     added_version="/v1beta",
-    api=API("/interactions", request_body, read),
+    api=API("/interactions", request_body, usage, read),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",
     models={

@@ -5,6 +5,7 @@ needs is imported where it is made: every command reads the vendors' values, mos
 """
 
 import json
+import math
 import os
 import re
 import threading
@@ -22,7 +23,7 @@ from code_commit.exchange import RequestBody
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-FailureKind = Literal["busy", "refused", "lost", "garbage", "missing"]
+FailureKind = Literal["busy", "refused", "missing"]
 
 
 class Endpoint(NamedTuple):
@@ -90,19 +91,15 @@ class Reply(NamedTuple):
 class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
     """The call failed in a way that can pass; `delay` is what the API asked for, in seconds.
 
-    `kind`: `busy` nothing came of it that costs money; `refused` nothing listens there, on this machine; `lost` an
-    answer may be paid for that did not arrive; `garbage` what came is no API's reply; `missing` a job is not found, as
-    its record may not be everywhere yet.
+    `kind`: `refused` nothing listens there, on this machine; `missing` a job is not found, as its record may not be
+    everywhere yet; `busy` all else. `may_be_paid` says that the provider may have begun an answer.
     """
 
     reason: str
-    kind: FailureKind
+    kind: FailureKind = "busy"
     delay: float | None = None
     reply: Reply | None = None
-
-    @property
-    def may_be_paid(self) -> bool:
-        return self.kind == "lost"
+    may_be_paid: bool = False
 
 
 class OpenReply(NamedTuple):
@@ -127,6 +124,8 @@ class Connection:
         self.timing = timing
         self.deadline = float("inf")
         """When the current call has to be over, on the clock of `timing`."""
+        self.has_sent = False
+        """Whether something of the latest request may have reached the API."""
         self._socket: Any = None
         is_local = is_this_machine(urlsplit(endpoint.base_url).hostname or "")
         context = _make_ssl_context(endpoint.base_url)
@@ -165,24 +164,17 @@ class Connection:
                 extensions={"trace": self._watch},
             )
         with self._shut_at_the_deadline(remaining):
+            self.has_sent = True
             with self._own_words():
                 response = self._client.send(request, stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                if 300 <= response.status_code < 400:
-                    target = shown(self.endpoint.censor(headers.get("location", ""))[:200])
-                    raise LLMError(
-                        f"{self.endpoint.host} redirects to {target} (status {response.status_code}): a key is never "
-                        "sent after a redirect; name the right address with --base-url",
-                        "refused",
-                    )
                 packed = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
                 if packed and response.is_success:
                     raise LLMError(
                         f"{self.endpoint.host} sent a compressed answer (Content-Encoding: "
                         f"{shown(headers['content-encoding'][:40])}), which was not asked for and may be of any size: "
-                        "let the server, or the proxy before it, send answers as they are",
-                        may_be_paid=True,
+                        "let the server, or the proxy before it, send answers as they are"
                     )
                 pieces = () if packed else response.iter_raw()
                 yield OpenReply(response.status_code, headers, self._pieces(pieces))
@@ -195,8 +187,7 @@ class Connection:
             for piece in pieces:
                 size += len(piece)
                 if size > most:
-                    message = f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long"
-                    raise LLMError(message, may_be_paid=True)
+                    raise LLMError(f"{self.endpoint.host} sent more than {most >> 20} MB: no response is that long")
                 yield piece
 
     @contextmanager
@@ -234,6 +225,8 @@ class Connection:
         try:
             yield
         except (httpx.HTTPError, OSError, UnicodeError) as error:
+            unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError)
+            self.has_sent = self.has_sent and not isinstance(error, unsent)
             raise _explained(error, self.endpoint) from None
 
 
@@ -252,12 +245,12 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
         status = str(error)[:3]
         if status in ("401", "403", "407"):
             return LLMError(f"the proxy refuses the way to {host} (status {status}): check the proxy variables")
-        return PassingFailure(f"the proxy does not reach {host}", "busy")
+        return PassingFailure(f"the proxy does not reach {host}")
     if isinstance(error, UnicodeError):  # the host's name has a part that is empty, too long or no punycode
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         said = shown(re.sub(r"^\[Errno -?\d+\] ", "", str(error)))
-        failure = PassingFailure(f"no connection to {urlsplit(endpoint.base_url).netloc} ({said})", "busy")
+        failure = PassingFailure(f"no connection to {urlsplit(endpoint.base_url).netloc} ({said})")
         if "refused" in said and is_this_machine(urlsplit(endpoint.base_url).hostname or ""):
             failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
         return failure
@@ -265,7 +258,7 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
         httpx.WriteTimeout: f"{host} takes the prompt too slowly",
         httpx.ReadTimeout: f"{host} is silent for too long",
     }
-    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"), "lost")
+    return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"))
 
 
 _PAUSE_WHERE_REFUSED = 2.5
@@ -337,11 +330,19 @@ def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, or the text where it is none, or nested so deep that nobody means it."""
+    """Return the parsed JSON, or the text where it is none, or nested so deep that nobody means it.
+
+    NaN and infinite numbers, which Python takes for JSON and no other program does, become null.
+    """
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 def member(value: object, *names: str) -> Any:
@@ -374,4 +375,10 @@ def members_of(value: object, *names: str) -> dict[str, Any]:
 def count_of(value: object, *names: str) -> int:
     """Return the member when it is a number of things, else 0; no prompt has a million million tokens."""
     found = member(value, *names)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= 10**12 else 0
+    return found if has_count(value, *names) else 0
+
+
+def has_count(value: object, *names: str) -> bool:
+    """Tell whether the member is a number of things."""
+    found = member(value, *names)
+    return isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 10**12

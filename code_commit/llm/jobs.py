@@ -1,11 +1,12 @@
-"""A background job: created, polled until it is final, cancelled when nobody waits for it any longer.
+"""A background job: created, polled until it is final, cancelled when the user, or the time limit, ends the wait.
 
-A connection that is lost while polling costs nothing: the job goes on, and the next poll fetches its answer.
+A connection that is lost while polling costs nothing: the job goes on, and the next poll fetches its answer. A job
+whose polls are refused goes on too: a later call can fetch it.
 """
 
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -29,14 +30,18 @@ def run_job(call: Call, path: str) -> Reply:
 
     Raises PassingFailure where creating failed in a way that can pass, LLMError at the deadline.
     """
-    reply = call.connection.send("POST", path, call.body, call.timing.read)
+    with call.start(path, call.timing.read) as opened:
+        reply = opened.read()
     _check_job(call, reply)
     if _is_final(reply):
         return reply
     job_id = text_of(reply.body, "id")
     if not re.fullmatch(r"[\x21-\x7e]{1,512}", job_id) or set(job_id) == {"."}:
         raise call.garbage(reply)
-    return _follow(call, path, job_id, reply)
+    job_path = _path_of(path, job_id)
+    with _cancelled_by_interrupts(call, job_path):
+        call.listener.job_created(job_id)
+    return _follow(call, job_path, reply)
 
 
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
@@ -44,8 +49,8 @@ def fetch_job(call: Call, path: str, job_id: str) -> Reply:
 
     Raises LLMError at the deadline, and where the job is no longer known.
     """
-    reply = _fetch(call, _path_of(path, job_id))
-    return reply if _is_final(reply) else _follow(call, path, job_id, reply)
+    job_path = _path_of(path, job_id)
+    return _follow(call, job_path, _fetch(call, job_path))
 
 
 def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | PassingFailure:
@@ -53,7 +58,7 @@ def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | Pa
     errors = [error for error in errors if error]
     said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
     if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
-        return PassingFailure(f"the job failed: {said}", "lost", None, reply)
+        return PassingFailure(f"the job failed: {said}", reply=reply)
     call.replied(reply)
     state = text_of(reply.body, "status")
     return LLMError(f"the job ended as '{state}' at {call.endpoint.host}: {said}".rstrip(": "), "refused")
@@ -68,20 +73,27 @@ def _is_final(reply: Reply) -> bool:
     return text_of(reply.body, "status") in _FINAL_STATES
 
 
-def _follow(call: Call, path: str, job_id: str, reply: Reply) -> Reply:
-    """Wait until the job has ended; whatever ends the wait earlier cancels it."""
-    job_path, pause = _path_of(path, job_id), call.timing.first_poll
-    try:
-        call.listener.job_created(job_id)
+def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
+    """Wait until the job has ended, and return its final state."""
+    pause = call.timing.first_poll
+    with _cancelled_by_interrupts(call, job_path):
         while not _is_final(reply):
             call.listener.progressed(text_of(reply.body, "status") or "waiting")
             _pause(call, _asked_pause(call, reply) or pause)
             pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
             reply = _fetch(call, job_path)
-    except BaseException:
-        _cancel(call, job_path)
-        raise
     return reply
+
+
+@contextmanager
+def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
+    """Cancel the job when the block ends early, unless its polls are refused: then a later call can fetch it."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, LLMError) or error.kind == "timeout":
+            _cancel(call, job_path)
+        raise
 
 
 def _fetch(call: Call, job_path: str) -> Reply:
@@ -91,15 +103,11 @@ def _fetch(call: Call, job_path: str) -> Reply:
     """
 
     def ask() -> Reply:
-        try:
-            reply = call.connection.send("GET", job_path, None, call.timing.read)
-            if reply.status != 404:
-                _check_job(call, reply)
-                return reply
-        except PassingFailure as failure:
-            failure.kind = "refused" if failure.kind == "refused" else "busy"
-            raise
-        raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", None, reply)
+        reply = call.connection.send("GET", job_path, None, call.timing.read)
+        if reply.status != 404:
+            _check_job(call, reply)
+            return reply
+        raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
 
     return call.retried(ask, longest_wait=call.timing.longest_poll)
 
@@ -117,7 +125,7 @@ def _pause(call: Call, seconds: float) -> None:
         return
     call.timing.sleep(max(remaining, 0.0))
     message = f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled"
-    raise LLMError(message, "timeout", may_be_paid=True)
+    raise LLMError(message, "timeout")
 
 
 def _asked_pause(call: Call, reply: Reply) -> float | None:

@@ -1,4 +1,4 @@
-"""The money of a run, or of a fleet: each request reserves what it can cost at most, and settles when that is known."""
+"""The money of a run, or of a fleet: each request reserves what it can cost at most, until its cost is known."""
 
 import math
 

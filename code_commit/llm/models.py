@@ -255,9 +255,12 @@ def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0
     return price
 
 
-def cost_of(choice: ModelChoice, settings: Settings, usage: Usage) -> float | None:
-    """Return what a call cost in US dollars, None where the price is not known or nothing was counted."""
-    price = price_of(choice, settings, usage.input)
+def cost_of(choice: ModelChoice, settings: Settings, usage: Usage, most_input: int = 0) -> float | None:
+    """Return what the counted tokens cost in US dollars, None where the price is not known or nothing was counted.
+
+    Where the prompt's are not counted, the price is that of a prompt of `most_input` tokens.
+    """
+    price = price_of(choice, settings, usage.input or most_input)
     if price is None or not (usage.input or usage.output):
         return None
     cached_price = price.input if price.cached_input is None else price.cached_input
@@ -278,6 +281,10 @@ class Bid(NamedTuple):
     @property
     def usd(self) -> float:
         return self.reading_usd + self.writing_usd
+
+    def unsettled_after(self, usage: Usage) -> float:
+        """Return what the tokens can cost at most that a reply with this usage does not count."""
+        return (0.0 if usage.input else self.reading_usd) + (0.0 if usage.output else self.writing_usd)
 
     def __str__(self) -> str:
         return (

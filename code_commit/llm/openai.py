@@ -65,7 +65,6 @@ def read(call: Call, reply: Reply) -> Response:
         finish_reason=text_of(final, "incomplete_details", "reason") or text_of(final, "status"),
         incomplete=_incomplete(call, reply),
         request_id=reply.headers.get("x-request-id") or text_of(final, "id") or None,
-        usage=_usage(final),
     )
 
 
@@ -96,7 +95,7 @@ def _contents(final: Any, kind: str) -> list[Any]:
     ]
 
 
-def _usage(final: Any) -> Usage:
+def usage(final: Any) -> Usage:
     """Read the token counts. The input includes what the cache gave and took, the output the reasoning."""
     return Usage(
         input=count_of(final, "usage", "input_tokens"),
@@ -128,7 +127,7 @@ VENDOR = Vendor(
     base_url="https://api.openai.com/v1",
     added_version="/v1",
     adds_version_to_paths=False,
-    api=API("/responses", request_body, read),
+    api=API("/responses", request_body, usage, read),
     default_model="gpt-6.2-sol",
     bare_names=r"(gpt-|chatgpt-|o\d).*",
     models={

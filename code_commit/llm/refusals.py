@@ -34,9 +34,24 @@ _Advice = tuple[LLMErrorKind, str]
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 
+_UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
+"""The statuses of a request that was refused. The others may come from a gateway while the provider goes on."""
+
+
+def may_be_paid(*, sent: bool, status: int | None) -> bool:
+    """Tell whether a request for an answer may cost something, by the status of the reply to it, None without one."""
+    return sent and status not in _UNPAID_STATUSES
+
 
 def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     """Return the exception that an error reply amounts to."""
+    if 300 <= reply.status < 400:
+        target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
+        return LLMError(
+            f"{endpoint.host} redirects to {target} (status {reply.status}): a key is never sent after a redirect; "
+            "name the right address with --base-url",
+            "refused",
+        )
     body = unwrapped(reply.body)
     codes, message = set(_codes(body)), error_message(body, endpoint)
     status = reply.status if reply.status >= 400 else _embedded_status(codes, message)
@@ -48,7 +63,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
     if lasting is not None:
         kind, advice = lasting
         return LLMError(f"{said}; {advice}", kind)
-    return PassingFailure(said, "busy", asked_delay(reply.headers, body), reply)
+    return PassingFailure(said, delay=asked_delay(reply.headers, body), reply=reply)
 
 
 def explain_failure(error: Any, endpoint: Endpoint) -> str:

@@ -3,7 +3,7 @@
 from typing import Self
 
 from code_commit.errors import LLMError
-from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response
+from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
 from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.project import Project
 from code_commit.terminal import shown
@@ -39,6 +39,7 @@ class ReplayLLM:
         except UnicodeDecodeError as error:
             raise LLMError(f"the recorded response {shown(str(path))} is not UTF-8 text", "replay") from error
         listener.replied(200, {}, {"text": text})
+        listener.settled(Settlement(cost_usd=0.0))
         incomplete = None if text.strip() else "empty"
         return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)
 

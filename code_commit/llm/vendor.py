@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from code_commit.exchange import CutOff, Prompt, Response
+from code_commit.exchange import CutOff, Prompt, Response, Usage
 from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
@@ -80,8 +80,13 @@ class API(NamedTuple):
     """Where the request goes, below the base URL."""
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     """Returns the request as the vendor's reference defines it."""
+    usage: Callable[[Any], Usage]
+    """Returns the tokens that the body of a final reply counts, 0 for what it does not count."""
     read: Callable[[Call, Reply], Response]
-    """Returns what the API answered. Raises LLMError, and PassingFailure where the request can be made again."""
+    """Returns what the API answered, without its usage.
+
+    Raises LLMError, and PassingFailure where the request can be made again.
+    """
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
     """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
 

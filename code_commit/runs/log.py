@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
-from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response
+from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.files import KeptRoom, ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
@@ -147,7 +147,7 @@ class RunLog:
             error.add_note(message)
         elif not self.record.asks or self.record.options["quiet"]:  # else its start has said so
             error.add_note(f"Log: {self.record.log_dir}")
-        self.record.error = error_facts(known)
+        self.record.error = error_facts(known, self.record.attempts)
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
         for line in ways_on(self.record, argument_of(self.folder)):
@@ -177,7 +177,7 @@ class RunLog:
         """Note that this model is asked from the latest attempt on, and why."""
         attempt = self.record.attempts[-1]
         message = f"{attempt.model} cannot be asked, {model} takes over: {why}"
-        attempt.model, attempt.job_id = model, None
+        attempt.model = model
         self.add_warning("fallback", message)
         self.save("asking")
 
@@ -266,7 +266,8 @@ class AttemptLog:
         self._log.write_json(self._name("query.json"), {"url": url, "headers": dict(headers), "body": body})
 
     def job_created(self, job_id: str) -> None:
-        self.record.job_id = job_id
+        self.record.job_id, self.record.job_model = job_id, self.record.model
+        self.record.job_usd = self.record.unsettled_usd[-1] if self.record.unsettled_usd else 0.0
         self._log.write_record()
 
     def progressed(self, state: str) -> None:
@@ -276,8 +277,20 @@ class AttemptLog:
         self.record.unsettled_usd.append(usd)
         self._log.write_record()
 
-    def released(self) -> None:
-        del self.record.unsettled_usd[-1:]
+    def settled(self, settlement: Settlement) -> None:
+        """Count what a final reply did cost; the next step that is written down has it."""
+        self.released(settlement.reserved)
+        if settlement.unsettled_usd:
+            self.record.unsettled_usd.append(settlement.unsettled_usd)
+        if settlement.cost_usd is not None:
+            self.record.cost_usd = (self.record.cost_usd or 0.0) + settlement.cost_usd
+        if settlement.usage != Usage():
+            self.record.usage = (self.record.usage or Usage()) + settlement.usage
+        self.record.job_id = None
+
+    def released(self, reserved: float) -> None:
+        if reserved in self.record.unsettled_usd:
+            self.record.unsettled_usd.remove(reserved)
 
     def retrying(self, retry: FailedRequest) -> None:
         self.record.retries.append(Retry(retry.reason, retry.status, retry.delay, utc_after(retry.limit)))
@@ -296,10 +309,8 @@ class AttemptLog:
         self.record.finish_reason = response.finish_reason
         self.record.incomplete = response.incomplete
         self.record.cut_off = isinstance(response.incomplete, CutOff)
-        self.record.usage = response.usage
-        self.record.cost_usd = response.cost_usd
-        if response.cost_usd is not None:
-            self.released()
+        self.record.usage = self.record.usage or Usage()
+        self.record.job_id = None
         self._responded = time.monotonic()
         self._log.save("responded")
 

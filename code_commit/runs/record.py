@@ -5,9 +5,8 @@ durations seconds, sizes bytes, costs US dollars. `schema_version` grows wheneve
 away; the records of older versions still read.
 """
 
-import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -100,8 +99,10 @@ class Attempt:
     when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
     `cut_off` tells of a response that reached the output limit.
     `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
-    `unsettled_usd` has what each request can have cost at most whose cost is not known: an answer that was lost, or
-    has not come yet.
+    `usage` and `cost_usd` are the sums over all its final replies, also those that were no answer; `unsettled_usd` has
+    what each request can have cost at most whose cost is not known: an answer that was lost, or has not come yet.
+    `job_id` is the background job whose final reply has not come, `job_model` the model that it asked, and `job_usd`
+    what of `unsettled_usd` is its.
     `more_rejections` counts the reasons that `rejections` does not list.
     `notes` are the LLM's words outside the blocks; `asked` are the files that it asks to see, in its spelling.
     `same_change_as` is the first attempt whose response had the same blocks, `same_failure_as` the first one after
@@ -114,6 +115,8 @@ class Attempt:
     seconds: float | None = None
     request_id: str | None = None
     job_id: str | None = None
+    job_model: str = ""
+    job_usd: float = 0.0
     finish_reason: str | None = None
     incomplete: str | None = None
     cut_off: bool = False
@@ -173,11 +176,12 @@ class RunError:
     may_be_paid: bool = False
 
 
-def error_facts(error: BaseException) -> RunError:
-    """Return what programs can act on in an error that ended a run."""
+def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunError:
+    """Return what programs can act on in an error that ended a run with these attempts."""
     status = getattr(error, "status", "internal_error")
-    facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd", "may_be_paid") if hasattr(error, name)}
-    return RunError(getattr(error, "kind", status), **facts)
+    facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd") if hasattr(error, name)}
+    may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.unsettled_usd for attempt in attempts[-1:])
+    return RunError(getattr(error, "kind", status), **facts, may_be_paid=may_be_paid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,16 +403,16 @@ def sum_up(record: RunRecord, seconds: float) -> Totals:
     """Add up what a run's calls cost; `seconds` is the run's own wall time."""
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
-    costs = [attempt.cost_usd for attempt in attempts if attempt.seconds is not None]
-    costs += [choice.cost_usd] if choice.calls else []
-    known = [cost for cost in costs if cost is not None]
+    calls = [attempt for attempt in attempts if attempt.seconds is not None] + [choice] * bool(choice.calls)
+    known = [call.cost_usd for call in calls if call.cost_usd is not None]
+    has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in calls)
     return Totals(
         seconds=seconds + choice.seconds,
         llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,
         build_seconds=sum(attempt.build.seconds for attempt in attempts if attempt.build),
         attempts=len(attempts),
-        usage=Usage(*(sum(getattr(usage, name.name) for usage in usages) for name in dataclasses.fields(Usage))),
-        cost_usd=sum(known) if known and len(known) == len(costs) else None,
+        usage=sum(usages, Usage()),
+        cost_usd=sum(known) if known and not has_unknown else None,
         unsettled_usd=sum(sum(attempt.unsettled_usd) for attempt in attempts) + choice.unsettled_usd,
         files_changed=0
         if record.rolled_back

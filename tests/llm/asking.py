@@ -7,7 +7,7 @@ from typing import Any
 
 from fake_server import FakeServer
 
-from code_commit.exchange import FailedRequest, Prompt, Response
+from code_commit.exchange import FailedRequest, Prompt, Response, Settlement
 from code_commit.llm import NetworkLLM
 from code_commit.llm.http import Timing
 from code_commit.llm.keys import ApiKey
@@ -72,6 +72,7 @@ class Listener:
         self.jobs: list[str] = []
         self.failed: list[FailedRequest] = []
         self.unsettled: list[float] = []
+        self.settlements: list[Settlement] = []
         self.states: list[str] = []
         self.replies: list[tuple[int, dict[str, str], Any]] = []
 
@@ -90,8 +91,14 @@ class Listener:
     def reserved(self, usd: float) -> None:
         self.unsettled.append(usd)
 
-    def released(self) -> None:
-        self.unsettled.pop()
+    def settled(self, settlement: Settlement) -> None:
+        self.settlements.append(settlement)
+        if settlement.reserved in self.unsettled:
+            self.unsettled.remove(settlement.reserved)
+        self.unsettled += [settlement.unsettled_usd] if settlement.unsettled_usd else []
+
+    def released(self, reserved: float) -> None:
+        self.unsettled.remove(reserved)
 
     def retrying(self, retry: FailedRequest) -> None:
         self.steps.append("retrying")

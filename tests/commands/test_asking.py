@@ -1,0 +1,114 @@
+"""What was accepted is asked for first: by `resume`, and by the fallback; and what it can cost stays reserved."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Run, the_log
+from fake_server import FakeServer, Fault
+
+FIRST, SECOND = "openai:gpt-6.2-sol", "anthropic:claude-opus-5-5"
+RIGHT = "^^^ok.txt\nok\n^^^end\n"
+PRICES = 'max_output_tokens = 10000\n[prices."gpt-6.2-sol"]\ninput = 0.0\noutput = 33.0\n'
+"""A job costs up to $0.33."""
+
+
+@pytest.fixture
+def root(project_folder: Path) -> Path:
+    for provider in ("openai", "anthropic"):
+        file = project_folder / "agent-config" / f"{provider}-key.txt"
+        file.write_text(f"test-key-of-{provider}")
+        file.chmod(0o600)
+    (project_folder / "agent-config" / "config.toml").write_text(PRICES)
+    return project_folder
+
+
+def record(root: Path) -> dict[str, Any]:
+    return json.loads((the_log(root) / "run.json").read_text())
+
+
+def refused_polls(status: int) -> Fault:
+    return Fault("status", "poll", 999, status, body={"error": {"message": f"This is a {status}."}})
+
+
+def asked(server: FakeServer, *more: str) -> list[str]:
+    return ["--model", FIRST, "--base-url", server.base_url("openai"), "--llm-timeout", "1", *more]
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 503])
+def test_a_job_that_was_accepted_is_not_made_again_without_money_for_two(status, root: Path, run_code_commit: Run):
+    with FakeServer([RIGHT] * 5, [refused_polls(status)]) as server:
+        done = run_code_commit(root, *asked(server, "--max-cost", "0.5"))
+        assert done.returncode == 3, done.stderr
+        assert record(root)["totals"]["unsettled_usd"] == pytest.approx(0.33)
+        assert record(root)["error"]["may_be_paid"]
+        for _ in range(2):
+            assert run_code_commit(root, "resume").returncode == 3
+        assert (len(server.jobs), record(root)["totals"]["unsettled_usd"]) == (1, pytest.approx(0.33))
+
+
+def test_resume_fetches_the_job_whose_polls_were_refused(root: Path, run_code_commit: Run):
+    with FakeServer([RIGHT], [refused_polls(401)]) as server:
+        assert run_code_commit(root, *asked(server, "--max-cost", "0.5")).returncode == 3
+        server.faults.clear()
+        done = run_code_commit(root, "resume")
+        assert (done.returncode, len(server.jobs)) == (0, 1), done.stderr
+    (attempt,) = record(root)["attempts"]
+    assert (attempt["unsettled_usd"], attempt["cost_usd"]) == ([], pytest.approx(40 * 33 / 1e6))
+
+
+def fallback(server: FakeServer) -> list[str]:
+    return ["--fallback-model", SECOND, "--fallback-base-url", server.base_url("anthropic")]
+
+
+def test_the_fallback_is_not_asked_without_money_for_both_and_resume_fetches_the_job(root, run_code_commit: Run):
+    with FakeServer([RIGHT], [refused_polls(403)]) as first, FakeServer([RIGHT]) as second:
+        done = run_code_commit(root, *asked(first, *fallback(second), "--max-cost", "0.4"))
+        assert (done.returncode, second.requests) == (3, []), done.stderr
+        assert "$0.3300 are spent" in done.stderr
+        assert record(root)["error"]["may_be_paid"]
+        first.faults.clear()
+        done = run_code_commit(root, "resume")
+        assert (done.returncode, len(first.jobs), second.requests) == (0, 1, []), done.stderr
+    (attempt,) = record(root)["attempts"]
+    assert (attempt["model"], attempt["job_id"]) == (FIRST, None)
+
+
+def test_the_fallback_asks_for_the_job_before_it_makes_a_call(root: Path, run_code_commit: Run):
+    refused_once = Fault("status", "poll", 1, 403, body={"error": {"message": "Not now."}})
+    with FakeServer([RIGHT], [refused_once]) as first, FakeServer([RIGHT]) as second:
+        done = run_code_commit(root, *asked(first, *fallback(second)))
+    assert (done.returncode, len(first.jobs), second.requests) == (0, 1, []), done.stderr
+    assert record(root)["attempts"][0]["model"] == FIRST
+
+
+def test_with_money_for_both_the_fallback_answers_and_the_job_stays_unsettled(root: Path, run_code_commit: Run):
+    with FakeServer([RIGHT], [refused_polls(403)]) as first, FakeServer([RIGHT]) as second:
+        done = run_code_commit(root, *asked(first, *fallback(second), "--max-cost", "2"))
+    assert (done.returncode, len(second.requests)) == (0, 1), done.stderr
+    (attempt,) = record(root)["attempts"]
+    assert (attempt["model"], attempt["unsettled_usd"]) == (SECOND, [pytest.approx(0.33)])
+    assert record(root)["totals"]["cost_usd"] == attempt["cost_usd"] > 0
+
+
+def test_a_job_that_has_ended_without_an_answer_is_counted_once(root: Path, run_code_commit: Run):
+    ended = {"id": "resp_1", "status": "cancelled", "usage": {"input_tokens": 10, "output_tokens": 1000}}
+    with FakeServer([RIGHT], [Fault("status", "poll", 1, body=ended)]) as server:
+        assert run_code_commit(root, *asked(server)).returncode == 3
+        assert record(root)["totals"]["cost_usd"] == pytest.approx(0.033)
+        done = run_code_commit(root, "resume")
+    assert (done.returncode, len(server.jobs)) == (0, 2), done.stderr
+    assert record(root)["totals"]["cost_usd"] == pytest.approx(0.033 + 40 * 33 / 1e6)
+    assert record(root)["totals"]["usage"]["output"] == 1040
+
+
+def test_a_reply_with_nan_is_logged_as_json(root: Path, run_code_commit: Run):
+    body = b'{"id": "r", "status": "completed", "seconds": NaN, "output": []}'
+    with FakeServer(faults=[Fault("status", body=body, times=9)]) as server:
+        run_code_commit(root, *asked(server), "--max-repairs", "0")
+
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    json.loads((the_log(root) / "1-response.json").read_text(), parse_constant=refuse)
