@@ -93,7 +93,7 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
     if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.is_paid):
-        report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt))
+        report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
     told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
     note = told if unknown and not misfits else ""
     report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))

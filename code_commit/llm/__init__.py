@@ -9,15 +9,18 @@ from typing import Self
 from code_commit.errors import LLMError, NotSetUpError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
 from code_commit.llm.call import Call
-from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing
+from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
 from code_commit.llm.jobs import fetch_job, run_job
-from code_commit.llm.ledger import Ledger
+from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.models import UNLIMITED, VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
 from code_commit.llm.replay import ReplayLLM
 from code_commit.llm.vendor import Asked
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
+
+_COUNT_MARGIN = 1.02
+"""A provider's count of tokens is an estimate by its own word: this many times it is counted on."""
 
 
 class NetworkLLM:
@@ -64,6 +67,9 @@ class NetworkLLM:
         if misfit := explain_misfit(self._choice, settings, prompt):
             raise LLMError(misfit, "too_long")
         bid = bid_for(self._choice, settings, prompt, left)
+        least = bid_for(self._choice, settings, prompt, left, counted=0)
+        if bid and least and least.usd <= left + ROUNDING < bid.usd and (tokens := self._count_tokens(prompt)):
+            bid = bid_for(self._choice, settings, prompt, left, min(tokens, bid.tokens))
         if bid and left < math.inf:
             settings = settings._replace(max_output_tokens=bid.output)
         endpoint = self._endpoint._replace(settings=settings)
@@ -75,6 +81,19 @@ class NetworkLLM:
         except LLMError as error:
             error.may_be_paid = call.unsettled > 0
             raise
+
+    def _count_tokens(self, prompt: Prompt) -> int:
+        """Return how many tokens the provider counts in a prompt, 0 where it does not tell: a gateway may not."""
+        if (counter := self._api.counter) is None:
+            return 0
+        path, body = counter.path(self._endpoint.model), RequestBody(counter.request_body(self._endpoint, prompt))
+        timing, timeout = self._connection.timing, self._endpoint.settings.llm_timeout
+        self._connection.deadline = timing.now() + timeout
+        try:
+            reply = self._connection.send("POST", path, body, timing.read)
+        except (PassingFailure, LLMError):
+            return 0
+        return math.ceil(count_of(reply.body, counter.member) * _COUNT_MARGIN) if reply.is_success else 0
 
     def _ask(self, call: Call, bid: Bid | None) -> Response:
         """Send the request and return the answer.

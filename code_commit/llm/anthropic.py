@@ -10,7 +10,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, members_of, text_of
-from code_commit.llm.vendor import API, Model, PriceChange, Vendor, bearer_header, cut_off, max_output
+from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, bearer_header, cut_off, max_output
 from code_commit.settings import Price, Settings
 
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
@@ -29,6 +29,12 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if endpoint.settings.reasoning_effort:
         body["output_config"] = {"effort": endpoint.settings.reasoning_effort}
     return body
+
+
+def count_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """Return the body of the request that counts a prompt's tokens."""
+    body = request_body(endpoint, prompt)
+    return {name: body[name] for name in ("model", "system", "messages") if name in body}
 
 
 def _max_tokens(endpoint: Endpoint) -> int:
@@ -128,7 +134,14 @@ VENDOR = Vendor(
     headers=headers,
     base_url="https://api.anthropic.com/v1",
     added_version="/v1",
-    api=API("/messages", request_body, usage, read, assemble),
+    api=API(
+        "/messages",
+        request_body,
+        usage,
+        read,
+        assemble,
+        TokenCounter(lambda _: "/messages/count_tokens", count_body, "input_tokens"),
+    ),
     default_model="claude-opus-5-5",
     bare_names=r"claude-.*",
     models={  # a cache write is that of the hour which we ask for

@@ -4,13 +4,14 @@ POST /interactions with `background`, then GET /interactions/ID. Facts and price
 """
 
 from typing import Any
+from urllib.parse import quote
 
 from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call
 from code_commit.llm.http import Endpoint, Reply, count_of, has_count, list_of, member, text_of
 from code_commit.llm.jobs import failure_of
 from code_commit.llm.refusals import error_message
-from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
+from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
 from code_commit.settings import Price
 
 
@@ -29,6 +30,16 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if endpoint.settings.reasoning_effort:
         generation["thinking_level"] = endpoint.settings.reasoning_effort
     return body | ({"generation_config": generation} if generation else {})
+
+
+def count_path(model: str) -> str:
+    """Return where the tokens of a prompt are counted; the Interactions API has no counter of its own."""
+    return f"/models/{quote(model, safe='')}:countTokens"
+
+
+def count_body(_: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """Return the body of the request that counts a prompt's tokens."""
+    return {"contents": [{"role": "user", "parts": [{"text": text} for text in (prompt.system, prompt.user) if text]}]}
 
 
 def read(call: Call, reply: Reply) -> Response:
@@ -92,7 +103,7 @@ VENDOR = Vendor(
     headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
     added_version="/v1beta",
-    api=API("/interactions", request_body, usage, read),
+    api=API("/interactions", request_body, usage, read, counter=TokenCounter(count_path, count_body, "totalTokens")),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",
     models={

@@ -297,12 +297,15 @@ LEAST_OUTPUT = 8_000
 """Tokens of an answer that is of use, the reasoning before it included; less is not asked for to save money."""
 
 
-def bid_for(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float) -> Bid | None:
-    """Return the most that asking can cost, None where the price is not known.
+def bid_for(
+    choice: ModelChoice, settings: Settings, prompt: Prompt, left: float, counted: int | None = None
+) -> Bid | None:
+    """Return the most that asking can cost, None where the price is not known; `counted` are the prompt's tokens.
 
     Where less is left than the longest answer costs, it is for one as long as that pays for, but of use.
     """
-    tokens, longest = most_tokens(prompt.text), max_output(find_model(choice), settings)
+    tokens = most_tokens(prompt.text) if counted is None else counted
+    longest = max_output(find_model(choice), settings)
     price = price_of(choice, settings, tokens)
     if price is None:
         return None
@@ -313,11 +316,21 @@ def bid_for(choice: ModelChoice, settings: Settings, prompt: Prompt, left: float
     return Bid(tokens, reading, output, output * price.output / _MILLION)
 
 
-def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> None:
-    """Raise TooLittleMoneyError where `--max-cost` does not pay for the prompt and a useful answer."""
+def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str:
+    """Return a note where the provider has to count the prompt before it is known that `--max-cost` pays for it.
+
+    Raises TooLittleMoneyError where it does not: for the prompt and a useful answer, or for the answer alone where the
+    provider counts.
+    """
     left = math.inf if settings.max_cost is None else settings.max_cost
-    bid = bid_for(choice, settings, prompt, left)
-    if bid and bid.usd > left + ROUNDING:
-        needed = math.ceil(bid.usd * 10_000) / 10_000
-        told = f"--max-cost {settings.max_cost:g} is too little to ask {choice}: {bid}; it takes {needed:.4f} at least"
-        raise TooLittleMoneyError(told, needed)
+    api = VENDORS[choice.provider].api
+    most = least = bid_for(choice, settings, prompt, left)
+    if api and api.counter:
+        least = bid_for(choice, settings, prompt, left, counted=0)
+    if not most or not least or most.usd <= left + ROUNDING:
+        return ""
+    if least.usd <= left + ROUNDING:
+        return f"{most}: the run asks {choice.provider} to count the prompt before it sends the request"
+    needed = math.ceil(least.usd * 10_000) / 10_000
+    told = f"--max-cost {left:g} is too little to ask {choice}: {most}; it takes {needed:.4f} at least"
+    raise TooLittleMoneyError(told, needed)

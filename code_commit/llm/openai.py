@@ -11,7 +11,7 @@ from code_commit.llm.call import Call
 from code_commit.llm.http import Endpoint, Reply, count_of, list_of, member, text_of
 from code_commit.llm.jobs import failure_of
 from code_commit.llm.refusals import error_message
-from code_commit.llm.vendor import API, Model, PriceChange, Vendor, cut_off
+from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
 from code_commit.settings import Price
 
 _CACHE_LIFE = "30m"
@@ -43,6 +43,12 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if marks:  # without a breakpoint this is what keeps the API from writing, and charging for, a cache
         body["prompt_cache_options"] = {"mode": "explicit"}
     return body
+
+
+def count_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    """Return the body of the request that counts a prompt's tokens."""
+    body = request_body(endpoint, prompt)
+    return {name: body[name] for name in ("model", "instructions", "input")}
 
 
 def takes_cache_options(name: str) -> bool:
@@ -127,7 +133,13 @@ VENDOR = Vendor(
     base_url="https://api.openai.com/v1",
     added_version="/v1",
     adds_version_to_paths=False,
-    api=API("/responses", request_body, usage, read),
+    api=API(
+        "/responses",
+        request_body,
+        usage,
+        read,
+        counter=TokenCounter(lambda _: "/responses/input_tokens", count_body, "input_tokens"),
+    ),
     default_model="gpt-6.2-sol",
     bare_names=r"(gpt-|chatgpt-|o\d).*",
     models={

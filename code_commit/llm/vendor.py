@@ -5,6 +5,7 @@ A further vendor is a module with its `VENDOR` and a line in `models.VENDOR_MODU
 
 import dataclasses
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -73,6 +74,16 @@ class Model(NamedTuple):
     max_input: int | None = None
 
 
+class TokenCounter(NamedTuple):
+    """How an API counts the tokens of a prompt, which costs nothing."""
+
+    path: Callable[[str], str]
+    """Returns where the request goes, below the base URL, from the model."""
+    request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
+    member: str
+    """The member of the reply that has the number."""
+
+
 class API(NamedTuple):
     """One way to ask an LLM over HTTP."""
 
@@ -89,6 +100,8 @@ class API(NamedTuple):
     """
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
     """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
+    counter: TokenCounter | None = None
+    """None where the API has none."""
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
@@ -138,8 +151,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return how many tokens a text hardly passes: two bytes each, in every tokenizer and human language."""
-    return len(text.encode("utf-8", "replace")) // 2
+    """Return how many tokens a text is at most: one for each byte, or for each of the normal form that some take."""
+    normal = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return max(len(form.encode("utf-8", "replace")) for form in {text, normal})
 
 
 def cut_off(limit: int | None) -> CutOff:

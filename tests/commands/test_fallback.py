@@ -110,10 +110,11 @@ def test_a_call_that_could_pass_max_cost_is_no_reason_and_what_the_first_one_cos
     set_prices(root, 1_000, 4_000)
     with FakeServer(answers=[WRONG]) as first, FakeServer(answers=[RIGHT]) as second:
         refused = run_code_commit(root, *options(first, second, "--max-cost", "1"))
-        assert (refused.returncode, first.requests, second.requests) == (2, [], []), refused.stderr
+        assert (refused.returncode, first.jobs, second.requests) == (3, {}, []), refused.stderr
         most = float(re.search(r"tokens costs up to \$([\d.]+)", refused.stderr)[1])
         done = run_code_commit(root, *options(first, second, "--max-cost", str(4 * most + 0.5)))
-    assert (done.returncode, second.requests) == (3, []), done.stderr
+    assert done.returncode == 3, done.stderr
+    assert [request.path for request in second.requests] == ["/v1/messages/count_tokens"]
     assert "takes over" in done.stderr
     assert "$1.0000 are spent" in done.stderr
 

@@ -73,7 +73,9 @@ class FakeServer:
         port: int = 0,
         polls: int = 1,
         poll_headers: Mapping[str, str] = QUICK_POLL,
+        tokens: int | None = None,
     ) -> None:
+        """`tokens` is what it counts a prompt as; None, and it has no such path."""
         self.answers = [Answer(answer) if isinstance(answer, str) else answer for answer in answers]
         self.faults = list(faults)
         self.requests: list[Request] = []
@@ -81,6 +83,7 @@ class FakeServer:
         self.cancelled: list[str] = []
         self.delivered = 0
         self.polls = polls
+        self.tokens = tokens
         self.poll_headers = poll_headers
         self.closing = threading.Event()
         self.resumed = threading.Event()
@@ -146,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, body: Any) -> None:
         fake = self.server.fake
         fake.requests.append(Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        if re.search(COUNTERS, self.path):
+            self._count_tokens()
+            return
         stage = "cancel" if self.path.endswith("/cancel") else "poll" if self.command == "GET" else "call"
         fault = fake.next_fault(stage)
         if fault is not None and self._fails_at_once(fault):
@@ -176,6 +182,12 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             return False
         return True
+
+    def _count_tokens(self) -> None:
+        tokens = self.server.fake.tokens
+        error = {"error": {"message": f"no such path: {self.path}", "code": "not_found"}}
+        member = "totalTokens" if self.path.endswith(":countTokens") else "input_tokens"
+        self._send_json(404 if tokens is None else 200, error if tokens is None else {member: tokens})
 
     def _create_job(self, body: Any, fault: Fault | None) -> None:
         fake = self.server.fake
@@ -342,6 +354,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.close()
 
+
+COUNTERS = r"/responses/input_tokens$|/messages/count_tokens$|:countTokens$"
 
 ROUTES = (
     (r".*/(responses|interactions)", _Handler._create_job),

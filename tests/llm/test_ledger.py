@@ -1,16 +1,19 @@
 """What a call can cost, and that no request passes what is left: a broken one, one without usage and a short one too."""
 
+import re
+import unicodedata
+
 import pytest
 from asking import PROMPT as SHORT_PROMPT
 from asking import WAYS, Clock, Listener, ask, open_way
 from fake_apis import Answer
-from fake_server import FakeServer, Fault
+from fake_server import COUNTERS, FakeServer, Fault
 
 from code_commit.errors import LLMError, OverBudgetError, TooLittleMoneyError
 from code_commit.exchange import Prompt
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import LEAST_OUTPUT, bid_for, explain_misfit, longest_prompt, require_money
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, ModelChoice, most_tokens
 from code_commit.settings import Price, Settings
 
 SOL = ModelChoice("openai", "gpt-6.2-sol")
@@ -63,14 +66,14 @@ def test_what_is_reserved_is_left_for_nobody_else():
 def test_a_call_costs_at_most_its_whole_prompt_and_the_longest_answer_that_the_money_pays_for():
     settings = Settings(max_output_tokens=100_000, prices=PRICES, context_window=10**7)
     bid = bid_for(SOL, settings, PROMPT, float("inf"))
-    assert (bid.tokens, bid.reading_usd, bid.output, bid.writing_usd) == (1_600_000, 1.6, 100_000, 1.0)
-    assert bid_for(SOL, settings, PROMPT, 2.1).output == 50_000
+    assert (bid.tokens, bid.reading_usd, bid.output, bid.writing_usd) == (3_200_000, 3.2, 100_000, 1.0)
+    assert bid_for(SOL, settings, PROMPT, 3.7).output == 50_000
     assert bid_for(SOL, settings, PROMPT, 1.0).output == LEAST_OUTPUT
     assert bid_for(SOL, settings._replace(max_output_tokens=100), PROMPT, 1.0).output == 100
     assert bid_for(ModelChoice("chat", "nobody-knows"), settings, PROMPT, 1.0) is None
 
 
-@pytest.mark.parametrize(("stable", "reading"), [("", 1.6), ("x", 2.0)])
+@pytest.mark.parametrize(("stable", "reading"), [("", 3.2), ("x", 4.0)])
 def test_a_cache_write_may_cost_more_than_the_prompt(stable, reading):
     settings = Settings(prices={"gpt-6.2-sol": Price(1.0, 0.0, cache_write=1.25)}, context_window=10**7)
     prompt = Prompt("", stable, "x" * (3_200_000 - len(stable)))
@@ -78,12 +81,84 @@ def test_a_cache_write_may_cost_more_than_the_prompt(stable, reading):
 
 
 def test_too_little_for_a_useful_answer_says_how_much_would_do():
-    settings = Settings(max_cost=1.6, prices=PRICES)
+    chat = ModelChoice("chat", "some-model")
+    settings = Settings(max_cost=3.2, prices={"some-model": Price(1.0, 10.0)}, max_output_tokens=64_000)
     with pytest.raises(TooLittleMoneyError) as caught:
-        require_money(SOL, settings, PROMPT)
-    assert caught.value.needed_usd == pytest.approx(1.68)
-    assert "it takes 1.6800 at least" in str(caught.value)
-    require_money(SOL, settings._replace(max_cost=1.68), PROMPT)
+        require_money(chat, settings, PROMPT)
+    assert caught.value.needed_usd == pytest.approx(3.28)
+    assert "it takes 3.2800 at least" in str(caught.value)
+    assert require_money(chat, settings._replace(max_cost=3.28), PROMPT) == ""
+
+
+def test_where_the_provider_counts_only_what_no_count_could_save_is_refused_before():
+    settings = Settings(max_cost=0.08, prices=PRICES)
+    assert require_money(SOL, settings, PROMPT) == (
+        "the prompt of up to 3,200,000 tokens costs up to $3.2000, an answer of 8,000 tokens up to $0.0800: the run asks "
+        "openai to count the prompt before it sends the request"
+    )
+    with pytest.raises(TooLittleMoneyError) as caught:
+        require_money(SOL, settings._replace(max_cost=0.0799), PROMPT)
+    assert caught.value.needed_usd == pytest.approx(0.08)
+
+
+TEXTS = {
+    "digits": "1,2,3,4\n" * 1000,
+    "a letter a line": "a\nQ\n" * 2000,
+    "base64": "QzXJvK0+/" * 1000,
+    "Chinese": "测试" * 1000,
+    "what a normal form makes longer": "\u0f43\ufdfa" * 1000,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_text_has_at_most_a_token_for_each_byte_also_in_its_normal_form(text):
+    normal = unicodedata.normalize("NFKC", text)
+    assert most_tokens(text) == max(len(text.encode()), len(normal.encode()))
+
+
+def test_half_a_character_is_a_byte_to_the_bound():
+    assert most_tokens("\ud800" * 10) == 10
+
+
+LONG = Prompt("SYSTEM\n", "", "x = 1\n" * 100_000)
+COUNTED = ["responses", "interactions", "messages"]
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_where_the_bound_would_refuse_the_providers_own_count_decides(name):
+    money = {"max_cost": 0.5, "prices": {WAYS[name].model: Price(1.0, 10.0)}, "max_output_tokens": 10_000}
+    with FakeServer(["ok"], tokens=300_000) as server:
+        listener = ask(WAYS[name], server, LONG, **money)[1]
+    count = server.requests[0]
+    assert "x = 1" in str(count.body)
+    assert not {"stream", "background", "store", "max_tokens", "max_output_tokens"} & set(count.body)
+    (settlement,) = listener.settlements
+    assert settlement.reserved == pytest.approx(0.306 + 0.1)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("tokens", [None, 0, 450_000, 10**9])
+def test_too_many_or_no_count_and_nothing_else_is_sent(name, tokens):
+    money = {"max_cost": 0.5, "prices": {WAYS[name].model: Price(1.0, 10.0)}, "max_output_tokens": 10_000}
+    with FakeServer(["ok"], tokens=tokens) as server:
+        with pytest.raises(OverBudgetError) as caught:
+            ask(WAYS[name], server, LONG, **money)
+    assert len(server.requests) == 1
+    assert caught.value.needed_usd == pytest.approx(0.459 + 0.08 if tokens == 450_000 else 0.600007 + 0.08)
+
+
+@pytest.mark.parametrize(("name", "money"), [*((name, {"max_cost": 0.8}) for name in COUNTED), ("responses", {})])
+def test_what_the_bound_allows_is_not_counted_nor_where_there_is_no_limit(name, money):
+    with FakeServer(["ok"], tokens=1) as server:
+        ask(WAYS[name], server, LONG, prices={WAYS[name].model: Price(1.0, 10.0)}, max_output_tokens=10_000, **money)
+    assert not re.search(COUNTERS, server.requests[0].path)
+
+
+def test_a_chat_server_is_asked_for_no_count():
+    money = {"max_cost": 0.5, "prices": {"some-model": Price(1.0, 10.0)}, "max_output_tokens": 10_000}
+    with FakeServer(["ok"], tokens=1) as server, pytest.raises(OverBudgetError):
+        ask(WAYS["chat"], server, LONG, **money)
+    assert server.requests == []
 
 
 def test_within_the_limit_the_answer_is_asked_for():
@@ -99,7 +174,7 @@ def test_where_the_money_pays_for_a_shorter_answer_that_is_asked_for():
     with FakeServer(answers=["ok"]) as server:
         ask(WAYS["messages"], server, max_cost=2.0)
     (request,) = server.requests
-    assert request.body["max_tokens"] == 99_996  # of 128,000: two dollars at 20 for a million, less the prompt
+    assert request.body["max_tokens"] == 99_993  # of 128,000: two dollars at 20 for a million, less the prompt
 
 
 BROKEN = [Fault("drop_mid_body", times=9)]

@@ -232,3 +232,19 @@ def test_chat_at_openai_pays_for_no_cache_either():
     assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-6.2-sol", CACHED_PROMPT)
     assert "prompt_cache_options" not in body("https://api.openai.com/v1", "gpt-4.1", PROMPT)
     assert "prompt_cache_options" not in body("https://openrouter.ai/api/v1", "openai/gpt-6.2-sol", PROMPT)
+
+
+def test_the_request_that_counts_a_prompt_is_what_the_vendors_types_accept():
+    from anthropic.types.message_count_tokens_params import MessageCountTokensParams
+    from google.genai import types as google
+    from openai.types.responses.input_token_count_params import InputTokenCountParams
+
+    bodies = {}
+    for name in ("responses", "messages", "interactions"):
+        with open_way(WAYS[name], "http://127.0.0.1:9/v1") as llm:
+            bodies[name] = llm._api.counter.request_body(llm._endpoint, CACHED_PROMPT)
+    check(InputTokenCountParams, bodies["responses"])
+    check(MessageCountTokensParams, bodies["messages"])
+    (content,) = bodies["interactions"].pop("contents")
+    assert google.Content.model_validate(content).parts[1].text == CACHED_PROMPT.user
+    assert bodies["interactions"] == {}

@@ -1,12 +1,13 @@
 """What a request is settled by: a final reply with usage alone. Every other end may be paid for, unless it was refused."""
 
 import json
+import re
 from contextlib import suppress
 
 import pytest
 from asking import PROMPT, WAYS, Clock, Listener, open_way
 from fake_apis import Answer
-from fake_server import FakeServer, Fault
+from fake_server import COUNTERS, FakeServer, Fault
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -30,6 +31,12 @@ JOBS, STREAMS = ["responses", "interactions"], ["messages", "chat"]
 ALL = [*JOBS, *STREAMS]
 
 
+def created(server: FakeServer) -> int:
+    """How many answers were asked for."""
+    others = rf"/cancel$|{COUNTERS}"
+    return sum(each.method == "POST" and not re.search(others, each.path) for each in server.requests)
+
+
 class Asking:
     """One call with the money of so many answers, and what came of it."""
 
@@ -43,7 +50,7 @@ class Asking:
                     self.response = llm.complete(PROMPT, self.listener)
                 except LLMError as error:
                     self.error = error
-        self.created = sum(each.method == "POST" and not each.path.endswith("/cancel") for each in server.requests)
+        self.created = created(server)
         self.polls = sum(each.method == "GET" for each in server.requests)
         self.cancelled = server.cancelled
 
@@ -193,7 +200,7 @@ def test_numbers_that_are_no_json_become_null():
     json.dumps(body, allow_nan=False)
 
 
-BILLED = Answer("ok", input_tokens=10, cached=0, written=0, output_tokens=10_000)
+BILLED = Answer("ok", input_tokens=20, cached=0, written=0, output_tokens=10_000)
 """As much as the request allows."""
 FREE = [refusal(429, times=1), refusal(503, times=1), refusal(400, times=1), refusal(401, times=1)]
 PAID = [
@@ -230,7 +237,8 @@ def test_what_the_server_bills_is_never_more_than_what_is_counted_nor_that_more_
             for _ in range(4):
                 with suppress(LLMError):
                     llm.complete(prompt, listener)
-    created = sum(each.method == "POST" and not each.path.endswith("/cancel") for each in server.requests)
-    billed = (created - sum(not fault.times for fault in refused)) * (10 * PRICE.input + 10_000 * PRICE.output) / 1e6
+    billed = (
+        (created(server) - sum(not fault.times for fault in refused)) * (20 * PRICE.input + 10_000 * PRICE.output) / 1e6
+    )
     counted = sum(each.cost_usd or 0.0 for each in listener.settlements) + sum(listener.unsettled)
     assert billed <= counted + 1e-9 <= limit + 2e-9
