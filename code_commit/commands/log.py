@@ -203,7 +203,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
         return
     seconds = "no answer" if attempt.seconds is None else duration(attempt.seconds)
     title = joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
-    head = f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt.usage, attempt.cost_usd))}"
+    head = f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt))}"
     yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in retries_in_words(attempt.retries))
     yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
@@ -263,6 +263,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
+    unsettled = f" + ≤{dollars(totals.unsettled_usd, short=True)}" if totals.unsettled_usd else ""
     undoes = f"{_UNDO}{shown(short_name(run.undoes))})" if run.undoes else ""
     choice = "(rollup) " if run.command == "rollup" else ""
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
@@ -271,7 +272,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         "undone" if run.undone else _end(run),
         str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
-        dollars(totals.cost_usd, short=True),
+        dollars(totals.cost_usd, short=True) + unsettled,
         f"{totals.seconds:.1f} s",
         _cut(task, _LONGEST_TASK),
     )

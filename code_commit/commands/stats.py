@@ -42,7 +42,8 @@ class ModelStats(NamedTuple):
     `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each.
     `file_choices` are those of the runs, whichever model chose, and those of this model that no run followed. They are
     in the totals of tokens, cost and time too; those that no run followed are in no median.
-    `unknown_costs` counts the answers, and the choices, whose price is not known.
+    `unknown_costs` counts the answers, and the choices, whose price is not known. `unsettled_usd` is what calls can
+    have cost at most, beside `cost_usd`, that no reply tells the cost of.
     """
 
     model: str
@@ -57,6 +58,7 @@ class ModelStats(NamedTuple):
     unknown_costs: int
     llm_seconds: Sum
     build_seconds: Sum
+    unsettled_usd: float
 
 
 def runs_of_fleet(out: Path) -> list[Path]:
@@ -104,10 +106,13 @@ def _add_up(model: str, records: Sequence[RunRecord]) -> ModelStats:
             tokens=sum(_tokens(choice.usage) for choice in choices),
             cost_usd=_sum(choice.cost_usd for choice in choices)["total"],
         ),
-        unknown_costs=sum(answer.usage is not None and answer.cost_usd is None for answer in answers)
+        unknown_costs=sum(
+            answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
+        )
         + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices),
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
+        unsettled_usd=sum(record.totals.unsettled_usd for record in records),
     )
 
 
@@ -180,6 +185,8 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
         sums = [getattr(stats, name) for stats in models]
         yield [label, *(words(numbers["total"]) for numbers in sums)]
         yield ["  median of a run", *(words(numbers["median"]) for numbers in sums)]
+    if any(stats.unsettled_usd for stats in models):
+        yield ["  unsettled, at most", *(dollars(stats.unsettled_usd or None) for stats in models)]
     if any(stats.file_choices["choices"] for stats in models):
         chosen = [stats.file_choices for stats in models]
         yield ["choices of files", *(_number(each["choices"]) for each in chosen)]

@@ -25,6 +25,7 @@ from code_commit.runs.words import (
     build_of,
     changes_of,
     check_lines,
+    cost_in_words,
     count,
     done_by_build,
     done_in_all,
@@ -272,7 +273,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         return retries_in_words(attempt.retries[-1:])
     if event == "responded":
         answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
-        return [": ".join(filter(None, [answered, spent(attempt.usage, attempt.cost_usd)])), *_said(attempt, earlier)]
+        return [": ".join(filter(None, [answered, spent(attempt)])), *_said(attempt, earlier)]
     if event == "rejected":
         return _rejected(attempt, earlier, verbose=verbose)
     if event == "applied":
@@ -340,7 +341,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
             review = [f"To apply it: code-commit {words}"]
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
-        return besides
+        cost = cost_in_words(totals.cost_usd, totals.unsettled_usd)
+        return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
     build = "The build passes" if record.status == "success" else "The build still fails"
     after = f" after {count(totals.attempts, 'attempt')}" if record.command == "run" else ""
     if record.status == "build_failed":

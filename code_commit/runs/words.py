@@ -7,7 +7,6 @@ from datetime import datetime
 from itertools import groupby
 
 from code_commit.changes import AppliedChange, FileKind
-from code_commit.exchange import Usage
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, Attempt, BuildResult, FileChoice, Retry, RunRecord
 from code_commit.terminal import shown
 
@@ -205,12 +204,23 @@ def joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def spent(usage: Usage | None, cost: float | None) -> str:
-    """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" where no tokens were counted."""
+def cost_in_words(cost: float | None, unsettled: float, *, short: bool = False) -> str:
+    """Return `$0.24 and at most $1.28 unsettled`, or one of the two; "" for no known cost and nothing unsettled."""
+    known = "" if cost is None else dollars(cost, short=short)
+    return " and ".join(
+        filter(None, [known, f"at most {dollars(unsettled, short=short)} unsettled" if unsettled else ""])
+    )
+
+
+def spent(call: Attempt | FileChoice) -> str:
+    """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" where nothing was counted."""
+    usage = call.usage
+    unsettled = call.unsettled_usd if isinstance(call, FileChoice) else sum(call.unsettled_usd)
     if usage is None or not usage.input + usage.output:
-        return ""
+        return cost_in_words(call.cost_usd or None, unsettled)
     cached = f" ({usage.cached_input:,} cached)" if usage.cached_input else ""
-    return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", "" if cost is None else dollars(cost))
+    cost = cost_in_words(call.cost_usd, unsettled)
+    return joined(f"{usage.input:,} tokens in{cached}", f"{usage.output:,} out", cost)
 
 
 def cut_off_in_words(attempt: Attempt, characters: int) -> str:
@@ -225,16 +235,16 @@ def cut_off_in_words(attempt: Attempt, characters: int) -> str:
 def choice_in_words(choice: FileChoice) -> str:
     """Return `1 call of gemini:gemini-3.8-flash, 4.2 s, 52,113 tokens in, 320 out, $0.0112`."""
     calls = count(choice.calls, "call") + (f" of {choice.model}" if choice.model else "")
-    spending = spent(choice.usage, choice.cost_usd) or (dollars(choice.cost_usd) if choice.cost_usd else "")
-    return joined(calls, duration(choice.seconds) if choice.seconds else "", spending)
+    return joined(calls, duration(choice.seconds) if choice.seconds else "", spent(choice))
 
 
 def done_in_all(record: RunRecord) -> str:
     """Return `3 files changed in 1 min 10 s, 112,455 tokens, $0.2595`, and what of it the choice of files cost."""
     totals, choice = record.totals, record.choice
     parts = [f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"]
-    if tokens := totals.usage.input + totals.usage.output:
-        parts += [f"{tokens:,} tokens", "" if totals.cost_usd is None else dollars(totals.cost_usd)]
+    tokens = totals.usage.input + totals.usage.output
+    parts += [f"{tokens:,} tokens" if tokens else ""]
+    parts += [cost_in_words(totals.cost_usd if tokens else None, totals.unsettled_usd)]
     of_it = f" ({dollars(choice.cost_usd)} of it for the choice of files)" if choice and choice.cost_usd else ""
     return joined(*parts) + of_it
 

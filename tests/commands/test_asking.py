@@ -103,6 +103,29 @@ def test_a_job_that_has_ended_without_an_answer_is_counted_once(root: Path, run_
     assert record(root)["totals"]["usage"]["output"] == 1040
 
 
+def test_what_nobody_can_tell_the_cost_of_stands_apart_in_every_sum(root: Path, run_code_commit: Run):
+    """The first request is lost, the second is answered, and the repair's job is never given."""
+    wrong = "^^^ok.txt\nwrong\n^^^end\n"
+    lost = Fault("status", status=504, body={"error": {"message": "Timeout."}})
+    with FakeServer([wrong, RIGHT], [lost]) as server:
+        done = run_code_commit(root, *asked(server, "--max-repairs", "0"))
+        assert "$0.0013 and at most $0.3300 unsettled" in done.stderr
+        server.faults += [Fault("status", "poll", 999, 401, body={"error": {"message": "No."}})]
+        ended = run_code_commit(root, *asked(server))
+    assert (done.returncode, ended.returncode) == (1, 3)
+    assert "Cost: at most $0.3300 unsettled (no reply says how much)." in ended.stderr
+    listed = run_code_commit(root, "log").stdout
+    assert "$0.0013 + ≤$0.33" in listed
+    assert "- + ≤$0.33" in listed
+    assert "total     0 files changed in" in run_code_commit(root, "log", "latest").stdout
+    assert ", at most $0.3300 unsettled\n" in run_code_commit(root, "log", "latest").stdout
+    rows = {" ".join(row.split()) for row in run_code_commit(root, "log", "--stats").stdout.splitlines()}
+    assert {"cost $0.0013", "unsettled, at most $0.6600", "answers of unknown cost -"} <= rows
+    (stats,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
+    assert stats["unsettled_usd"] == pytest.approx(0.66)
+    assert "at most $0.33 unsettled" in run_code_commit(root, "log", "--html", "-").stdout
+
+
 def test_a_reply_with_nan_is_logged_as_json(root: Path, run_code_commit: Run):
     body = b'{"id": "r", "status": "completed", "seconds": NaN, "output": []}'
     with FakeServer(faults=[Fault("status", body=body, times=9)]) as server:

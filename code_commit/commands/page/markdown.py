@@ -53,7 +53,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
         yield from ("", f"After the answer the build {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
-    ends = [joined(_summary(attempt), spent(attempt.usage, attempt.cost_usd)) for attempt in attempts]
+    ends = [joined(_summary(attempt), spent(attempt)) for attempt in attempts]
     yield from _section("Attempts", ends)
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
