@@ -14,7 +14,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import apply, commands, commits, fleet, whole_run
+from bench import apply, commands, commits, fleet, tokens, whole_run
 from bench.comparing import Comparison, Plan, Row, Unmeasured, compare, compare_tools, tables
 from bench.environments import CACHE, SOURCE, Tool, tool_at, tool_of
 from bench.measuring import CommandFailedError, UnavailableError
@@ -33,6 +33,7 @@ BENCHES: dict[str, Callable[[Plan], Iterator[Comparison]]] = {
     "answers": commits.answers,
     "codebases": commits.codebases,
     "choosing": commits.choosing,
+    "tokens": tokens.measure,
     "cached_layout": whole_run.cached_layout,
     "fleet": fleet.measure,
 }

@@ -46,6 +46,16 @@ def memory_of_parse(path: str) -> None:
     print(0, 0, tracemalloc.get_traced_memory()[1])
 
 
+def most_tokens(path: str) -> None:
+    """Count the tokens that a prompt has at most; the number stands for the bytes."""
+    from code_commit.llm.vendor import most_tokens
+
+    text = Path(path).read_text("utf-8")
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    most = most_tokens(text)
+    print(f"\n{time.perf_counter() - wall} {_cpu_seconds() - cpu} {most}", flush=True)
+
+
 def redact(path: str) -> None:
     """Censor a build's output as a run does, in pieces."""
     from code_commit.redaction import Redactor
@@ -97,6 +107,11 @@ def _timed() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    {"parse": parse, "copy": copy, "memory_of_parse": memory_of_parse, "redact": redact, "apply": apply}[sys.argv[1]](
-        sys.argv[2]
-    )
+    {
+        "most_tokens": most_tokens,
+        "parse": parse,
+        "copy": copy,
+        "memory_of_parse": memory_of_parse,
+        "redact": redact,
+        "apply": apply,
+    }[sys.argv[1]](sys.argv[2])
