@@ -56,9 +56,14 @@ class Started:
         for stream in (self.process.stdout, self.status):
             if stream is not None:
                 stream.close()
-        if self.guardian is not None:
-            self.guardian.kill()
-            self.guardian.communicate()
+        end_guardian(self.guardian)
+
+
+def end_guardian(guardian: subprocess.Popen[bytes] | None) -> None:
+    """End the guardian of a build that is over, if it has one."""
+    if guardian is not None:
+        guardian.kill()
+        guardian.communicate()
 
 
 @dataclass(slots=True)
@@ -74,9 +79,16 @@ class Ending:
 
 
 def start_process(
-    argv: Sequence[str], environment: Mapping[str, str], folder: Path, pass_fds: Collection[int] = ()
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    pass_fds: Collection[int] = (),
+    group: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program without input, in a session of its own, with one pipe for all its output. Raises OSError."""
+    """Start a program without input, with one pipe for all its output. Raises OSError.
+
+    It gets a session of its own, or joins a process group of ours.
+    """
     process = subprocess.Popen(
         argv,
         env=environment,
@@ -85,7 +97,8 @@ def start_process(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         bufsize=0,
-        start_new_session=True,
+        start_new_session=group is None,
+        process_group=group,
         pass_fds=pass_fds,
     )
     with contextlib.suppress(AttributeError, OSError):  # Linux, and within the user's limit: fewer, larger reads

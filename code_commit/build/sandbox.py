@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from code_commit.build.process import Started, start_process
+from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import NotSetUpError
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
@@ -74,7 +74,8 @@ class Sandbox(NamedTuple):
         """Start the words in the sandbox. Where that fails bubblewrap says why and ends. Raises OSError.
 
         Bubblewrap waits at the gate until root's sandbox has its users. It waits there again before it executes the
-        words, and only then closes the gate, which they would inherit otherwise.
+        words, and only then closes the gate, which they would inherit otherwise. The guardian is there before it and
+        holds the gate too, so that the end of the tool does not open it.
         """
         status, status_end = _pipe()
         gate, opener = _pipe()
@@ -88,14 +89,19 @@ class Sandbox(NamedTuple):
             for name in (name for name in outside if outside[name] != environment[name]):
                 words += ["--setenv", name, environment[name]]
             words += [*self.options(project, protected, environment), "--", *argv]
+            guardian = None
             try:
-                started = Started(start_process(words, outside, project.root, passed), status=status)
+                guardian = _start_guardian(opener.fileno())
+                process = start_process(words, outside, project.root, passed, group=guardian.pid)
             except OSError:
                 status.close()
+                end_guardian(guardian)
                 raise
+            started = Started(process, status=status, guardian=guardian)
             status_end.close()
             if said := re.search(rb'"child-pid": (\d+)', status.readline()):
                 self._let_in(started, int(said[1]), project.root)
+                opener.write(_GO)
         return started
 
     def _let_in(self, started: Started, first: int, root: Path) -> None:
@@ -112,7 +118,9 @@ class Sandbox(NamedTuple):
             started.close()
             raise
         started.group = first if self.mode == "guard" else None
-        started.guardian = _start_guardian(first)
+        if started.guardian and started.guardian.stdin:
+            started.guardian.stdin.write(b"%d\n" % first)
+            started.guardian.stdin.flush()
 
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
         """Yield the words for bwrap, without those that say what shall run."""
@@ -184,15 +192,23 @@ def _forbid_namespaces(pid: int, root: Path) -> None:
         raise OSError(errno.EPERM, "further user namespaces cannot be forbidden")
 
 
-def _start_guardian(pid: int) -> subprocess.Popen[bytes]:
-    """Start what kills the process and its group when the tool is gone, be it by SIGKILL: then its input ends.
+_GO = b"go"
+"""Opens the gate: a byte for each time that bubblewrap waits there."""
 
-    Bubblewrap's --die-with-parent would end all in a process namespace as soon as build.sh ends, the `tee` included
-    that has its last output.
+_GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
+
+
+def _start_guardian(gate: int) -> subprocess.Popen[bytes]:
+    """Start what kills the build when the tool is gone, be it by SIGKILL: then its input ends.
+
+    Bubblewrap is in its process group, and so is what waits at the gate. What was let in has a group of its own, whose
+    number the guardian reads. Bubblewrap's --die-with-parent would end all in a process namespace as soon as build.sh
+    ends, the `tee` included that has its last output.
     """
-    words = ["/bin/sh", "-c", f"read -r _; kill -KILL {pid} -{pid}"]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env={}, process_group=0)
+    words, quiet = ["/bin/sh", "-c", _GUARD], subprocess.DEVNULL
+    return subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env={}, process_group=0, pass_fds=[gate]
+    )
 
 
 _KERNEL_SETTINGS = tuple(

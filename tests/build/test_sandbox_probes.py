@@ -9,6 +9,7 @@ import ctypes  # noqa: F401 - imported here for the child that cannot read where
 import os
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from build_watch import as_user, run_build
+from command import CODE_COMMIT, recorded, wait_for
 
 from code_commit.build import build_environment, choose_sandbox, harden_process
 from code_commit.llm.keys import ApiKey
@@ -380,3 +382,32 @@ def test_nothing_waits_on_where_users_cannot_be_mapped(needs_bwrap, project_fold
     words = [*outer, sys.executable, "-c", NESTED]
     done = subprocess.run(words, cwd=project_folder, capture_output=True, text=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (0, "None\n"), done.stderr
+
+
+@pytest.mark.parametrize("mode", ["guard", "strict"])
+@pytest.mark.parametrize("later", [0, 0.02, 0.1])
+def test_a_tool_that_is_killed_while_its_sandbox_starts_leaves_nothing(
+    mode: str, later: float, needs_bwrap, project_folder: Path, tmp_path: Path, monkeypatch
+):
+    (project_folder / "build.sh").write_text("#!/bin/sh\nsleep 61\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    kill = f"(sleep {later}; kill -KILL $PPID) &" if later else "kill -KILL $PPID; sleep 0.3"
+    bwrap = f"""#!/bin/sh\ncase "$*" in *"-- ./build.sh") {kill} ;; esac\nexec {shutil.which("bwrap")} "$@"\n"""
+    (programs / "bwrap").write_text(bwrap)
+    (programs / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    command = [*CODE_COMMIT, *recorded(project_folder, "^^^ok.txt\nok\n^^^end\n"), "--sandbox", mode]
+    done = subprocess.run(command, cwd=project_folder, stderr=subprocess.DEVNULL, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    wait_for(lambda: not processes_in(project_folder), seconds=5)
+
+
+def processes_in(folder: Path) -> list[str]:
+    """Return the command lines of the processes that work in the folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").resolve(strict=True) == folder:
+                found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
