@@ -20,6 +20,7 @@ import code_commit
 from code_commit.codebase.make import write_codebase
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files
 from code_commit.errors import NotSetUpError
+from code_commit.paths.secrets import explain_secret
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 
@@ -254,6 +255,11 @@ def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(r
     assert "warning: left out (looks like a secret): server.pem; --include takes it" in done.stderr
     done = run_code_commit(root, "rollup", "--include", "no-such-file")
     assert (done.returncode, "--include no-such-file" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", [name for name, content in SECRETS.items() if content and name != ".env"])
+def test_what_stays_out_by_its_content_may_not_be_changed_either(name: str):
+    assert explain_secret("plain.txt", [SECRETS[name]], str), "the same rule for both"
 
 
 def test_what_gitattributes_has_encrypted_stays_out(root: Path, run_code_commit: Run):
