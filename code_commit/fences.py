@@ -1,0 +1,224 @@
+"""Fence lines of a response: where they stand and what they say, and what the LLM is told where one cannot be read."""
+
+import re
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import NamedTuple
+
+from code_commit.changes import EditBlock, FileReplacement, Reasons, RequestedChange, quoted
+
+SHORTEST_FENCE = "^^^"
+_LONGER_FENCE = re.compile(r"\n(\^{4,})")
+_INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
+_SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
+_SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
+_REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
+NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
+
+INNER = ("end", "delete", "find", "to", "replace")
+"""What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
+
+_DEEPEST = 10
+"""So many fences open one inside the other are forgotten ends, not the lines of a file."""
+
+MOST_BLOCKS = 50_000
+"""No LLM's response has room for so many: the text after them is not read."""
+
+
+class Block(NamedTuple):
+    """The opening fence of a block: the path that it names, its line and its number of carets."""
+
+    path: str
+    line: int
+    carets: int
+
+    @property
+    def fence(self) -> str:
+        return quoted("^" * self.carets)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the parser has found so far. Lines are counted from 1, for positions that come in ascending order."""
+
+    text: str
+    changes: dict[str, RequestedChange] = field(default_factory=dict)
+    reasons: Reasons = field(default_factory=Reasons)
+    line: int = 1
+    counted_to: int = 0
+    closed: FileReplacement | EditBlock | None = None
+    overran: FileReplacement | EditBlock | None = None
+    unused_carets: int = 0
+    cuts: list[int] = field(default_factory=list)
+    """Where a piece of text outside the blocks begins, where the block after it begins, and so on to the end.
+
+    A stray fence counts as a block.
+    """
+    declined_in: int = 0
+    declined: list[str] = field(default_factory=list)
+    """What the blocks of `^^^cannot` say, and the line of the last."""
+    listed_in: int = 0
+    listed: list[str] = field(default_factory=list)
+    """The lines of the blocks of `^^^files`, and the line of the last."""
+
+    def line_at(self, position: int) -> int:
+        self.line += self.text.count("\n", self.counted_to, position)
+        self.counted_to = position
+        return self.line
+
+    def reject(self, line: int, rule: str, message: str, path: str = "") -> None:
+        self.reasons.add(path, line, rule, message)
+
+    def add(self, change: RequestedChange) -> None:
+        known = self.changes.setdefault(change.path, change)
+        if known != change:
+            message = f"the file comes twice, first in line {known.line}: give each file one block"
+            self.reject(change.line, "duplicate-path", message, change.path)
+
+
+def split_fence(text: str, position: int) -> tuple[int, str, int]:
+    """Return the number of carets of the fence line there, what it says, and where the next line begins."""
+    end = text.find("\n", position)
+    after = len(text) if end < 0 else end + 1
+    line = text[position : len(text) if end < 0 else end]
+    said = line.lstrip("^")
+    return len(line) - len(said), said.removesuffix("\r").strip(" \t"), after
+
+
+def next_fence(text: str, position: int, fence: str) -> int:
+    """Return where the next line that begins with `fence` starts, from the line start `position` on; else the end."""
+    if text.startswith(fence, position):
+        return position
+    found = text.find(f"\n{fence}", position)
+    return len(text) if found < 0 else found + 1
+
+
+def closing_fence(text: str, position: int, carets: int) -> int:
+    """Return where the next line with exactly that many carets in front starts; else the end of the text."""
+    fence = "^" * carets
+    position = next_fence(text, position, fence)
+    while text.startswith("^", position + carets):
+        line_end = text.find("\n", position)
+        position = next_fence(text, line_end + 1, fence) if line_end >= 0 else len(text)
+    return position
+
+
+def skip_end(text: str, position: int, carets: int) -> int:
+    length, word, after = split_fence(text, position)
+    return after if length == carets and word == "end" else position
+
+
+def canonical(name: str) -> str:
+    """Drop a leading `./`, inner `/./` and `//`: one file has one spelling."""
+    return _REDUNDANT_SLASHES.sub("", name).removeprefix("./")
+
+
+def _outer_end(text: str, position: int, carets: int) -> int:
+    """Return where a block ends that holds the fence there and whole blocks of its own; 0 if it is never closed."""
+    depth, after = 1, 0
+    while 0 < depth < _DEEPEST and position < len(text):
+        _, word, after = split_fence(text, position)
+        depth += {"end": -1, "delete": -1, "find": 0, "to": 0, "replace": 0}.get(word, 1)
+        position = closing_fence(text, after, carets)
+    return 0 if depth else after
+
+
+def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
+    """Reject the fence that stands there in the block, or its missing end; return where to go on."""
+    text = found.text
+    _, word, after = split_fence(text, position)
+    named = NAMED_WORD.fullmatch(word)
+    if named and (named[1] == "end" or canonical(named[2]) == block.path):
+        message = f"{block.fence}{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        found.reject(found.line_at(position), "fence-in-block", message, block.path)
+        return skip_end(text, after, block.carets)
+    short = None if word in INNER else _SHORT_END.search(text, found.counted_to, position)
+    if short:
+        said = f"'{short[0]}' has 2 carets, the block was opened with {block.carets}: write {block.fence}end"
+        found.reject(found.line_at(short.start()), "unclosed", said, block.path)
+    elif position == len(text):
+        said = f"the block is not closed: put {block.fence}end on a line of its own after the file's last line"
+        found.reject(block.line, "unclosed", said + _about_prose(block), block.path)
+    else:
+        _reject_fence_of_content(found, block, position, word)
+        return _outer_end(text, position, block.carets) or position
+    return position
+
+
+def _reject_fence_of_content(found: Findings, block: Block, position: int, word: str) -> None:
+    """Reject a block that is not closed before the fence there, or whose file has such a line."""
+    fence, rule = block.fence, "unclear-edit" if word in ("end", "find", "to", "replace") else "fence-in-block"
+    order = (
+        f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find (of a range "
+        f"after its last lines, which follow {fence}to), and after the new lines the next {fence}find or {fence}end"
+    )
+    message = f"the block of {quoted(block.path)} (line {block.line}) holds the line '{fence}{quoted(word)}': "
+    message += order if rule == "unclear-edit" else f"close the block with {fence}end before it"
+    message += f", or, when it belongs to the file, {_longer_fence(found, block.path)}{_about_prose(block)}"
+    found.reject(found.line_at(position), rule, message, block.path)
+
+
+def _about_prose(block: Block) -> str:
+    return f"; when line {block.line} is text for the reviewer, do not begin it with ^^^" if " " in block.path else ""
+
+
+def reject_stray_fence(found: Findings, position: int, name: str, named: re.Match[str] | None) -> None:
+    """Tell why the fence there opens no block; of those after a block, which may be lines of its file, the first."""
+    line, block = found.line_at(position), found.closed
+    if not name:
+        found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
+        return
+    if named:
+        message = f"^^^{named[1]} stands alone on its line: leave '{quoted(named[2])}' out"
+        if named[1] == "delete":
+            message = f"to delete it, write ^^^{quoted(named[2])} and ^^^delete on the next line"
+        found.reject(line, "stray-fence", message)
+        return
+    if block and block is found.overran:
+        return
+    found.overran, message = block, f"^^^{name} stands outside a block: it belongs after a ^^^PATH line"
+    is_edit = name in ("find", "to", "replace")
+    if is_edit:
+        message += f", all edits of a file into one block (and a file of this name is ^^^./{name})"
+    if block and not (is_edit and isinstance(block, EditBlock)):
+        message += f"; when {quoted(block.path)} (line {block.line}) ends here, {_longer_fence(found, block.path)}"
+    if short := _SHORT_FENCE.search(found.text, found.cuts[-2], position):
+        at = line - found.text.count("\n", short.start(), position)
+        message += f"; line {at}, '{quoted(short[0].rstrip())}', has 2 carets: a fence has 3 or more"
+    found.reject(line, "stray-fence", message)
+
+
+def _longer_fence(found: Findings, path: str) -> str:
+    """Say which fence a file needs that holds lines like those of the response, which is looked through once."""
+    if not found.unused_carets:
+        text = f"\n{found.text}"
+        longer = (
+            _LONGER_FENCE.finditer(text) if f"\n{SHORTEST_FENCE}^" in text else ()
+        )  # `in` takes a tenth of the time
+        used = {len(match[1]) for match in islice(longer, MOST_BLOCKS)}
+        found.unused_carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
+    fence = quoted("^" * found.unused_carets)
+    return f"open and close the block with {found.unused_carets} carets: {fence}{quoted(path)} and {fence}end"
+
+
+def unequal_carets(fence: re.Match[str], carets: int) -> str:
+    counts = f"'{quoted(fence[0].strip())}' has {len(fence[1])} carets and the block's path {carets}"
+    return f"{counts}: give every fence of the block the same number"
+
+
+def reject_short_block(found: Findings, start: int, end: int) -> None:
+    """Reject a file between fences of two carets, which else would count as words."""
+    short = _SHORT_FENCE.search(found.text, start, end)
+    if short and _SHORT_END.search(found.text, short.end(), end):
+        line = found.text.count("\n", 0, short.start()) + 1  # at most fifty times
+        found.reject(line, "short-fence", f"'{quoted(short[0].rstrip())}' has 2 carets: a fence has 3 or more")
+
+
+def reject_indented_fences(found: Findings, start: int, end: int) -> int:
+    """Return the end, or where the last reason stands that is told."""
+    for match in _INDENTED_FENCE.finditer(found.text, start, end):
+        message = f"'{quoted(match[1].strip())}' does not start its line: a fence stands at column 0"
+        found.reject(found.line_at(match.start()), "indented-fence", message)
+        if found.reasons.more:
+            return match.end()
+    return end
