@@ -47,7 +47,7 @@ from code_commit.changes import (
     RequestedChange,
     quoted,
 )
-from code_commit.fences import (
+from code_commit.parse.fences import (
     INNER,
     MOST_BLOCKS,
     NAMED_WORD,
