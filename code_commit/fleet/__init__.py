@@ -263,7 +263,7 @@ def _print_history(order: Order, repository: Path) -> int:
     found = list(made if order.validate else islice(made, order.limit))
     lines, number = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)], len(found)
     if order.validate and found:
-        tasks = parse_tasks(lines, str(repository), Path())
+        tasks = parse_tasks(lines, str(repository))
         _require_safe_cluster(order, tasks)
         for task, (_, solution) in zip(tasks, found, strict=True):
             task._solution = solution  # noqa: SLF001 - no line has it
@@ -325,7 +325,7 @@ def _listed(order: Order) -> "list[FleetTask]":
     text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
     values = {"query": order.task, "build": _build_of(order), "setup": True}
-    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, folder)
+    return parse_tasks(list_repositories(text.split("\n"), folder, values), file)
 
 
 def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:

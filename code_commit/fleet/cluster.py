@@ -169,7 +169,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
 
     tell("begun")
     try:
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, _tls_keys(worker))
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, [*_tls_keys(worker), task.list_file])
         outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
         outcome = TaskOutcome(machine_failed(task, _words_for(error)))

@@ -8,7 +8,7 @@ from typing import Any
 from code_commit.commands.output import print_text
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import FleetTask, Solution
+from code_commit.fleet.tasks import FleetTask, Solution, read_blobs
 from code_commit.fleet.worker import TaskOutcome
 from code_commit.git import ask_git, match_patterns
 from code_commit.paths.names import find_protected
@@ -50,26 +50,37 @@ def tasks_of(
             unfit["a protected file changed"] += 1
         else:
             try:
-                texts = [
-                    {path: _text_of(repository, *changes[path][side::2][:2]) for path in changes} for side in (0, 1)
-                ]
+                before, after = (_texts_of(repository, changes, named, side) for side in (0, 1))
+            except UnicodeEncodeError:
+                unfit["the name of a test is not UTF-8"] += 1
+                continue
             except ValueError:
                 unfit["a file that is no text changed"] += 1
                 continue
-            before, after = ({path: each[path] for path in named} for each in texts)
-            message = ask_git(["log", "-1", "--format=%B", commit], repository).stdout.decode("utf-8", "replace")
+            words = ["log", "-1", "--no-show-signature", "--format=%B", commit]
+            message = ask_git(words, repository).stdout.decode("utf-8", "replace")
             query = message.strip() or commit
             yield {"id": commit[:12], "commit": parent, "query": query, kind: after}, Solution(commit, before)
 
 
-def _text_of(repository: Path, mode: str, blob: str) -> str | None:
-    """Return a file's text, None where there is none. Raises ValueError for what is no text."""
-    if mode == _REMOVED:
-        return None
-    content = ask_git(["cat-file", "blob", blob], repository).stdout
-    if mode not in _PLAIN_MODES or b"\0" in content:
-        raise ValueError(mode)
-    return content.decode()
+def _texts_of(
+    repository: Path, changes: Mapping[str, Sequence[str]], tests: Sequence[str], side: int
+) -> dict[str, str | None]:
+    """Return the texts of a commit's tests, before it (0) or after it (1), None for a file that is not there.
+
+    Raises ValueError where a changed file is no text, or the name of a test is not UTF-8.
+    """
+    states = {path: change[side::2][:2] for path, change in changes.items()}
+    blobs = read_blobs(repository, [blob for mode, blob in states.values() if mode != _REMOVED])
+    texts = {}
+    for path, (mode, blob) in states.items():
+        content = blobs.get(blob, b"\0")
+        if mode != _REMOVED and (mode not in _PLAIN_MODES or b"\0" in content):
+            raise ValueError(path)
+        texts[path] = None if mode == _REMOVED else content.decode()
+    for path in tests:
+        path.encode()
+    return {path: texts[path] for path in tests}
 
 
 class Sieve:

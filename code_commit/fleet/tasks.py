@@ -69,7 +69,7 @@ class FleetTask(BaseModel):
     sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
     task: Annotated[str, Field(description="the task that this is one of several ways, or trials, to do")] = ""
     label: Annotated[str, Field(description="the way: its results are summed up apart")] = ""
-    _folder: Path = PrivateAttr(Path())
+    _list: Path = PrivateAttr(Path())
     _solution: Solution | None = PrivateAttr(None)
 
     @field_validator("repository")
@@ -113,6 +113,11 @@ class FleetTask(BaseModel):
         return {**self.overlay, **({BUILD_SCRIPT: self.build} if self.build else {})}
 
     @property
+    def list_file(self) -> Path:
+        """The file of the list, whose hidden tests no build may read."""
+        return self._list
+
+    @property
     def solution(self) -> Solution | None:
         """What has done it, where it is asked whether this is a task; no line has it."""
         return self._solution
@@ -134,7 +139,7 @@ class FleetTask(BaseModel):
     def path(self) -> Path | None:
         """The repository where it is a folder of this machine, None where git finds it by a URL."""
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
-        return None if is_url else Path(os.path.realpath(self._folder / Path(self.repository).expanduser()))
+        return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
 
     @property
     def provider(self) -> str:
@@ -145,7 +150,7 @@ class FleetTask(BaseModel):
 def read_tasks(path: Path) -> list[FleetTask]:
     """Return the tasks of the list, in its order. Raises NotSetUpError with every mistake and its line."""
     text = read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
-    return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path), path.parent)
+    return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path))
 
 
 def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
@@ -191,7 +196,7 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
             )
         except ValidationError as error:
             raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
-        made[-1]._folder = task._folder  # noqa: SLF001 - no field of the line
+        made[-1]._list = task._list  # noqa: SLF001 - no field of the line
     for _, mistake in _taken({number: task.id for number, task in enumerate(made)}):
         raise NotSetUpError(mistake)
     return made
@@ -214,15 +219,15 @@ def _name_of(repository: str, folder: Path) -> str:
 _LONGEST_NAME = 90
 
 
-def parse_tasks(lines: Sequence[str], name: str, folder: Path) -> list[FleetTask]:
-    """Return the tasks of the lines; paths count from the folder. Raises NotSetUpError, with `name` for the list."""
+def parse_tasks(lines: Sequence[str], name: str) -> list[FleetTask]:
+    """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError."""
     values: dict[int, Any] = {}
     tasks: dict[int, FleetTask] = {}
     mistakes: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip():
-                values[number] = _task_of_instance(from_json(line), folder)
+                values[number] = _task_of_instance(from_json(line), Path(name).parent)
         except ValueError as error:
             mistakes.append((number, f"Invalid JSON: {error}"))
     if not any(isinstance(each, dict) for each in values.values()):
@@ -230,7 +235,7 @@ def parse_tasks(lines: Sequence[str], name: str, folder: Path) -> list[FleetTask
     for number, each in _with_defaults(values):
         try:
             tasks[number] = FleetTask.model_validate(each)
-            tasks[number]._folder = folder  # noqa: SLF001 - no field of the line
+            tasks[number]._list = Path(name).absolute()  # noqa: SLF001 - no field of the line
         except ValidationError as error:
             mistakes += [(number, _explained(details)) for details in error.errors()]
     names = {number: str(each["id"]) for number, each in values.items() if isinstance(each, dict) and "id" in each}
@@ -349,7 +354,7 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
             here.setdefault(task.path, []).append(task)
     for path, same in here.items():
         names = {f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore", SUBMODULES)}
-        contents = _contents(path, sorted(names))
+        contents = read_blobs(path, sorted(names))
         for task in same:
             if f"{task.commit}:{BUILD_SCRIPT}" not in contents and BUILD_SCRIPT not in task.supplied:
                 yield f"{task.id}: {NO_BUILD}"
@@ -364,8 +369,8 @@ def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
             yield from (f"{task.id}: git ls-remote: {said}" for task in same)
 
 
-def _contents(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of each file that is there."""
+def read_blobs(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Return the content of each file that is there, by its name for git: COMMIT:PATH, or the blob's own."""
     answer = BytesIO(
         ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
     )

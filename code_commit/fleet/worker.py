@@ -79,13 +79,13 @@ class TaskOutcome(NamedTuple):
 class TaskSupervision(NamedTuple):
     """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
 
-    `logged` gets the packed log as it grows. `keys` are files of his that a sandbox hides from builds.
+    `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, where they are here.
     """
 
     is_wanted: Callable[[], bool] = lambda: True
     limited: Callable[[], object] = lambda: None
     logged: Callable[[bytes], object] = lambda _: None
-    keys: Sequence[str] = ()
+    hidden: Sequence[str | Path] = ()
 
 
 class WorkerError(Exception):
@@ -226,8 +226,8 @@ class _Work:
         lines = (f"{name} = {_toml(value)}\n" for name, value in self.task.settings.items() if value is not None)
         (config / "config.toml").write_text("".join(lines), encoding="utf-8")
         link_keys(config)
-        for number, key in enumerate(self._supervision.keys):
-            (config / f"{number}-key.txt").symlink_to(Path(key).absolute())
+        for number, file in enumerate(self._supervision.hidden):
+            (config / f"{number}-key.txt").symlink_to(Path(file).absolute())
 
     def build(self, source: Path, commit: str, files: Files) -> str:
         """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.

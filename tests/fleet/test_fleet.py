@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -251,6 +252,16 @@ def test_a_task_that_waits_for_money_holds_up_none_of_another_provider(tmp_path,
         server.go.set()
         fleet.communicate(60)
     assert {name: result["exit_code"] for name, result in results(tmp_path).items()} == {"other": 0, "runs": 0}
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bubblewrap here")
+def test_a_build_cannot_read_the_hidden_tests_in_the_list(tmp_path, cluster):
+    tasks = tmp_path / "tasks.jsonl"
+    build = f"test -e {tasks} && ! grep . {tasks} && if test -e check.sh; then sh check.sh; fi"
+    line = task("a", make_repository(tmp_path / "one", build), make_answers(tmp_path / "answers", RIGHT))
+    line |= {"verify": {"check.sh": "grep -q ok ok.txt\n"}, "settings": line["settings"] | {"sandbox": "guard"}}
+    done = cluster.run_fleet(make_list(tasks, line))
+    assert (done.returncode, results(tmp_path)["a"]["verified"]) == (0, True), done.stderr
 
 
 def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):

@@ -1,7 +1,10 @@
 """Tasks made of a repository's own commits, and the answers of those commits given to them."""
 
 import json
+import os
+import shutil
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ from command import git, wait_for
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, results
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.history import read_history
+from code_commit.fleet.history import read_history, tasks_of
 
 BUILD = "set -e; for test in tests/*.sh; do sh $test; done"
 COMMITS = {
@@ -121,6 +124,47 @@ def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluste
         output, _ = fleet.communicate(60)
     _, *tasks = map(json.loads, output.splitlines())
     assert sorted(task["query"].split("\n")[0] for task in tasks) == ["Add one", "Mend it"]
+
+
+def test_no_program_of_git_s_configuration_runs_as_a_history_is_read(cluster, root, tmp_path):
+    (tmp_path / "gpg").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
+    (tmp_path / "gpg").chmod(0o755)
+    signed = git(root, "cat-file", "commit", "main~2").replace("\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n\n", 1)
+    (tmp_path / "commit").write_text(signed)
+    commit = git(root, "hash-object", "-t", "commit", "-w", "--literally", str(tmp_path / "commit")).strip()
+    git(root, "config", "log.showSignature", "true")
+    git(root, "config", "gpg.program", str(tmp_path / "gpg"))
+    git(root, "log", "-1", commit)
+    assert (tmp_path / "ran").exists()
+    (tmp_path / "ran").unlink()
+    history(cluster, root, "--commits", f"{commit}~..{commit}")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_commit_of_many_files_takes_few_calls_of_git(root, tmp_path, monkeypatch):
+    calls, real = tmp_path / "calls", shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").write_text(f'#!/bin/sh\necho "$*" >>{calls}\nexec {real} "$@"\n')
+    (tmp_path / "bin" / "git").chmod(0o755)
+    for number in range(50):
+        (root / f"{number}.txt").write_text(f"{number}\n")
+        (root / "tests" / f"{number}.sh").write_text("true\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Many")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    ((line, _),) = tasks_of(root, read_history(root, "HEAD~..HEAD"), ["tests/**"], "overlay", Counter())
+    assert len(line["overlay"]) == 50
+    assert len(calls.read_text().splitlines()) < 10
+
+
+def test_a_test_whose_name_is_not_utf_8_makes_no_task(root):
+    unfit = Counter()
+    (root / "a.txt").write_text("a\n")
+    (root / os.fsdecode(b"tests/\xff.sh")).write_text("true\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Latin")
+    assert list(tasks_of(root, read_history(root, "HEAD~..HEAD"), ["tests/**"], "overlay", unfit)) == []
+    assert unfit == {"the name of a test is not UTF-8": 1}
 
 
 def test_a_history_that_cannot_be_read_is_told(root, tmp_path):

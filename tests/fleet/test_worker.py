@@ -222,7 +222,7 @@ def test_a_build_cannot_read_the_key_by_which_a_worker_is_of_the_cluster(tmp_pat
     key.write_text("-----BEGIN PRIVATE KEY-----\n")
     repository = make_repository(tmp_path / "repository", f"test -e {key} && ! grep . {key} && grep -q '^ok$' ok.txt")
     line = task("a", repository, make_answers(tmp_path / "answers", RIGHT), settings={"sandbox": "guard"})
-    outcome = do(line, tmp_path, TaskSupervision(keys=[str(key)]))
+    outcome = do(line, tmp_path, TaskSupervision(hidden=[key]))
     assert outcome.result.is_green, unpacked(outcome.log)["1-build.txt"]
 
 
