@@ -29,11 +29,12 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import ClusterError, CodeCommitError, NotSetUpError
+from code_commit.files import replacing
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.results import Result
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.unfinished import Desk
+from code_commit.fleet.unfinished import Desk, latest_log, log_path
 from code_commit.fleet.worker import (
     GRACE,
     TICK,
@@ -153,7 +154,7 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)
-    key = worker.get_current_task()
+    key, kept = worker.get_current_task(), log_path(_kept_logs(worker, fleet), task)
 
     def is_wanted() -> bool:
         state = worker.state.tasks.get(key)
@@ -165,12 +166,15 @@ def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
 
     def keep(log: bytes) -> None:
         _logs[fleet][number] = log
+        _keep(kept, log)
         tell("logged")
 
     tell("begun")
     try:
         supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, [*_tls_keys(worker), task.list_file])
-        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, log)
+        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept))
+        if outcome.log:
+            _keep(kept, outcome.log)
     except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
         outcome = TaskOutcome(machine_failed(task, _words_for(error)))
     finally:
@@ -216,9 +220,22 @@ def _place(worker: Any, fleet: str) -> Path:
     return Path(worker.local_directory, fleet)
 
 
+def _kept_logs(worker: Any, fleet: str) -> Path:
+    """Return the folder with the logs of a fleet's tasks on this machine: it outlives the worker and the client."""
+    return Path(worker.local_directory).with_name(f"{fleet.rpartition('-')[0]}-logs")
+
+
+def _keep(file: Path, log: bytes) -> None:
+    with suppress(OSError):  # the client has it soon
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        with replacing(file) as kept:
+            kept.write(log)
+
+
 def clear_up(fleet: str, dask_worker: Any) -> None:
-    """Remove a worker's copies of the fleet's repositories."""
-    shutil.rmtree(_place(dask_worker, fleet), ignore_errors=True)
+    """Remove a worker's copies of the fleet's repositories, and the logs that the client has."""
+    for folder in (_place(dask_worker, fleet), _kept_logs(dask_worker, fleet)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(slots=True)
@@ -256,7 +273,7 @@ class Dispatcher:
         self._budget = budget
         self._table = table
         self._desk = desk
-        self._fleet = f"code-commit-{os.urandom(6).hex()}"
+        self._fleet = f"code-commit-{desk.name}-{os.urandom(6).hex()}"
         self._goes_on = True
         self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
         """By provider."""

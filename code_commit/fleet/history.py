@@ -89,6 +89,8 @@ class Sieve:
     It counts in `unfit` why the others do not.
     """
 
+    name = "history"
+
     def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
         self.fit = 0
         self._table, self._lines, self._most, self._unfit = table, lines, most, unfit

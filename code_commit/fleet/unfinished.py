@@ -5,10 +5,13 @@
 A log is kept as it grows, so that it is there when the worker, the client or the scheduler is not.
 """
 
+import hashlib
 import io
+import platform
 import tarfile
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +23,31 @@ from code_commit.fleet.results import Result, free_room, land, note, reserve_roo
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import TaskOutcome, first_run
-from code_commit.runs.record import load_run_record
+from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
 """Of a task's digest, in the name of its log: another task's is not gone on with."""
+
+
+def latest_log(log: bytes, kept: Path) -> bytes:
+    """Return the packed log, or the one in the file `kept` where that tells more of the same run."""
+    with suppress(OSError, ValueError, KeyError, tarfile.TarError):
+        ours = _read(kept)
+        record, our_record = _record_in(log), _record_in(ours)
+        if first_run(record) == first_run(our_record) and _count_steps(our_record) > _count_steps(record):
+            return ours
+    return log
+
+
+def _count_steps(record: RunRecord) -> tuple[bool, int]:
+    """Return how far a run is; its choice of files comes before it."""
+    steps = ((each.finish_reason, each.verdict, each.build) for each in record.attempts)
+    return record.command == "run", sum(step is not None for each in steps for step in each)
+
+
+def _record_in(log: bytes) -> RunRecord:
+    with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:
+        return load_run_record(file.read())
 
 
 def log_path(out: Path, task: FleetTask) -> Path:
@@ -94,8 +118,7 @@ class Unfinished:
                 path.unlink(missing_ok=True)
 
     def _note(self, task: str, log: bytes) -> float:
-        with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:
-            record = load_run_record(file.read())
+        record = _record_in(log)
         self._add(task, first_run(record), record.spent_usd)
         return record.spent_usd
 
@@ -108,6 +131,8 @@ class Desk:
     """Keeps what comes back from the cluster in OUT, and tells it on the terminal. Raises LogError."""
 
     def __init__(self, out: Path, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages) -> None:
+        self.name = hashlib.sha256(f"{platform.node()} {out}".encode()).hexdigest()[:12]
+        """The same at each start with this OUT."""
         self._out = out
         self._table = table
         self._failures = failures

@@ -9,7 +9,7 @@ import subprocess
 import tarfile
 import time
 from base64 import b64encode
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -20,6 +20,7 @@ from fleet_tools import (
     KEY,
     RIGHT,
     WRONG,
+    Cluster,
     descendants_of,
     fleet_words,
     is_running,
@@ -163,6 +164,42 @@ def test_a_task_that_ended_as_the_client_looked_away_is_taken_after_an_interrupt
     assert cluster.run_fleet(tasks).returncode == 0
     assert len(server.calls) == 12
     assert all((tmp_path / "out" / line["id"] / "changes.patch").exists() for line in lines)
+
+
+@pytest.mark.parametrize("killed", ["worker", "scheduler", "client"])
+def test_an_answer_that_the_client_has_not_fetched_is_found_where_the_worker_kept_it(
+    killed, forked_fleet, server, tmp_path, marks, repository
+):
+    (tmp_path / "cluster").mkdir()
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
+    with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="a")) as cluster:
+        server.go.clear()
+        with cluster.start_fleet(tasks) as fleet:
+            wait_for(lambda: server.calls and any((tmp_path / "out").glob(".a.*.log")))
+            time.sleep(2)  # the log that is there now has the call that is on its way
+            fleet.send_signal(signal.SIGSTOP)
+            server.go.set()
+            wait_for(lambda: list(marks.iterdir()))
+            time.sleep(2)
+            if killed == "scheduler":
+                with cluster.scheduler as scheduler:
+                    scheduler.kill()
+                with cluster.workers["a"] as worker:
+                    worker.wait(60)
+                cluster.start_scheduler()
+            elif killed == "worker":
+                cluster.kill_worker("a")
+            else:
+                fleet.kill()
+            fleet.send_signal(signal.SIGCONT)
+            (marks / "go").touch()
+            if killed != "client":
+                cluster.start_worker("a")
+            _, complaint = fleet.communicate(60)
+        assert fleet.wait() == {"worker": 0, "scheduler": 5, "client": -9}[killed], complaint
+        assert killed == "worker" or cluster.run_fleet(tasks).returncode == 0
+        assert len(server.calls) == 1
+        wait_for(lambda: not list((tmp_path / "cluster").rglob("*.log")))
 
 
 @pytest.mark.root("mount")
