@@ -25,7 +25,7 @@ def make_patient(root: Path) -> None:
     (root / "build.sh").chmod(0o755)
     (root / "agent-config" / "recorded").mkdir(mode=0o700, parents=True)
     (root / "agent-config" / "query.txt").write_text("Let the parser accept ^^^stop as well as ^^^end.\n")
-    (root / "agent-config" / "codeRollup.txt").write_text((root / "code_commit" / "parse.py").read_text())
+    (root / "agent-config" / "codeRollup.txt").write_text((root / "code_commit" / "parse" / "__init__.py").read_text())
     git(root, "init", "-q")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "start")
@@ -34,7 +34,7 @@ def make_patient(root: Path) -> None:
 def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: Run):
     root = tmp_path / "patient"
     make_patient(root)
-    path = "code_commit/parse.py"
+    path = "code_commit/parse/__init__.py"
     good = (root / path).read_text()
     better = good.replace('    if word == "end":\n', '    if word in ("end", "stop"):\n', 1)
     broken = better.replace('"stop"):\n', '"stop"):\n        return len(text)\n')
