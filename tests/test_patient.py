@@ -8,6 +8,12 @@ from command import Run, git
 
 SOURCE = Path(__file__).parents[1]
 COPIED = ["code_commit", "system_prompts", "tests/test_parse.py", "tests/test_prompts.py", "pyproject.toml"]
+ANY_MACHINE = """\
+import hypothesis
+
+hypothesis.settings.register_profile("any", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("any")
+"""
 
 
 def make_patient(root: Path) -> None:
@@ -18,6 +24,7 @@ def make_patient(root: Path) -> None:
         else:
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE / name, root / name)
+    (root / "tests" / "conftest.py").write_text(ANY_MACHINE)
     (root / ".gitignore").write_text("/agent-config\n__pycache__\n.hypothesis\n")
     own = root.parent / "of-the-build"  # else it removes what earlier tests left, which may take minutes
     python = f'{sys.executable} -m pytest -q -p no:cacheprovider --basetemp={own} -o addopts= --maxfail=3 -k "not damaged and not parses_back and not fence_is_found and not more_blocks" tests'
