@@ -26,7 +26,8 @@ BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and tak
 def request_of(inputs: RunInputs, settings: Settings, query: str) -> CodebaseRequest | None:
     """Return the codebase that a run makes first, None where it takes the one that is there."""
     request = inputs.request
-    if request is None and (inputs.codebase or (settings.rollup == "file" and not inputs.fresh)):
+    takes_file = settings.rollup == "file" and not inputs.fresh
+    if request is None and (inputs.command == "apply" or inputs.codebase or takes_file):
         return None
     if request is None:
         fit = _REMAINING if settings.rollup in ("fit", "select") else None

@@ -42,6 +42,15 @@ def test_apply_from_a_file_and_from_standard_input(root: Path, run_code_commit: 
     assert tree(root) == once
 
 
+@pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
+def test_apply_makes_no_codebase_whatever_a_run_would_make(rollup, root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text(f'rollup = "{rollup}"\n')
+    (root / "agent-config/codeRollup.txt").write_text("--- ok.txt ---\nolder\n")
+    done = run_code_commit(root, "apply", "-", stdin="^^^ok.txt\nok\n^^^end\n")
+    assert (done.returncode, (root / "ok.txt").read_text()) == (0, "ok\n"), done.stderr
+    assert (root / "agent-config/codeRollup.txt").read_text() == "--- ok.txt ---\nolder\n"
+
+
 def test_apply_needs_no_agent_config(root: Path, run_code_commit: Run):
     import shutil
 
