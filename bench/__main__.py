@@ -14,7 +14,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import apply, commands, commits, fleet, tokens, whole_run
+from bench import apply, commands, commits, fleet, small_model, tokens, whole_run
 from bench.comparing import Comparison, Plan, Row, Unmeasured, compare, compare_tools, tables
 from bench.environments import CACHE, SOURCE, Tool, tool_at, tool_of
 from bench.measuring import CommandFailedError, UnavailableError
@@ -46,6 +46,7 @@ def read_arguments() -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default all: {', '.join(BENCHES)}")
+    parser.epilog = "A real model behind a server: python -m bench small_model --help"
     parser.add_argument("--against", metavar="REVISION", help="measure this tree against a revision: what is worse?")
     parser.add_argument("--quick", action="store_true", help="smallest sizes, few rounds, no peers to install")
     parser.add_argument("--rounds", type=int, default=100, metavar="N", help="so many at most of each comparison")
@@ -123,8 +124,10 @@ def say(line: str) -> None:
 
 def main() -> int:
     """Run them, and print the tables, and at the end what is not as it should be."""
-    options = read_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs ends and what was laid out goes
+    if sys.argv[1:2] == ["small_model"]:
+        return small_model.main(sys.argv[2:])
+    options = read_arguments()
     try:
         session = Session(options)
     except UnavailableError as error:

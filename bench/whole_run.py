@@ -40,8 +40,9 @@ AIDER_OPTIONS = (
     *("--edit-format", "whole", "--auto-test", "--test-cmd", "./build.sh", "--yes-always", "--map-tokens", "0"),
     *("--no-analytics", "--no-check-update", "--no-show-release-notes", "--no-show-model-warnings"),
     *("--no-auto-commits", "--no-gitignore", "--no-detect-urls", "--no-suggest-shell-commands"),
-    *("--no-pretty", "--no-fancy-input", "--message-file", "agent-config/query.txt", "answer.txt"),
+    *("--no-pretty", "--no-fancy-input", "--message-file", "agent-config/query.txt"),
 )
+"""Its whole files, its test command, and nothing contacted but the server; the files to change follow."""
 AGENT_MODEL = "openai/bench"
 AIDER_METADATA = {AGENT_MODEL: {"max_input_tokens": 1_000_000, "litellm_provider": "openai", "mode": "chat"}}
 """For a model that it does not know aider would fetch a list from elsewhere."""
@@ -122,7 +123,7 @@ class Job:
     def aider(self, plan: Plan, home: Path) -> Side:
         """Return aider on the job. Raises UnavailableError."""
         metadata = write_file(home / "models.json", json.dumps(AIDER_METADATA))
-        options = ["--model", AGENT_MODEL, "--model-metadata-file", metadata, *AIDER_OPTIONS]
+        options = ["--model", AGENT_MODEL, "--model-metadata-file", metadata, *AIDER_OPTIONS, "answer.txt"]
         return self._agent(plan, home, ("aider-chat", "0.86.2", "aider"), options, AIDER_ANSWERS)
 
     def mini_swe_agent(self, plan: Plan, home: Path) -> Side:
@@ -134,10 +135,16 @@ class Job:
     def _agent(
         self, plan: Plan, home: Path, peer: tuple[str, str, str], options: Sequence[str | Path], answers: Sequence[str]
     ) -> Side:
-        where = {"OPENAI_API_KEY": KEY, "OPENAI_API_BASE": self.server.base_url("chat"), "HOME": str(home)}
-        quiet = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "MSWEA_GLOBAL_CONFIG_DIR": str(home), **MINI_ENVIRONMENT}
+        quiet = {"MSWEA_GLOBAL_CONFIG_DIR": str(home), **MINI_ENVIRONMENT}
+        environment = agent_environment(home, self.server.base_url("chat")) | quiet
         prepare = self.prepared(answers)
-        return lambda _: Command([plan.peer(*peer), *options], self.root, where | quiet, prepare)
+        return lambda _: Command([plan.peer(*peer), *options], self.root, environment, prepare)
+
+
+def agent_environment(home: Path, base_url: str) -> dict[str, str]:
+    """Return the variables that send an agent to the server, and keep it from fetching a list of prices."""
+    server = {"OPENAI_API_KEY": KEY, "OPENAI_API_BASE": base_url}
+    return server | {"HOME": str(home), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 
 
 def make_job(root: Path, server: FakeServer, *, files: int, rollup_bytes: int) -> Job:

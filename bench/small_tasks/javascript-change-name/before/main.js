@@ -1,0 +1,3 @@
+const { size } = require("./rectangle");
+
+console.log(`The room has ${size(3, 4)} square metres.`);

@@ -1,0 +1,5 @@
+function size(width, height) {
+  return width * height;
+}
+
+module.exports = { size };

@@ -1,0 +1,3 @@
+module.exports = {
+  round: require("./lib/round"),
+};

@@ -1,0 +1,3 @@
+module.exports = function round(value, digits) {
+  return Number(value.toFixed(digits));
+};

@@ -1,0 +1,4 @@
+module.exports = {
+  add: require("./add"),
+  old: require("./old"),
+};

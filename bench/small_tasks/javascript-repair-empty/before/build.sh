@@ -1,0 +1,3 @@
+#!/bin/sh
+set -e
+node checks/check.js

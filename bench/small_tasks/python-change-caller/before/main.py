@@ -1,0 +1,3 @@
+from greeting import greet
+
+print(greet("Ada"))

@@ -1,0 +1,2 @@
+def kilobytes(size):
+    return size / 1000
