@@ -38,8 +38,7 @@ class Proxy:
         self.model = self._model_name()
         self.lock = threading.Lock()
         self.start_run(0, {}, lambda: None)
-        self._http = _Server(("127.0.0.1", 0), _Handler)
-        self._http.proxy = self
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self) -> Self:
@@ -63,26 +62,19 @@ class Proxy:
         return str(models[0]["id"]) if models else "model"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    proxy: Proxy
-
-    def handle_error(self, *_: object) -> None:
-        """Silent: a client may go away."""
-
-
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    proxy: Proxy
 
     def log_message(self, *_: object) -> None:
         """Silent."""
 
     def do_POST(self) -> None:
-        proxy = self.server.proxy
+        proxy = self.proxy
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         with proxy.lock:
             if len(proxy.calls) >= proxy.most_calls:
-                self._refuse(400, "this run has had its calls")
+                self._head(400, "application/json")
+                self.wfile.write(b'{"error": {"message": "this run has had its calls"}}')
                 return
             if proxy.calls:
                 proxy.before_call()
@@ -107,10 +99,6 @@ class _Handler(BaseHTTPRequestHandler):
             proxy.calls.append(read_call(received, time.monotonic() - began))
         else:
             proxy.failure = f"HTTP {reply.status_code}: {received[:500].decode(errors='replace')}"
-
-    def _refuse(self, status: int, message: str) -> None:
-        self._head(status, "application/json")
-        self.wfile.write(json.dumps({"error": {"message": message, "type": "invalid_request_error"}}).encode())
 
     def _head(self, status: int, content_type: str) -> None:
         self.send_response(status)

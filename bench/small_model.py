@@ -53,15 +53,8 @@ class Task:
     def digest(self) -> str:
         """Return a name for all that it holds."""
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
-        return hashlib.sha256(
-            "".join(f"{file.relative_to(TASKS)}\n{file.read_text()}" for file in files).encode()
-        ).hexdigest()
-
-    def visible_files(self) -> list[str]:
-        """Return the paths of the project that a model is shown."""
-        before = self.folder / "before"
-        paths = sorted(path.relative_to(before) for path in before.rglob("*") if path.is_file())
-        return [str(path) for path in paths if path.parts[0] != HIDDEN]
+        text = "".join(f"{file.relative_to(TASKS)}\n{file.read_text()}" for file in files)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def lay_out(self, folder: Path) -> Path:
         """Make the project, committed, with the query in agent-config."""
@@ -96,7 +89,7 @@ class Agent:
 
     name: str
     version: str
-    work: Callable[[Task, Path, Proxy], None]
+    work: Callable[[Path, Proxy], None]
 
 
 def build_environment() -> dict[str, str]:
@@ -113,7 +106,7 @@ def call(root: Path, environment: dict[str, str], *argv: str | Path) -> None:
 def code_commit(tool: Tool) -> Agent:
     """Return a code-commit with the settings that its `init` writes."""
 
-    def work(_: Task, root: Path, proxy: Proxy) -> None:
+    def work(root: Path, proxy: Proxy) -> None:
         call(root, {}, tool.command, "init")
         call(root, {}, tool.command, "rollup", "--quiet", "--exclude", HIDDEN)
         options = [
@@ -133,11 +126,11 @@ def code_commit(tool: Tool) -> Agent:
 def aider(command: Path) -> Agent:
     """Return aider: whole files, its test command, and the files that ours are shown."""
 
-    def work(task: Task, root: Path, proxy: Proxy) -> None:
+    def work(root: Path, proxy: Proxy) -> None:
         with tempfile.TemporaryDirectory() as home:
             metadata = write_file(Path(home, "models.json"), json.dumps(AIDER_METADATA))
             options = ["--model", AGENT_MODEL, "--model-metadata-file", metadata, "--timeout", str(LLM_TIMEOUT)]
-            files = [file for file in task.visible_files() if file != "build.sh"]
+            files = git(root, "ls-files", "--", ":!build.sh", f":!{HIDDEN}", ":!.gitignore").decode().split()
             environment = agent_environment(Path(home), proxy.url)
             call(root, environment, command, *options, *AIDER_OPTIONS, "--read", "build.sh", *files)
 
@@ -152,7 +145,7 @@ def run_task(agent: Agent, task: Task, sampling: dict[str, Any], repairs: int, p
         root = task.lay_out(Path(folder))
         proxy.start_run(repairs + 1, sampling, lambda: states.append(task.judge(root)))
         try:
-            agent.work(task, root, proxy)
+            agent.work(root, proxy)
         except CommandFailedError as failure:
             error = str(failure)
         with proxy.lock:
@@ -170,13 +163,15 @@ def run_task(agent: Agent, task: Task, sampling: dict[str, Any], repairs: int, p
     }
 
 
-def run_all(agents: Sequence[Agent], options: argparse.Namespace, proxy: Proxy) -> Iterator[dict[str, Any]]:
+def run_all(
+    agents: Sequence[Agent], tasks: Sequence[Task], options: argparse.Namespace, proxy: Proxy
+) -> Iterator[dict[str, Any]]:
     """Yield the result of each task of each agent. Those that the file of results has are not run again."""
     file: Path | None = options.json
     known = [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
     results = {result["key"]: result for result in known if result["verdict"] != ERROR}
     samplings = [{"temperature": 0.2, "seed": seed} for seed in range(1, options.seeds + 1)] or [{"temperature": 0}]
-    for agent, chosen, task in ((a, s, t) for a in agents for s in samplings for t in options.tasks):
+    for agent, chosen, task in ((a, s, t) for a in agents for s in samplings for t in tasks):
         sampling = chosen | {"max_tokens": LONGEST_ANSWER}
         about = {
             "version": agent.version,
@@ -186,11 +181,13 @@ def run_all(agents: Sequence[Agent], options: argparse.Namespace, proxy: Proxy) 
         } | sampling
         key = hashlib.sha256(json.dumps([about, task.digest()]).encode()).hexdigest()[:16]
         if key not in results:
-            results[key] = {"key": key} | about | run_task(agent, task, sampling, options.repairs, proxy)
+            results[key] = (
+                {"key": key, "agent": agent.name} | about | run_task(agent, task, sampling, options.repairs, proxy)
+            )
             if file:
                 with file.open("a") as lines:
                     lines.write(json.dumps(results[key]) + "\n")
-        yield {"agent": agent.name} | results[key]
+        yield results[key] | {"agent": agent.name}
 
 
 def summary(results: Sequence[dict[str, Any]]) -> dict[str, str]:
@@ -228,16 +225,18 @@ def report(results: Sequence[dict[str, Any]]) -> str:
 
 
 def select_tasks(pattern: str) -> list[Task]:
-    """Return the tasks whose names match, but for those whose programs this machine lacks: they are named."""
+    """Return the tasks whose names match. Raises UnavailableError for none, and where a program for one is missing."""
     tasks = [Task(folder) for folder in sorted(TASKS.iterdir()) if fnmatch(folder.name, pattern)]
-    lacking = [task for task in tasks if not shutil.which(PROGRAMS.get(task.name.partition("-")[0], "sh"))]
-    for task in lacking:
-        print(f"{task.name} is left out: {PROGRAMS[task.name.partition('-')[0]]} is not installed", file=sys.stderr)
-    return [task for task in tasks if task not in lacking]
+    if not tasks:
+        raise UnavailableError(f"no task matches {pattern}; their names are in {TASKS}")
+    programs = {PROGRAMS.get(task.name.partition("-")[0], "sh") for task in tasks}
+    if missing := sorted(program for program in programs if not shutil.which(program)):
+        raise UnavailableError(f"{' and '.join(missing)} cannot be found; install that, or choose other --tasks")
+    return tasks
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the options, `tasks` as the list of them."""
+    """Return the options."""
     parser = argparse.ArgumentParser(prog="python -m bench small_model", description=__doc__)
     parser.add_argument("--server", required=True, metavar="URL", help="Chat Completions, for instance llama-server's")
     parser.add_argument("--tasks", default="*", metavar="GLOB", help="of the names in bench/small_tasks, default all")
@@ -247,11 +246,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--aider", type=Path, metavar="COMMAND", help="measure this aider beside it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append results; do not repeat those that it has")
     parser.add_argument("--environment", type=Path, metavar="FOLDER", help="measure what is installed there")
-    options = parser.parse_args(arguments)
-    pattern, options.tasks = options.tasks, select_tasks(options.tasks)
-    if not options.tasks:
-        parser.error(f"no task matches {pattern}; see {TASKS}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -259,12 +254,13 @@ def main(arguments: Sequence[str]) -> int:
     options = read_arguments(arguments)
     results = []
     try:
+        tasks = select_tasks(options.tasks)
         with Proxy(options.server) as proxy:
             tool = Tool(options.environment.absolute()) if options.environment else tool_of(SOURCE, CACHE)
             agents = [code_commit(tool)]
             agents += [code_commit(tool_at(options.against, CACHE))] if options.against else []
             agents += [aider(options.aider.absolute())] if options.aider else []
-            for result in run_all(agents, options, proxy):
+            for result in run_all(agents, tasks, options, proxy):
                 shown = f"{' '.join(result['states'])} {result['error']}".strip()
                 print(f"{result['agent']} | {result['task']} | {shown}", file=sys.stderr, flush=True)
                 results.append(result)

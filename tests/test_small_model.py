@@ -11,10 +11,10 @@ import pytest
 from fake_apis import Answer
 from fake_server import FakeServer
 
-from bench.measuring import plain_environment
+from bench.measuring import UnavailableError, plain_environment
 from bench.projects import write_file
 from bench.proxy import read_call
-from bench.small_model import GREEN, PROGRAMS, RED, SAME, TASKS, Task
+from bench.small_model import GREEN, PROGRAMS, RED, SAME, TASKS, Task, select_tasks
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(folder.name for folder in TASKS.iterdir())
@@ -147,8 +147,22 @@ def test_a_server_that_fails_is_an_error_and_asked_again_the_next_time(tmp_path)
         assert done.returncode == 1
         assert re.search(r"HTTP 400: .*no answer left", done.stderr)
         assert rows(done)["errors"] == ["1"]
-        server.answers = FakeServer([RIGHT]).answers
+        server.answers = [Answer(RIGHT)]
         assert small_model(server, "--json", tmp_path / "results").returncode == 0
+
+
+def test_two_revisions_have_a_column_each_and_the_same_wheel_is_asked_once():
+    with FakeServer([RIGHT]) as server:
+        done = small_model(server, "--against", sys.prefix)
+    assert done.returncode == 0, done.stderr
+    assert rows(done)["python-change-slug"] == ["green", "green"]
+    assert rows(done)[""] == ["this tree", sys.prefix]
+
+
+def test_tasks_whose_language_is_not_installed_are_no_failures_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match=r"node cannot be found; install that, or choose other --tasks"):
+        select_tasks("javascript-*")
 
 
 def test_nothing_is_measured_without_a_server_or_a_task():
