@@ -171,7 +171,7 @@ def run_all(
     known = [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
     results = {result["key"]: result for result in known if result["verdict"] != ERROR}
     samplings = [{"temperature": 0.2, "seed": seed} for seed in range(1, options.seeds + 1)] or [{"temperature": 0}]
-    for agent, chosen, task in ((a, s, t) for a in agents for s in samplings for t in tasks):
+    for chosen, task, agent in ((s, t, a) for s in samplings for t in tasks for a in agents):
         sampling = chosen | {"max_tokens": LONGEST_ANSWER}
         about = {
             "version": agent.version,
