@@ -109,16 +109,9 @@ def code_commit(tool: Tool) -> Agent:
     def work(root: Path, proxy: Proxy) -> None:
         call(root, {}, tool.command, "init")
         call(root, {}, tool.command, "rollup", "--quiet", "--exclude", HIDDEN)
-        options = [
-            "--model",
-            f"chat:{proxy.model}",
-            "--base-url",
-            proxy.url,
-            "--max-repairs",
-            str(proxy.most_calls - 1),
-        ]
-        limits = ["--llm-timeout", str(LLM_TIMEOUT), "--build-timeout", str(BUILD_TIMEOUT)]
-        call(root, {}, tool.command, *options, *limits)
+        server = ["--model", f"chat:{proxy.model}", "--base-url", proxy.url, "--llm-timeout", str(LLM_TIMEOUT)]
+        limits = ["--max-repairs", str(proxy.most_calls - 1), "--build-timeout", str(BUILD_TIMEOUT)]
+        call(root, {}, tool.command, *server, *limits)
 
     return Agent(tool.name, tool.folder.name, work)
 
@@ -173,17 +166,12 @@ def run_all(
     samplings = [{"temperature": 0.2, "seed": seed} for seed in range(1, options.seeds + 1)] or [{"temperature": 0}]
     for chosen, task, agent in ((s, t, a) for s in samplings for t in tasks for a in agents):
         sampling = chosen | {"max_tokens": LONGEST_ANSWER}
-        about = {
-            "version": agent.version,
-            "model": proxy.model,
-            "task": task.name,
-            "repairs": options.repairs,
-        } | sampling
+        about = {"version": agent.version, "model": proxy.model, "task": task.name, "repairs": options.repairs}
+        about |= sampling
         key = hashlib.sha256(json.dumps([about, task.digest()]).encode()).hexdigest()[:16]
         if key not in results:
-            results[key] = (
-                {"key": key, "agent": agent.name} | about | run_task(agent, task, sampling, options.repairs, proxy)
-            )
+            result = run_task(agent, task, sampling, options.repairs, proxy)
+            results[key] = {"key": key, "agent": agent.name} | about | result
             if file:
                 with file.open("a") as lines:
                     lines.write(json.dumps(results[key]) + "\n")
