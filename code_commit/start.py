@@ -1,5 +1,6 @@
 """A run that has started: everything that has to be closed again, opened in one place."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -98,17 +99,16 @@ def start_run(
     project.agent_config.mkdir(mode=0o700, exist_ok=True)
     with ExitStack() as stack:
         stack.enter_context(lock_tree(project))
+        rules = capture_rules(project, settings, plan.redactor)
+        log = _open_log(plan, codebase, progress, choice)
         if plan.request is not None and codebase is not None:
-            write_parts(project, codebase.parts)
-            for line in summary_of(codebase, verbose=settings.verbose):
-                progress.say(line)
-        log = stack.enter_context(_open_log(plan, codebase, progress, choice))
+            _write_codebase(codebase, log, plan, progress)
+        stack.enter_context(log)
         stack.enter_context(progress)
         if settings.keep_runs or settings.keep_days:
             removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
             log.add_warning("log", *map(str, removal.failures))
         log.add_warnings(plan.warnings)
-        rules = capture_rules(project, settings, plan.redactor)
         builder = stack.enter_context(Builder(project, plan.sandbox))
         complete = None
         if plan.inputs.command == "run":
@@ -138,6 +138,17 @@ def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choi
     if choice:
         log.record.choice, log.record.chosen = choice.as_choice, choice.chosen
     return log
+
+
+def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress) -> None:
+    """Write codeRollup.txt and say what is in it. Raises NotSetUpError, and leaves no log then."""
+    try:
+        write_parts(plan.project, codebase.parts)
+    except NotSetUpError:
+        shutil.rmtree(log.folder, ignore_errors=True)
+        raise
+    for line in summary_of(codebase, verbose=plan.settings.verbose):
+        progress.say(line)
 
 
 def _hold_ignore_files(rules: Rules, log: RunLog) -> None:

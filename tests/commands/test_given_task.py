@@ -213,6 +213,9 @@ def test_a_run_that_is_refused_leaves_the_rollup_of_another(project_folder: Path
         ["--rollup", "fit", *priced],
     ):
         assert run_code_commit(project_folder, *arguments).returncode == 2
+    (project_folder / "agent-config" / "logs").write_text("no folder\n")
+    assert run_code_commit(project_folder, "-m", TASK, *options).returncode == 2
+    (project_folder / "agent-config" / "logs").unlink()
     with lock_tree(Project(project_folder)):
         done = run_code_commit(project_folder, "-m", TASK, *options)
         assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
