@@ -1,8 +1,8 @@
-"""Files and folders, handled with care: opened without following a link or waiting, written whole, kept durably.
+"""Files and folders: opened without following a link or waiting, written whole, kept durably.
 
-Source of the rules of durability: a file's data needs fsync before the rename that publishes it, its name needs fsync
-of the folder. `syncfs` gives the same promise for a whole file system; it waits, and since Linux 5.8 it reports failed
-write-back of anything written after its descriptor was opened (syncfs(2)). Elsewhere every file gets its own fsync.
+A file's data needs fsync before the rename that publishes it, its name needs fsync of the folder. `syncfs` gives the
+same promise for a whole file system: since Linux 5.8 it waits, and reports failed write-back of anything written after
+its descriptor was opened (syncfs(2)). Elsewhere every file gets its own fsync.
 """
 
 import errno
@@ -12,24 +12,24 @@ import re
 import signal
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CHUNK = 1 << 20
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _OLD_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
 _MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
-_ENDING_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
 class NotAFileError(OSError):
-    """What was to be read is no regular file: a link, a folder, a FIFO, a socket or a device."""
+    """The file to read is not regular: a link, a folder, a FIFO, a socket or a device."""
 
     def __init__(self, path: str | bytes | Path, number: int = errno.EINVAL) -> None:
         super().__init__(number, "it is not a regular file", path)
@@ -49,7 +49,7 @@ def folders_of(paths: Iterable[str]) -> set[str]:
 def open_regular(path: str | bytes | Path, *, folder: int | None = None, follow_link: bool = False) -> FileIO:
     """Open a regular file for reading, without buffer; the path is relative to the folder of that descriptor.
 
-    Raises OSError: NotAFileError for what is no regular file. A FIFO is not waited for, a device not opened for good.
+    Raises OSError, without waiting: NotAFileError for any other kind of file.
     """
     return FileIO(_open_regular(path, _OLD_FILE if follow_link else _OLD_FILE | os.O_NOFOLLOW, folder)[0])
 
@@ -68,9 +68,9 @@ def _open_regular(path: str | bytes | Path, flags: int, folder: int | None) -> t
     return file, state
 
 
-def read_regular_file(path: Path) -> bytes:
-    """Return the content of a file, or of the file that a link leads to. Raises OSError as `open_regular` does."""
-    with open_regular(path, follow_link=True) as file:
+def read_regular_file(path: Path, *, follow_link: bool = True) -> bytes:
+    """Return the content of a file. Raises OSError as `open_regular` does."""
+    with open_regular(path, follow_link=follow_link) as file:
         return file.readall()
 
 
@@ -94,7 +94,7 @@ def read_ends(path: Path, most_head: int, most_tail: int) -> FileEnds:
 
 
 def decode_text(content: bytes) -> str:
-    """Return a text file's text. Raises ValueError, its message a predicate, for what git or an LLM cannot show."""
+    """Return a text file's text. Raises ValueError, its message a predicate, where git or an LLM cannot show it."""
     if b"\0" in content:
         raise ValueError("is binary (it holds NUL bytes)")
     try:
@@ -110,19 +110,16 @@ def enter_folder(parent: int, name: str, path: str) -> int:
     return os.open(name, FOLDER, dir_fd=parent)
 
 
-class Tree:
+class Tree(AbstractContextManager["Tree"]):
     """The folders below a root, entered one after the other, never through a link. Open until `close`.
 
     Paths are relative to the root, with `/`; the root itself is the empty path. `enter` opens one folder, given the
-    parent's descriptor, the name, and the path for a message; what it raises, the questions raise.
+    parent's descriptor, the name, and the path for a message; its errors pass through.
     """
 
     def __init__(self, root: Path, enter: Callable[[int, str, str], int] = enter_folder) -> None:
         self._enter = enter
         self._way = [("", os.open(root, FOLDER & ~os.O_NOFOLLOW))]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -131,11 +128,11 @@ class Tree:
         self._leave(0)
 
     def forget(self) -> None:
-        """Walk again from the root at the next question: folders have come or gone."""
+        """Walk again from the root at the next call: folders have come or gone."""
         self._leave(1)
 
     def folder(self, path: str) -> int:
-        """Return a descriptor of the folder, good until the next question. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
+        """Return a descriptor of the folder, good until the next call. Raises OSError (ENOENT, ENOTDIR, ELOOP)."""
         while (at := self._way[-1][0]) not in ("", path) and not path.startswith(f"{at}/"):
             self._leave(len(self._way) - 1)
         descriptor = self._way[-1][1]
@@ -152,7 +149,7 @@ class Tree:
         return self.folder(folder), name
 
     def look(self, path: str) -> os.stat_result | None:
-        """Return what is at the path, itself even if it is a link; None when nothing is."""
+        """Return the state of the path, of a link itself too; None when nothing is there."""
         try:
             folder, name = self.parent(path)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -176,7 +173,7 @@ class Tree:
             os.close(file)
 
     def existing_folder(self, path: str) -> str:
-        """Return the path's nearest ancestor that is there as a folder."""
+        """Return the path's nearest ancestor that exists as a folder."""
         folder = path
         while folder:
             folder = folder.rpartition("/")[0]
@@ -191,7 +188,7 @@ class Tree:
 
 
 def read_all(file: int, size: int) -> bytes:
-    """Read the rest of a file, at once where it still has that many bytes."""
+    """Return the rest of a file, read at once where it still has that many bytes."""
     content = os.read(file, size + 1)
     return content if len(content) == size else b"".join([content, *iter(lambda: os.read(file, CHUNK), b"")])
 
@@ -203,16 +200,13 @@ def write_all(file: int, content: bytes) -> None:
         rest = rest[os.write(file, rest[:CHUNK]) :]
 
 
-class NewFiles:
-    """New files that are made durable: a few of them one by one, from eight on by a sync of the whole file system."""
+class NewFiles(AbstractContextManager["NewFiles"]):
+    """Makes new files durable: a few of them one by one, from eight on by a sync of the whole file system."""
 
     def __init__(self, count: int = 1) -> None:
         self._sync_all = _find_file_system_sync() if count >= _MANY_FILES else None
         self._to_sync: dict[int, int] = {}
-        """By each file system the first file on it, open: the failures since it was opened are reported to it."""
-
-    def __enter__(self) -> Self:
-        return self
+        """By file system the first file on it, open: the failures since then are reported to it."""
 
     def __exit__(self, *exception: object) -> None:
         while self._to_sync:
@@ -249,7 +243,7 @@ class NewFiles:
 def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_result:
     """Give a file or folder its permission bits and, as root, user and group; return its state but for these bits.
 
-    What is so already is left alone: some file systems know one owner and one mode for all.
+    Only what differs is set: some file systems know one owner and one mode for all.
     """
     now = os.fstat(file)
     if owner is not None and owner != (now.st_uid, now.st_gid) and os.geteuid() == 0:
@@ -266,9 +260,9 @@ _BUFFER = 1 << 16
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
-    """Give a new file to write. Leaving without an error puts it in the path's place, whole; an error removes it.
+    """Give a new file to write, which then takes the path's place; an error removes it.
 
-    `sync`: its bytes are on the disk before it gets its name.
+    With `sync` its bytes are on the disk before it gets its name.
     """
     new = path.with_name(f".{os.urandom(6).hex()}.new")
     try:
@@ -285,7 +279,7 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
 
 
 class KeptRoom:
-    """Room on the disk for the last content of a file: bytes beside it that are written over and renamed to it."""
+    """Keeps room on the disk for the last content of a file: a file beside it to write over and to rename."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -301,7 +295,7 @@ class KeptRoom:
             self._size = size
 
     def write(self, content: bytes) -> None:
-        """Write the last content of the file, whole, and keep no room any more. Raises OSError."""
+        """Write the last content of the file, whole, and give up the room. Raises OSError."""
         if len(content) > self._size:
             with replacing(self._path) as file:
                 file.write(content)
@@ -370,18 +364,15 @@ def _find_file_system_sync() -> Callable[[int], None] | None:
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
-    """Return what tells whether this is the same file, not written to since."""
+    """Return a key of the file that changes when it is replaced or written to."""
     times = status.st_mtime_ns, status.st_ctime_ns
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, *times)
 
 
 @contextmanager
 def ending_signals_held() -> Iterator[None]:
-    """Let the signals that end a run wait; they arrive when this is over.
-
-    Where another thread takes the signal, Python raises it here all the same.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING_SIGNALS)
+    """Let the signals that end a run wait until this is over. One that another thread takes is raised all the same."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield
     finally:

@@ -1,8 +1,7 @@
-"""The signals that end a command: SIGINT, SIGTERM, SIGHUP. The first one that is taken decides, those after it do not.
+"""The signals that end a command: SIGINT, SIGTERM, SIGHUP. The first one that is taken decides.
 
-A signal is taken by raising Interrupted, and only inside of `interruptible`: code outside of it, such as the one that
-writes the end of a run down, is never left half way. There a signal waits for the next work that is interruptible.
-The state is the process's, as its signal handlers are; where these are a caller's own, it has no effect.
+A signal raises Interrupted, and only inside of `interruptible`: code outside, such as the end of a run's record, is
+never left half way. There a signal waits for the next interruptible work. The state is the process's, as its handlers.
 """
 
 import signal
@@ -12,19 +11,20 @@ from types import FrameType
 from typing import TypeVar
 
 from code_commit.errors import Interrupted
+from code_commit.files import ENDING_SIGNALS
 
 T = TypeVar("T")
 
 
 class _State:
-    """Whether a signal is taken now, and the first one that waits."""
+    """Whether a signal is taken now, and the first signal that waits."""
 
     is_open = False
     waiting: int | None = None
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Call the work and return its result. Raises Interrupted, once, for a signal that waits or comes meanwhile."""
+    """Return the result of the work. Raises Interrupted, once, for a signal that waits or comes meanwhile."""
     try:
         _State.is_open = True
         if _State.waiting is not None:
@@ -35,12 +35,12 @@ def interruptible(work: Callable[[], T]) -> T:
 
 
 def hold_signals() -> None:
-    """Let signals wait from now on, until something interruptible is done."""
+    """Let signals wait from now on, until the next interruptible work."""
     _State.is_open = False
 
 
 def take(number: int, _frame: FrameType | None = None) -> None:
-    """Raise Interrupted where that is possible now, else let the signal wait: the handler of the signals that end."""
+    """Raise Interrupted where that is possible now, else let the signal wait."""
     if _State.is_open:
         _State.is_open, _State.waiting = False, None
         raise Interrupted(number)
@@ -48,19 +48,18 @@ def take(number: int, _frame: FrameType | None = None) -> None:
 
 
 def install_handlers() -> None:
-    """Take the signals that end a command, unless they are ignored: nohup wants to be left alone."""
+    """Take the signals that end a command, unless they are ignored, as by nohup."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored on entry, it would hide how git and the build ended
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, take)
     sys.unraisablehook = _send_again
 
 
 def _send_again(dropped: "sys.UnraisableHookArgs") -> None:
-    """Send a signal again, a little later, that came where Python drops what is raised.
+    """Send a signal again, a little later, that came where Python drops exceptions.
 
-    That is in a finalizer, or in the callback by which an import gives its lock back: it met 1 of 520 signals that
-    were sent at random to starting runs.
+    These are finalizers, and the callback by which an import gives its lock back: 1 of 520 signals at a run's start.
     """
     error = dropped.exc_value
     if isinstance(error, Interrupted):

@@ -1,4 +1,4 @@
-"""What can go wrong while files are written, in words for the user: where, why, what to do."""
+"""The errors of writing files, in words for the user: where, why, what to do."""
 
 import errno
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class ChangedUnderUsError(ApplyError):
 
 
 class ChangedSinceError(ApplyError):
-    """Files changed since the run that is to be undone wrote them; nothing was restored. `paths` names them all."""
+    """Files changed since the run that is to be undone; nothing was restored."""
 
     exit_code = 1
     status = "refused"
@@ -47,18 +47,17 @@ class ChangedSinceError(ApplyError):
 
 
 class UnfitPathError(ApplyError):
-    """A path is none that may be written: by the rules for answers, or because it is a link; nothing was changed."""
+    """A path that we refuse to write: by the rules for answers, or because of a link. Nothing was changed."""
 
     exit_code = 2
     status = "refused"
 
 
 class EditedSinceError(ApplyError):
-    """An interrupted apply cannot be repaired without losing somebody's edit. `paths` names the files."""
+    """An interrupted apply cannot be repaired without the loss of an edit."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = tuple(paths)
-        names = ", ".join(map(shown, self.paths))
+        names = ", ".join(map(shown, paths))
         super().__init__(
             f"an interrupted apply cannot be repaired, because of an edit since: {names}; move it away and run "
             "code-commit again, which puts the old files back, or delete agent-config/.txn to keep all as it is now"
@@ -66,7 +65,7 @@ class EditedSinceError(ApplyError):
 
 
 def reason(error: BaseException) -> str:
-    """Return why, and what to do about it, without a full stop."""
+    """Return the cause and what to do about it, without a full stop."""
     if isinstance(error, OSError) and error.errno:
         return _ADVICE.get(error.errno, error.strerror or str(error))
     if isinstance(error, UnicodeError):

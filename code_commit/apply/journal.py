@@ -1,9 +1,8 @@
-"""What one transaction does, as a value and as the JSON file that is its journal, and later its part of a snapshot.
+"""One transaction as a value, and as the JSON file that is its journal and later its part of a snapshot.
 
-The journal stands in `agent-config/.txn`, with the new files and the old ones: that folder is on the tree's file
-system, where renames are atomic, and git does not see it. Where a rename cannot cross over (agent-config or a part of
-the tree is a mount of its own), the copies stand in a folder of this module's own beside their targets, hidden from git
-by a `.gitignore` of its own.
+The journal stands in `agent-config/.txn`, with the new files and the old ones: on the tree's file system, where renames
+are atomic, and unseen by git. Where a rename cannot cross over (a mount), the copies stand in a folder beside their
+targets, hidden from git by a `.gitignore` of its own.
 
 `journal.json` is there exactly while files may be half changed, `settled.json` while only cleaning up is left.
 """
@@ -13,14 +12,16 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular, sync_folder
 from code_commit.project import TRANSACTION_FOLDER, Project
 
 FORMAT = 1
-"""Grows whenever a reader of the older one would misread it. Older versions also wrote a checksum; it is not read."""
+"""Grows when a reader of the older one would misread it. Older versions also wrote a checksum, which is not read."""
 
 BESIDE_FOLDER = ".code-commit-txn"
 JOURNAL = "journal.json"
@@ -31,21 +32,19 @@ class DamagedJournalError(ValueError):
     """The bytes are not a journal that this version reads."""
 
 
-class FileState(NamedTuple):
+@dataclass(frozen=True)
+class FileState:
     """A regular file: its content by SHA-256 and length, its permission bits, its owner."""
 
     sha256: str
     size: int
     mode: int
-    uid: int
-    gid: int
-
-    def same_file(self, other: "FileState | None") -> bool:
-        """Tell whether content and mode are the same; a different owner alone makes no difference."""
-        return other is not None and (self.sha256, self.mode) == (other.sha256, other.mode)
+    uid: int = field(compare=False)
+    gid: int = field(compare=False)
 
 
-class FileStep(NamedTuple):
+@dataclass(frozen=True)
+class FileStep:
     """One file before and after (None: not there). `area` is the index of the staging folder with its two copies."""
 
     path: str
@@ -54,8 +53,9 @@ class FileStep(NamedTuple):
     area: int = 0
 
 
-class FolderStep(NamedTuple):
-    """A folder that is made or removed, with its permission bits and owner (None: the umask and the system decide)."""
+@dataclass(frozen=True)
+class FolderStep:
+    """A folder to make or remove, with its permission bits and owner (None: the umask and the system decide)."""
 
     path: str
     mode: int | None = None
@@ -63,11 +63,12 @@ class FolderStep(NamedTuple):
     gid: int | None = None
 
 
-class Journal(NamedTuple):
+@dataclass(frozen=True)
+class Journal:
     """One transaction. Folders stand before what is in them.
 
     `areas` are the staging folders beside their targets (index 1 and up; 0 is agent-config/.txn), `layer` is the
-    snapshot's file for this transaction, relative to the root where it lies below it.
+    snapshot's file for this transaction, relative to the root.
     """
 
     files: tuple[FileStep, ...] = ()
@@ -77,25 +78,18 @@ class Journal(NamedTuple):
     layer: str = ""
 
 
+def state_of(content: bytes, mode: int, owner: tuple[int, int] = (-1, -1)) -> FileState:
+    """Return the state of a file of this content."""
+    return FileState(sha256(content).hexdigest(), len(content), mode, *owner)
+
+
 def encode(journal: Journal) -> bytes:
     """Return the journal as JSON."""
-    body = {
-        "files": [
-            {**step._asdict(), "before": _fields(step.before), "after": _fields(step.after)} for step in journal.files
-        ],
-        "made": [folder._asdict() for folder in journal.made],
-        "removed": [folder._asdict() for folder in journal.removed],
-        "areas": journal.areas,
-        "layer": journal.layer,
-    }
-    return json.dumps({"format": FORMAT, "body": body}).encode("ascii") + b"\n"
+    return json.dumps({"format": FORMAT, "body": journal}, default=vars).encode("ascii") + b"\n"
 
 
 def decode(content: bytes) -> Journal:
-    """Read a journal. Raises DamagedJournalError on anything else, one of a newer format included.
-
-    Its paths are any strings: `require_fit` of `plan` checks them.
-    """
+    """Return the journal; `require_fit` checks its paths. Raises DamagedJournalError, for a newer format too."""
     try:
         document = json.loads(content)
         if document["format"] != FORMAT:
@@ -126,33 +120,24 @@ def _check_values(journal: Journal) -> None:
     paths = [*(step.path for step in journal.files), *(folder.path for folder in folders)]
     "".join([journal.layer, *journal.areas, *paths])
     numbers: list[tuple[Any, int]] = [(step.area, len(journal.areas)) for step in journal.files]
-    for state in states:
-        numbers += zip(state[1:], (sys.maxsize, _MOST_MODE, _MOST_ID, _MOST_ID), strict=True)
-    for folder in folders:
-        known = zip(folder[1:], (_MOST_MODE, _MOST_ID, _MOST_ID), strict=True)
-        numbers += [(number, most) for number, most in known if number is not None]
+    numbers += [(vars(state)[name], most) for state in states for name, most in _MOST.items()]
+    known = [(vars(folder).get(name), most) for folder in folders for name, most in _MOST.items()]
+    numbers += [(number, most) for number, most in known if number is not None]
     if not all(isinstance(number, int) and -1 <= number <= most for number, most in numbers):
         raise ValueError
     if not all(re.fullmatch("[0-9a-f]{64}", state.sha256) for state in states):
         raise ValueError
 
 
-_MOST_MODE, _MOST_ID = 0o7777, 2**32 - 2
-
-
-def _fields(state: FileState | None) -> Mapping[str, Any] | None:
-    return None if state is None else state._asdict()
+_MOST = {"size": sys.maxsize, "mode": 0o7777, "uid": 2**32 - 2, "gid": 2**32 - 2}
 
 
 def _file_state(fields: Mapping[str, Any] | None) -> FileState | None:
     return None if fields is None else FileState(**fields)
 
 
-class Staging:
-    """The transaction's folder, opened. `areas` are the folders beside targets, named relative to the root.
-
-    `tree` is for the targets; the areas are walked apart, so that each keeps its folder open.
-    """
+class Staging(AbstractContextManager["Staging"]):
+    """The transaction's folder, opened. `areas` are the folders beside targets, named relative to the root."""
 
     def __init__(self, project: Project) -> None:
         self.root = project.root
@@ -166,10 +151,7 @@ class Staging:
             os.close(self._config)
             raise
         self.tree = Tree(project.root)
-        self._beside = Tree(project.root)
-
-    def __enter__(self) -> Self:
-        return self
+        self._beside = Tree(project.root)  # apart from the tree for the targets: each keeps its folder open
 
     def __exit__(self, *exception: object) -> None:
         self.tree.close()
@@ -182,10 +164,10 @@ class Staging:
         return self.folder if index == 0 else self._beside.folder(self.areas[index - 1])
 
     def open_beside(self, areas: Sequence[str]) -> None:
-        """Make the folders beside the targets; noted before in `settled.json`, so that none is ever forgotten."""
+        """Make the folders beside the targets, named before in `settled.json`, so that a crash forgets none."""
         sync_folder(self._config)
         NewFiles().write(self.folder, f"{SETTLED}.new", encode(Journal(areas=tuple(areas))))
-        self._publish(SETTLED)
+        self.publish(SETTLED)
         self.areas = areas
         for area in areas:
             parent, name = self._beside.parent(area)
@@ -199,18 +181,15 @@ class Staging:
             sync_folder(self._beside.folder(area))
             sync_folder(self._beside.parent(area)[0])
 
-    def begin(self) -> None:
-        """Give the journal its name, durably, all of it or nothing: from here on the tree may be half changed."""
-        self._publish(JOURNAL)
-
-    def _publish(self, name: str) -> None:
+    def publish(self, name: str) -> None:
+        """Give a file of notes its name, durably, all of it or nothing."""
         os.rename(f"{name}.new", name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         sync_folder(self.folder)
 
     def read(self, name: str) -> Journal | None:
-        """Return the journal of that name, None when there is none. Raises DamagedJournalError and OSError.
+        """Return the journal of that name and take over its `areas`, None when there is none.
 
-        Its `areas` are this transaction's from then on.
+        Raises DamagedJournalError and OSError.
         """
         try:
             with open_regular(name, folder=self.folder) as file:
@@ -222,8 +201,8 @@ class Staging:
         self.areas = journal.areas
         return journal
 
-    def settle(self) -> None:
-        """Take the journal away: from here on the tree is as it shall be. When this raises, the journal is back."""
+    def commit(self) -> None:
+        """Take the journal away: every file is as it is to be. When this raises, the journal is back."""
         os.rename(JOURNAL, SETTLED, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         try:
             sync_folder(self.folder)
@@ -232,10 +211,7 @@ class Staging:
             raise
 
     def clean(self) -> None:
-        """Remove every staged file and the staging folders, the notes that name them last.
-
-        Never while the journal is there: the originals are needed then.
-        """
+        """Remove the staged files and their folders, the notes that name them last. Without a journal alone."""
         for area in self.areas:
             with suppress(FileNotFoundError):
                 self._empty(self._beside.folder(area))
@@ -250,7 +226,7 @@ class Staging:
 
 
 def new_name(position: int) -> str:
-    """Return the name of the staged new content of a journal's file."""
+    """Return the name of the staged content of a journal's file."""
     return f"new-{position}"
 
 

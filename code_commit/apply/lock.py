@@ -1,7 +1,7 @@
 """The lock of a tree: one code-commit at a time, by `flock` on `agent-config/.lock`.
 
-The kernel takes the lock away when its holder ends, however it ends; the file stays and holds the last holder's
-process id. That is for messages alone: in two containers two processes have the same one.
+The kernel frees the lock when its holder ends. The file stays and names the last holder's process, for messages alone:
+in two containers two processes have the same id.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ import stat
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
@@ -22,38 +22,30 @@ PAUSE = 0.02  # seconds; `is_locked` of another process holds the lock for micro
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class _Held(threading.local):
-    """The lock files that this thread has locked, by device and inode."""
-
-    def __init__(self) -> None:
-        self.files: list[tuple[int, int]] = []
-
-
-_HELD = _Held()
+_HELD: set[tuple[int, int, int]] = set()
+"""The lock files that are held here, by thread, device and inode."""
 
 
 @contextmanager
 def lock_tree(project: Project) -> Iterator[None]:
-    """Hold the tree's lock. Raises NotSetUpError, at once, when it is held: the id of the holder's process is named."""
+    """Hold the tree's lock. Raises NotSetUpError at once when it is held, and names the holder's process."""
     lock = _take(project)
     file = _identity(os.fstat(lock))
-    try:
+    with suppress(OSError):  # a full disk: the lock holds without its holder's name
         os.ftruncate(lock, 0)
         os.pwrite(lock, b"%d\n" % os.getpid(), 0)
-    except OSError:
-        pass  # a full disk: the lock holds without its holder's name
-    _HELD.files.append(file)
+    _HELD.add(file)
     try:
         yield
     finally:
-        _HELD.files.remove(file)
+        _HELD.discard(file)
         os.close(lock)
 
 
 @contextmanager
 def locked(project: Project) -> Iterator[None]:
     """Hold the tree's lock unless this thread holds it already. Raises NotSetUpError as `lock_tree` does."""
-    if _file_of(project) in _HELD.files:
+    if _is_held(project):
         yield
         return
     with lock_tree(project):
@@ -77,16 +69,14 @@ def is_locked(project: Project) -> int | None:
     return None
 
 
-def _identity(state: os.stat_result) -> tuple[int, int]:
-    return state.st_dev, state.st_ino
+def _identity(state: os.stat_result) -> tuple[int, int, int]:
+    return threading.get_ident(), state.st_dev, state.st_ino
 
 
-def _file_of(project: Project) -> tuple[int, int] | None:
-    """Return which file has the lock's name now."""
-    try:
-        return _identity((project.agent_config / LOCK_NAME).stat(follow_symlinks=False))
-    except OSError:
-        return None
+def _is_held(project: Project) -> bool:
+    with suppress(OSError):
+        return _identity((project.agent_config / LOCK_NAME).stat(follow_symlinks=False)) in _HELD
+    return False
 
 
 def _take(project: Project) -> int:

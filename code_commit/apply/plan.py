@@ -1,4 +1,4 @@
-"""What a transaction is to do: files from one content to another, and the folders that come and go with them."""
+"""The plan of a transaction: files from one content to another, and the folders that come and go with them."""
 
 import os
 import stat
@@ -18,10 +18,7 @@ from code_commit.terminal import shown
 
 
 def require_fit(journals: Iterable[Journal], project: Project, *, what: str) -> None:
-    """Raise UnfitPathError where a journal names what no answer may change: anybody may have written it.
-
-    `what` it is, for the message.
-    """
+    """Raise UnfitPathError where a journal, named `what` in the message, names what no answer may change."""
     paths: set[str] = set()
     for journal in journals:
         folders = [*(folder.path for folder in (*journal.made, *journal.removed)), *journal.areas]
@@ -30,7 +27,7 @@ def require_fit(journals: Iterable[Journal], project: Project, *, what: str) -> 
 
 
 def require_fit_paths(paths: Iterable[str], project: Project, *, what: str) -> None:
-    """Raise UnfitPathError where one of the paths may not be in an answer, by its letters; ApplyError without git."""
+    """Raise UnfitPathError where one of the paths, as a string, may not be in an answer; ApplyError without git."""
     try:
         limits, guarded = read_limits(project.root), guarded_folders(project)
     except UnansweredError as error:
@@ -50,9 +47,9 @@ def require_no_link(tree: Tree, paths: Iterable[str]) -> None:
 
 
 class Plan(NamedTuple):
-    """All of it. Folders stand before what is in them, files of a folder together.
+    """Folders stand before what is in them, files of a folder together.
 
-    A folder that is in both lists only changes its mode, unless it is empty on the way.
+    A folder that is made and removed only changes its mode, unless it is empty on the way.
     """
 
     writes: tuple[FileEdit, ...]
@@ -63,11 +60,10 @@ class Plan(NamedTuple):
 def make_plan(
     tree: Tree, writes: Iterable[FileEdit], earlier: Mapping[str, FolderStep | None], *, exact: bool = False
 ) -> Plan:
-    """Add the folders to the writes. `earlier` says how folders were before the run (None: not there).
+    """Return the writes with their folders. `earlier` says how folders were before the run (None: not there).
 
-    A missing folder comes back as it was earlier, and a folder goes when it becomes empty by a deletion. With `exact`
-    all folders of `earlier` come back, even when they stay empty, with their mode, and of the others only those go that
-    were not there earlier.
+    A missing folder comes back as it was earlier, and a folder goes when a deletion empties it. With `exact` all
+    folders of `earlier` come back, with their mode, and only those go that were not there earlier.
     Raises ChangedUnderUsError where a folder on the way is something else, ApplyError on a path with `..`.
     """
     known = {path: step for path, step in earlier.items() if step is not None}
@@ -80,9 +76,7 @@ def make_plan(
     gone = {write.path for write in ordered if write.new is None}
     arriving = {folder for write in ordered if write.new is not None for folder in folders_above(write.path)}
     arriving |= {folder for path in needed for folder in (path, *folders_above(path))}
-    made = {
-        path: known.get(path, FolderStep(path)) for path in sorted(arriving, key=parts) if _is_missing(tree, path, gone)
-    }
+    made = {path: known.get(path, FolderStep(path)) for path in sorted(arriving) if _is_missing(tree, path, gone)}
     removed = {folder.path: folder for folder in _emptied(tree, gone, arriving, removable)}
     for path, step in needed.items():
         now = None if path in made else _folder_now(tree, path)
@@ -141,5 +135,5 @@ def folders_above(path: str) -> list[str]:
 
 
 def parts(path: str) -> list[str]:
-    """Sort key: a folder's files stand together, a folder before what is in it."""
+    """Return a key that sorts a folder's files together, and a folder before what is in it."""
     return path.split("/")

@@ -1,8 +1,7 @@
-"""Recovery: every file of an interrupted apply is put back as it was, or only the clean-up is done that was left to do.
+"""Recovery: put back every file of an interrupted apply, or finish its clean-up; the same in process after an error.
 
-The same is done in process after an error. Each step looks first whether it is already done, so it can be killed
-anywhere and started again. A file that is neither the old one nor the new one was edited by somebody: then nothing is
-touched.
+Each step looks first whether it is already done, so it can be killed anywhere and started again. A file that is neither
+the old one nor the new one was edited: then nothing is touched.
 """
 
 import errno
@@ -39,7 +38,7 @@ _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, err
 
 
 def needs_recovery(project: Project) -> bool:
-    """Tell whether an interrupted apply left something to repair or clean up (or one is running: see `is_locked`)."""
+    """Tell whether an interrupted or a running apply left something to repair or clean up."""
     return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
 
 
@@ -50,16 +49,15 @@ HALF_CHANGED = (
 
 
 def is_half_changed(project: Project) -> bool:
-    """Tell whether an apply was interrupted between its first change and its last, and nobody is at it."""
+    """Tell whether an apply was interrupted between its first change and its last."""
     return os.path.lexists(project.agent_config / TRANSACTION_FOLDER / JOURNAL) and is_locked(project) is None
 
 
 def recover(project: Project) -> str | None:
-    """Repair an interrupted apply and say in one line what was done; None when there was nothing.
+    """Repair an interrupted apply and return in one line what was done; None when there was nothing.
 
-    Takes the tree's lock unless this thread holds it. Can be killed anywhere and started again.
-    Raises EditedSinceError when somebody edited one of the files since, ApplyError when the repair fails, NotSetUpError
-    when the lock is held elsewhere.
+    Takes the tree's lock unless this thread holds it. Raises EditedSinceError when one of the files was edited since,
+    ApplyError when the repair fails, NotSetUpError when the lock is held elsewhere.
     """
     if not needs_recovery(project):
         return None
@@ -75,7 +73,7 @@ def recover(project: Project) -> str | None:
                 f"{_FOLDER} holds the originals: put back by hand what `git status` shows, then delete that folder"
             ) from error
         except (OSError, UnicodeError) as error:
-            message = f"an interrupted apply could not be repaired from {_FOLDER}: {reason(error)}; run again then"
+            message = f"an interrupted apply could not be repaired from {_FOLDER}: {reason(error)}; then rerun"
             raise ApplyError(message) from error
 
 
@@ -90,14 +88,14 @@ def _recover(staging: Staging, project: Project) -> str:
     if _LAYER.fullmatch(journal.layer) is None:
         raise DamagedJournalError("it names something else as its file in the snapshot")
     number = recover_files(staging, journal, range(len(journal.files)))
-    staging.settle()
+    staging.commit()
     staging.clean()
     files = count(len(journal.files), "file")
     return f"repaired an interrupted apply: put back {number} of {files}, the others had not changed yet"
 
 
 def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) -> int:
-    """Put the files at these positions back and return how many these were; all of it is durable then.
+    """Put the files at these positions back, durably, and return the number of those that were not as before.
 
     Raises EditedSinceError before anything is touched, OSError on the way.
     """
@@ -108,14 +106,14 @@ def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) 
     edited = [journal.files[position].path for position, state in found.items() if state == "edited"]
     if edited:
         raise EditedSinceError(edited)
-    misplaced = [
-        position
+    misplaced = {
+        position: journal.files[position]
         for position, state in reversed(found.items())
         if state != ("old" if journal.files[position].before else "absent")
-    ]
-    for position in misplaced:
-        if journal.files[position].after is not None:
-            _put_file_back(staging, journal.files[position], position)
+    }
+    for position, step in misplaced.items():
+        if step.after is not None:
+            _put_file_back(staging, step, position)
     tree.forget()
     for folder in reversed(journal.made):
         remove_folder(tree, folder.path)
@@ -124,9 +122,9 @@ def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) 
         with suppress(FileExistsError):
             make_folder(tree, folder)
         set_folder_mode(tree, folder)
-    for position in misplaced:
-        if journal.files[position].after is None:
-            _put_file_back(staging, journal.files[position], position)
+    for position, step in misplaced.items():
+        if step.after is None:
+            _put_file_back(staging, step, position)
     sync_touched(tree, journal)
     remove_layer(staging.root / journal.layer)
     return len(misplaced)

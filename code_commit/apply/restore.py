@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.apply.failures import ChangedSinceError, UnfitPathError
-from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode
+from code_commit.apply.journal import FileState, FileStep, FolderStep, Journal, encode, state_of
 from code_commit.apply.lock import locked
 from code_commit.apply.plan import require_fit, require_no_link
 from code_commit.apply.recover import recover
@@ -36,15 +36,12 @@ _Now = tuple[bytes, int]
 
 
 def find_changed(snapshot: Path, since: int = 0) -> list[str]:
-    """Return the files that the run with this snapshot changed, after so many transactions. Raises ApplyError."""
+    """Return the files that the run changed after so many of its transactions. Raises ApplyError."""
     return sorted(first_states(load_layers(snapshot)[since:]))
 
 
 def find_overwritten(snapshot: Path) -> list[str]:
-    """Return the files of which the latest transaction overwrote more than white space that was no answer's.
-
-    Raises ApplyError.
-    """
+    """Return the files in which the latest transaction overwrote an edit by others. Raises ApplyError."""
     layers = load_layers(snapshot)
     latest, earlier = len(layers), last_states(layers[:-1])
     answered = load_contents(snapshot, until=latest - 1, built=False)
@@ -70,38 +67,25 @@ class UndoScope(NamedTuple):
 WHOLE = UndoScope()
 
 
-class UndoPlan(NamedTuple):
-    """The edits that put a run back, and the folders as they were before it (None: not there)."""
-
-    edits: list[FileEdit]
-    folders: dict[str, FolderStep | None]
-
-
 def restore(
     snapshot: Path, project: Project, own_snapshot: Path, *, force: bool = False, scope: UndoScope = WHOLE
 ) -> list[FileEdit]:
-    """Put back every file, or those of a `scope`, as it was before the run whose snapshot folder this is.
+    """Put back every file, or those of a `scope`, as before the run with this snapshot folder, and return the edits.
 
-    A change between the transactions that are put back and those before stays in its file.
-
-    All or nothing, by the same transaction as an apply; `own_snapshot` is the undo's own snapshot folder, from which
-    the undo can be undone. Files and folders that are as before already are left alone. Returns what was put back, by
-    path.
-
-    Takes the tree's lock unless this thread holds it, and repairs an interrupted apply first. Raises
-    ChangedSinceError, naming all of them, when files are not as the run left them, unless `force`; ApplyError when the
-    snapshot is missing or damaged or the files cannot be written; NotSetUpError when the lock is held elsewhere.
-    Nothing was restored then.
+    All or nothing, as an apply; `own_snapshot` is the undo's own snapshot folder. Takes the tree's lock unless this
+    thread holds it, and repairs an interrupted apply first. Raises, with nothing restored, ChangedSinceError when files
+    are not as the run left them, unless `force`; ApplyError when the snapshot is missing or damaged or the files cannot
+    be written; NotSetUpError when the lock is held elsewhere.
     """
     with locked(project):
         recover(project)
-        plan = _plan_undo(snapshot, project, scope, force=force)
-        carry_out(plan.edits, project, own_snapshot, folders=plan.folders)
-        return plan.edits
+        edits, folders = _plan_undo(snapshot, project, scope, force=force)
+        carry_out(edits, project, own_snapshot, folders=folders)
+        return edits
 
 
 def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
-    """Make every file what the run with this snapshot, and its builds, left of it, in a tree as it was before the run.
+    """Make every file what the run with this snapshot, and its builds, left of it, in a tree as before the run.
 
     All or nothing, as `restore`. Raises ApplyError where the snapshot does not hold all of that.
     """
@@ -122,14 +106,18 @@ def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
 
 
 def check_restorable(snapshot: Path, project: Project, scope: UndoScope = WHOLE, *, force: bool = False) -> None:
-    """Raise the ChangedSinceError or ApplyError with which `restore` would refuse."""
+    """Raise the error with which `restore` would refuse."""
     _plan_undo(snapshot, project, scope, force=force)
 
 
-def _plan_undo(snapshot: Path, project: Project, scope: UndoScope, *, force: bool) -> UndoPlan:
-    """Return how to put the scope of a run back. Raises ChangedSinceError, unless `force`, and ApplyError.
+def _plan_undo(
+    snapshot: Path, project: Project, scope: UndoScope, *, force: bool
+) -> tuple[list[FileEdit], dict[str, FolderStep | None]]:
+    """Return the edits that put the scope of a run back, and the folders as they were before it (None: not there).
 
-    A state that the run left in between is no change since: an undo of a part may have brought it back.
+    Raises ChangedSinceError, unless `force`, and ApplyError.
+
+    A state that the run left in between counts as unchanged: an undo of a part may have brought it back.
     """
     layers = _load_fit(snapshot, project)
     if not layers:
@@ -146,14 +134,14 @@ def _plan_undo(snapshot: Path, project: Project, scope: UndoScope, *, force: boo
         require_no_link(tree, [f"{folder}/_" for folder in folders])
         for path, state in sorted(before.items()):
             now = _look(tree, path, folders)
-            if _is(now, state):
+            if _state(now) == state:
                 continue
             edits.append(_write_back(snapshot, path, state, now, answered.get(path)))
-            if not any(path in states and _is(now, states[path]) for states in left):
+            if not any(path in states and _state(now) == states[path] for states in left):
                 changed.append(path)
     if changed and not force:
         raise ChangedSinceError(changed)
-    return UndoPlan(edits, folders)
+    return edits, folders
 
 
 def _load_fit(snapshot: Path, project: Project) -> list[Journal]:
@@ -164,7 +152,7 @@ def _load_fit(snapshot: Path, project: Project) -> list[Journal]:
 
 
 def _comes_back(folder: str, step: FolderStep | None, paths: Collection[str], only: Collection[str]) -> bool:
-    """Tell whether a folder is to be as before when only some of the paths are: not while the others lie in it."""
+    """Tell whether an undo of only some of the paths changes a folder: not while the others lie in it."""
     below = {path for path in paths if path.startswith(f"{folder}/")}
     return below.issubset(only) if step is None else not below.isdisjoint(only)
 
@@ -173,11 +161,11 @@ def changed_since(snapshot: Path, project: Project) -> list[str]:
     """Return the files that are not as the run with this snapshot left them. Raises ApplyError."""
     layers = _load_fit(snapshot, project)
     states, now = left_states(snapshot, layers), _look_at_all(snapshot, layers, project)
-    return [path for path, state in sorted(states.items()) if path not in now or not _is(now[path], state)]
+    return [path for path, state in sorted(states.items()) if path not in now or _state(now[path]) != state]
 
 
 def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) -> dict[str, _Now | None]:
-    """Return what is there now of the files of a run, without what is no regular file or cannot be read."""
+    """Return the present files of a run, without those that are not regular or cannot be read."""
     now, folders = {}, first_folders(layers)
     with Tree(project.root) as tree:
         for path in left_states(snapshot, layers):
@@ -187,10 +175,9 @@ def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) ->
 
 
 def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
-    """Write down what a build left of the files that the run had changed: for `restore` it is the run's own doing.
+    """Note what a build left of the files that the run had changed, and return how it differs from the answers.
 
-    Returns how they differ, as git sees it, from what the answers left. A file that is no regular one then, or cannot
-    be read, is not written down, and counts as gone. Raises ApplyError and OSError.
+    A file that is not regular then, or cannot be read, counts as gone. Raises ApplyError and OSError.
     """
     layers = load_layers(snapshot)
     now = _look_at_all(snapshot, layers, project)
@@ -201,14 +188,13 @@ def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
 def _keep_built(snapshot: Path, layers: Sequence[Journal], now: Mapping[str, _Now | None]) -> None:
     """Write the layer of the builds after the latest transaction, where they changed a file."""
     left, answers, name = left_states(snapshot, layers), last_states(layers), built_name(len(layers))
-    changed = {
-        path: found for path, found in now.items() if not (_is(found, left[path]) and _is(found, answers.get(path)))
-    }
+    states = {path: _state(found) for path, found in now.items()}
+    changed = {path: state for path, state in states.items() if not left[path] == state == answers.get(path)}
     if changed:
-        steps = tuple(FileStep(path, left[path], _state(found)) for path, found in changed.items())
+        steps = tuple(FileStep(path, left[path], state) for path, state in changed.items())
         with replacing(snapshot / name) as file:
             file.write(encode(Journal(steps)))
-        keep_contents(snapshot, name, (found and found[0] for found in changed.values()))
+        keep_contents(snapshot, name, (found[0] if (found := now[path]) else None for path in changed))
 
 
 def _edits_of_builds(
@@ -218,21 +204,20 @@ def _edits_of_builds(
     for path, state in sorted(answers.items()):
         new, mode = now.get(path) or (None, 0)
         mode = mode if state is None or (mode ^ state.mode) & 0o100 else state.mode
-        if not _is((new, mode) if new is not None else None, state):
+        if _state(None if new is None else (new, mode)) != state:
             old = answered.get(path, new or b"") if state else None  # a full disk may have kept none: then no diff
             edits.append(FileEdit(path, old, new, state.mode if state else 0, mode))
     return edits
 
 
 def _state(now: _Now | None) -> FileState | None:
-    """Return a state by which a file is known again; its owner is not."""
-    return now and FileState(sha256(now[0]).hexdigest(), len(now[0]), now[1], uid=-1, gid=-1)
+    return now and state_of(*now)
 
 
 def _write_back(
     snapshot: Path, path: str, before: FileState | None, now: _Now | None, answered: bytes | None
 ) -> FileEdit:
-    """Return what writes a file back; `answered` is what the transaction before left of it, which is no original."""
+    """Return the edit that writes a file back; `answered` is its content after the transaction before."""
     old, old_mode = now or (None, 0)
     if before is None:
         return FileEdit(path, old, None, old_mode)
@@ -242,7 +227,7 @@ def _write_back(
 
 
 def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None = None) -> _Now | None:
-    """Return what is there now, None where nothing is, or a folder of the run's own making, or of before it."""
+    """Return the present file, None where nothing is, or a folder of the run's own making, or of before it."""
     require_no_link(tree, [path])
     found = tree.look(path)
     if found is None or (folders and path in folders and stat.S_ISDIR(found.st_mode)):
@@ -253,10 +238,3 @@ def _look(tree: Tree, path: str, folders: Mapping[str, FolderStep | None] | None
         message = f"{shown(path)} is no longer a regular file: move it away; nothing was restored"
         raise UnfitPathError(message) from error
     return content, stat.S_IMODE(state.st_mode)
-
-
-def _is(now: _Now | None, state: FileState | None) -> bool:
-    if now is None or state is None:
-        return now is None and state is None
-    content, mode = now
-    return (sha256(content).hexdigest(), mode) == (state.sha256, state.mode)

@@ -1,15 +1,14 @@
-"""The snapshot of a run: what every file that the run touched was before, and what the run made of it.
+"""The snapshot of a run: every file that the run touched as it was before, and as the run left it.
 
     snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
     snapshot/built-1.json           the files that the builds after it left in another state than it had
-    snapshot/originals/SHA256       the content of each file before the run touched it for the first time, and what a
-                                    build or somebody else made of it before a later transaction
-    snapshot/changes-1.contents     what the transaction made of its files, one after the other; so has built-1.contents
+    snapshot/originals/SHA256       the content of each file before the run touched it for the first time, and before a
+                                    later transaction where a build or somebody else had changed it
+    snapshot/changes-1.contents     the files' contents after the transaction, one after the other, for `diff` and the
+                                    page: written once it is committed, and not synced; so has built-1.contents
 
-The contents are for `diff` and the page alone: they are written when the transaction is committed, and not synced.
-
-Each of these layers counts once its transaction is committed; until then it is named in the transaction's journal and
-goes with it. A content is never written over one that a layer names.
+A layer counts once its transaction is committed; until then the transaction's journal names it, and it goes with that.
+A content is never written over one that a layer names.
 """
 
 import os
@@ -21,14 +20,14 @@ from pathlib import Path
 
 from code_commit.apply.journal import DamagedJournalError, FileState, FileStep, FolderStep, Journal, decode
 from code_commit.errors import ApplyError
-from code_commit.files import NewFiles, open_regular, opened_folder, replacing, sync_folder, sync_names
+from code_commit.files import NewFiles, opened_folder, read_regular_file, replacing, sync_folder, sync_names
 
 ORIGINALS = "originals"
 LAYER_NAME = re.compile(r"changes-([1-9][0-9]*)\.json")
 
 
 def load_layers(snapshot: Path) -> list[Journal]:
-    """Return the journals of a run's transactions in order, none where it changed nothing yet. Raises ApplyError."""
+    """Return the journals of a run's transactions in order. Raises ApplyError."""
     try:
         names = [entry.name for entry in snapshot.iterdir()]
     except FileNotFoundError:
@@ -48,8 +47,7 @@ def count_transactions(snapshot: Path) -> int:
 
 def _load(path: Path) -> Journal:
     try:
-        with open_regular(path) as file:
-            return decode(file.readall())
+        return decode(read_regular_file(path, follow_link=False))
     except OSError as error:
         raise ApplyError(f"the snapshot's {path.name} cannot be read: {error.strerror} ({path.parent})") from error
     except DamagedJournalError as error:
@@ -77,9 +75,9 @@ def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
 
 
 def foreign_steps(layers: Iterable[Journal]) -> list[tuple[int, FileStep]]:
-    """Return each step that found a file in a state that no transaction had left, and its transaction's number from 1.
+    """Return each step that found a file as no transaction had left it, and its transaction's number from 1.
 
-    What was there then is kept in the folder of originals.
+    The folder of originals has the content that it found.
     """
     left: dict[str, str | None] = {}
     found = []
@@ -92,21 +90,24 @@ def foreign_steps(layers: Iterable[Journal]) -> list[tuple[int, FileStep]]:
 
 
 def _name(state: FileState | None) -> str | None:
-    return state and state.sha256
+    return state.sha256 if state else None
 
 
 def left_states(snapshot: Path, layers: Iterable[Journal]) -> dict[str, FileState | None]:
     """Return each file's state as the run, or a build of it since, left it. Raises ApplyError."""
     states: dict[str, FileState | None] = {}
     for number, layer in enumerate(layers, start=1):
-        built = snapshot / built_name(number)
-        steps = [*layer.files, *(_load(built).files if built.exists() else ())]
-        states |= {step.path: step.after for step in steps}
+        states |= {step.path: step.after for step in (*layer.files, *_load_built(snapshot, number))}
     return states
 
 
+def _load_built(snapshot: Path, number: int) -> tuple[FileStep, ...]:
+    path = snapshot / built_name(number)
+    return _load(path).files if path.exists() else ()
+
+
 def built_name(number: int) -> str:
-    """Return the name of what is noted of the builds after a run's transaction, from 1."""
+    """Return the name of the notes on the builds after a run's transaction, from 1."""
     return f"built-{number}.json"
 
 
@@ -124,8 +125,7 @@ def first_folders(layers: Iterable[Journal]) -> dict[str, FolderStep | None]:
 def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
     """Return a content that the snapshot keeps of a file. Raises ApplyError when it is missing or damaged."""
     try:
-        with open_regular(snapshot / ORIGINALS / state.sha256) as file:
-            content = file.readall()
+        content = read_regular_file(snapshot / ORIGINALS / state.sha256, follow_link=False)
     except OSError as error:
         message = f"the snapshot has no readable original of {path}, nothing was changed: {error.strerror} ({snapshot})"
         raise ApplyError(message) from error
@@ -135,29 +135,28 @@ def read_original(snapshot: Path, path: str, state: FileState) -> bytes:
 
 
 def load_originals(snapshot: Path) -> dict[str, bytes]:
-    """Return what the files that the run changed held before it, where they were there. Raises ApplyError."""
+    """Return the former contents of the files that the run changed or deleted. Raises ApplyError."""
     states = first_states(load_layers(snapshot))
     return {path: read_original(snapshot, path, state) for path, state in states.items() if state is not None}
 
 
 def keep_contents(snapshot: Path, layer: str, contents: Iterable[bytes | None]) -> None:
-    """Keep what a layer, by the name of its file, made of its files; a full disk keeps nothing."""
+    """Keep the contents of a layer's files, by its file's name; a full disk keeps nothing."""
     with suppress(OSError), replacing(_contents_of(snapshot, layer)) as file:
         for content in contents:
             file.write(content or b"")
 
 
 def load_contents(snapshot: Path, *, until: int | None = None, built: bool = True) -> dict[str, bytes]:
-    """Return what the run with this snapshot left of its files, where that was kept whole. Raises ApplyError.
+    """Return the contents of its files that the run left, where they were kept whole. Raises ApplyError.
 
-    `until` is the number of transactions that count; without `built` it is what they left, before their builds.
+    `until` is the number of transactions that count; without `built` the builds after them do not.
     """
     contents: dict[str, bytes] = {}
     for number, layer in enumerate(load_layers(snapshot)[:until], start=1):
-        noted = snapshot / built_name(number)
-        steps = {layer_name(number): layer.files, noted.name: _load(noted).files if built and noted.exists() else ()}
-        for name, files in steps.items():
-            contents |= _read_contents(_contents_of(snapshot, name), files)
+        contents |= _read_contents(_contents_of(snapshot, layer_name(number)), layer.files)
+        if built:
+            contents |= _read_contents(_contents_of(snapshot, built_name(number)), _load_built(snapshot, number))
     return contents
 
 
@@ -167,8 +166,7 @@ def _contents_of(snapshot: Path, layer: str) -> Path:
 
 def _read_contents(path: Path, steps: Iterable[FileStep]) -> dict[str, bytes]:
     try:
-        with open_regular(path) as file:
-            rest = memoryview(file.readall())
+        rest = memoryview(read_regular_file(path, follow_link=False))
     except OSError:
         return {}
     contents = {}
@@ -186,13 +184,13 @@ def write_originals(snapshot: Path, contents: Mapping[str, bytes], new_files: Ne
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     with opened_folder(snapshot / ORIGINALS) as folder:
         for name, content in contents.items():
-            with suppress(FileNotFoundError):  # no layer names it: it is of an interrupted attempt, maybe half of it
+            with suppress(FileNotFoundError):  # no layer names it: an interrupted attempt left it, maybe half of it
                 os.unlink(name, dir_fd=folder)
             new_files.write(folder, name, content)
 
 
 def sync_snapshot(snapshot: Path) -> None:
-    """Make the names in the snapshot durable, and its own, in the folder of its run and in that of all runs."""
+    """Make the names in the snapshot durable, its own, and that of its run."""
     for path in (snapshot / ORIGINALS, snapshot, snapshot.parent, snapshot.parent.parent):
         sync_names(path)
 
@@ -216,8 +214,6 @@ def write_layer(snapshot: Path, number: int, content: bytes) -> None:
 
 def remove_layer(path: Path) -> None:
     """Remove the layer of a transaction that did not come to pass, durably, if it is there."""
-    if LAYER_NAME.fullmatch(path.name) is None:
-        raise DamagedJournalError("it names something else as its file in the snapshot")
     with suppress(FileNotFoundError, NotADirectoryError):
         path.unlink()
         sync_names(path.parent)

@@ -1,11 +1,11 @@
 """The transaction: all of a plan, or nothing of it.
 
 Stage every new file, keep every old one, write the journal and sync all of it; then unlinks, folders and renames, and
-sync of the folders. Taking the journal away is the commit point. An error puts everything back in process; what a
-crash leaves is put back by `recover`.
+sync of the folders. Taking the journal away is the commit point. An error puts everything back in process, `recover`
+does it after a crash.
 
-The original is kept by a hard link where the file system and the permissions allow one, so that what is put back is the
-very same file; else by a copy. Other hard links to a replaced file keep its old content, as with git.
+The original is kept by a hard link where that is possible, so that the very same file comes back; else by a copy. Other
+hard links to a replaced file keep its old content, as with git.
 """
 
 import errno
@@ -13,14 +13,12 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
 from code_commit.apply.failures import ChangedUnderUsError, reason
 from code_commit.apply.journal import (
     BESIDE_FOLDER,
     JOURNAL,
-    FileState,
     FileStep,
     FolderStep,
     Journal,
@@ -28,17 +26,11 @@ from code_commit.apply.journal import (
     encode,
     new_name,
     old_name,
+    state_of,
 )
 from code_commit.apply.lock import locked
 from code_commit.apply.plan import Plan, folder_of, make_plan
-from code_commit.apply.recover import (
-    make_folder,
-    recover,
-    recover_files,
-    remove_folder,
-    set_folder_mode,
-    sync_touched,
-)
+from code_commit.apply.recover import make_folder, recover, recover_files, remove_folder, set_folder_mode, sync_touched
 from code_commit.apply.snapshot import (
     first_folders,
     foreign_steps,
@@ -63,10 +55,9 @@ NO_HARD_LINKS = {errno.EPERM, errno.EACCES, errno.EMLINK, errno.ENOTSUP, errno.E
 def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) -> None:
     """Write all the verified changes, or none. `snapshot` is the run's snapshot folder, made where it is missing.
 
-    It then holds each file as it was before the run touched it first. A file whose content and mode would stay the
-    same is left alone. Takes the tree's lock unless this thread holds it, and repairs an interrupted apply first.
-    Raises ChangedUnderUsError when a file is not as the verification pass saw it, ApplyError for everything else:
-    every file is as it was; NotSetUpError when the lock is held elsewhere.
+    Takes the tree's lock unless this thread holds it, and repairs an interrupted apply first. Raises, with every file
+    as it was, ChangedUnderUsError when a file is not as the verification pass saw it, NotSetUpError when the lock is
+    held elsewhere, ApplyError for everything else.
     """
     with locked(project):
         recover(project)
@@ -74,15 +65,12 @@ def apply_changes(changes: VerifiedChanges, project: Project, snapshot: Path) ->
 
 
 def carry_out(
-    writes: Sequence[FileEdit],
-    project: Project,
-    snapshot: Path,
-    folders: Mapping[str, FolderStep | None] | None = None,
+    writes: Sequence[FileEdit], project: Project, snapshot: Path, folders: Mapping[str, FolderStep | None] | None = None
 ) -> None:
     """Do all the writes or none, under the lock that the caller holds. Raises ApplyError.
 
-    `folders` says how the folders were that are to be restored (None: not there); without it, folders that become
-    empty go, and those that the run removed earlier come back with their mode where a file needs them.
+    `folders` says how the folders to restore were (None: not there); without it, folders that become empty go, and
+    those that the run removed earlier come back with their mode where a file needs them.
     """
     layers = load_layers(snapshot)
     at = writes[0].path if writes else str(snapshot)
@@ -172,19 +160,17 @@ class Transaction:
     def _stage_file(self, position: int, write: FileEdit) -> FileStep:
         self.at = write.path
         area = self._areas[self._area_of(write.path)] if self._beside else 0
-        kept = None
-        if write.path not in self._removed:  # else it is a folder until then
-            kept = self._keep(position, area, write)
+        kept = None if write.path in self._removed else self._keep(position, area, write)  # it is a folder until then
         self._kept.append(kept)
         before = after = None
         owner = write.owner
         if write.old is not None and kept is not None:
             owner = (kept.st_uid, kept.st_gid)
-            before = _state(write.old, write.old_mode, owner)
+            before = state_of(write.old, write.old_mode, owner)
         if write.new is not None:
             folder = self._staging.area(area)
             owner = self._new_files.write(folder, new_name(position), write.new, write.mode, owner)
-            after = _state(write.new, write.mode, owner)
+            after = state_of(write.new, write.mode, owner)
         return FileStep(write.path, before, after, area)
 
     def _area_of(self, path: str) -> str:
@@ -194,7 +180,7 @@ class Transaction:
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
     def _keep(self, position: int, area: int, write: FileEdit) -> os.stat_result | None:
-        """Keep the file that the write replaces or deletes, and return its state; None where there must be no file.
+        """Keep the file that the write replaces or deletes, and return its state; None where there is to be no file.
 
         Raises ChangedUnderUsError where the file is not as the plan says.
         """
@@ -230,23 +216,22 @@ class Transaction:
         return now
 
     def _keep_in_snapshot(self) -> None:
-        """Keep what no transaction of the run had left, an edit of somebody's between two of them too."""
-        known = {step.before.sha256 for _, step in foreign_steps(self._layers) if step.before}
-        foreign = {
-            step.path for number, step in foreign_steps([*self._layers, self._journal]) if number > len(self._layers)
-        }
+        """Keep what no transaction of the run had left, an edit between two of them too."""
+        foreign, latest = foreign_steps([*self._layers, self._journal]), len(self._layers) + 1
+        known = {step.before.sha256 for number, step in foreign if number < latest and step.before}
+        new = {step.path for number, step in foreign if number == latest}
         for step, write in zip(self._journal.files, self._plan.writes, strict=True):
-            if write.old is not None and step.before and step.path in foreign and step.before.sha256 not in known:
+            if write.old is not None and step.before and step.path in new and step.before.sha256 not in known:
                 self._originals[step.before.sha256] = write.old
         write_originals(self._snapshot, self._originals, self._new_files)
 
     def _change(self) -> None:
-        """Change the tree: what goes, goes first, so that a file can take a folder's place and the reverse."""
+        """Change the tree: deletions first, so that a file can take a folder's place and the reverse."""
         tree = self._staging.tree
-        self._staging.begin()
+        self._staging.publish(JOURNAL)
         for position, write in enumerate(self._plan.writes):
             if write.new is None:
-                self._delete(position, write)
+                self._change_file(position, write)
         for folder in reversed(self._plan.removed):
             self.at = folder.path
             remove_folder(tree, folder.path)
@@ -261,35 +246,27 @@ class Transaction:
                 set_folder_mode(tree, folder)
         for position, write in enumerate(self._plan.writes):
             if write.new is not None:
-                self._move_in_place(position, write)
+                self._change_file(position, write)
         self.at = self._journal.layer
         write_layer(self._snapshot, len(self._layers) + 1, self._encoded)
         sync_touched(tree, self._journal)
-        self._staging.settle()
+        self._staging.commit()
 
-    def _delete(self, position: int, write: FileEdit) -> None:
-        self._check_untouched(position, write)
-        folder, name = self._staging.tree.parent(write.path)
-        self._started.append(position)
-        os.unlink(name, dir_fd=folder)
-
-    def _move_in_place(self, position: int, write: FileEdit) -> None:
-        self._check_untouched(position, write)
+    def _change_file(self, position: int, write: FileEdit) -> None:
+        """Delete a file or move it in place. Raises ChangedUnderUsError when it is not as it was kept."""
+        self.at = write.path
+        now, kept = self._staging.tree.look(write.path), self._kept[position]
+        if (now is None) != (kept is None):
+            raise ChangedUnderUsError(write.path)
+        if now and kept and identity_of(now) != identity_of(kept):
+            self._look_as_planned(write)
         area = self._staging.area(self._journal.files[position].area)
         folder, name = self._staging.tree.parent(write.path)
         self._started.append(position)
-        os.rename(new_name(position), name, src_dir_fd=area, dst_dir_fd=folder)
-
-    def _check_untouched(self, position: int, write: FileEdit) -> None:
-        """Look once more, right before the change. Raises ChangedUnderUsError when the file is not as it was kept."""
-        self.at = write.path
-        now, kept = self._staging.tree.look(write.path), self._kept[position]
-        if now is None and kept is None:
-            return
-        if now is None or kept is None:
-            raise ChangedUnderUsError(write.path)
-        if identity_of(now) != identity_of(kept):
-            self._look_as_planned(write)
+        if write.new is None:
+            os.unlink(name, dir_fd=folder)
+        else:
+            os.rename(new_name(position), name, src_dir_fd=area, dst_dir_fd=folder)
 
     def _recover(self, cause: BaseException) -> None:
         try:
@@ -300,7 +277,7 @@ class Transaction:
                 f"({reason(error)}): run code-commit again, it repairs the tree before anything else"
             ) from error
         with suppress(OSError):
-            self._staging.settle()  # there is no journal yet where giving it its name failed
+            self._staging.commit()  # there is no journal yet where giving it its name failed
         self._abandon()
 
     def _abandon(self) -> None:
@@ -308,7 +285,3 @@ class Transaction:
             remove_originals(self._snapshot, self._originals)
         with suppress(OSError):
             self._staging.clean()
-
-
-def _state(content: bytes, mode: int, owner: tuple[int, int]) -> FileState:
-    return FileState(sha256(content).hexdigest(), len(content), mode, *owner)

@@ -1,12 +1,11 @@
-"""Running build.sh: the supervised process, its environment, its sandbox, and what it must not change."""
+"""The run of build.sh: the supervised process, its environment, its sandbox, and the files that it must not change."""
 
 import os
 import shlex
 import signal
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Self
 
 from code_commit.build.command import build_command, build_environment, harden_process, hardened_meanwhile
 from code_commit.build.fingerprints import FOLDER_NAME, Damage, Fingerprints, Quarantine, stamp_files
@@ -32,8 +31,8 @@ __all__ = [
 MOST_NAMED = 5  # of the files of the tool itself
 
 
-class Builder:
-    """Runs the builds of one run. What the protected files are before the first holds for all of them."""
+class Builder(AbstractContextManager["Builder"]):
+    """Runs the builds of one run. The protected files as they are before the first hold for all of them."""
 
     def __init__(self, project: Project, sandbox: Sandbox | None = None) -> None:
         self._project = project
@@ -44,9 +43,6 @@ class Builder:
         self._submodules: frozenset[str] = frozenset()
         self._own = [] if sandbox else watched_from_build(project)
         self._own_files: dict[Path, list[int]] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         if self._before is not None:
@@ -62,9 +58,9 @@ class Builder:
     ) -> BuildResult:
         """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB.
 
-        `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when it or what an
-        earlier build left running changed a protected file, which is then as it was before. What `write` or a signal's
-        handler raises ends the build, with all that descends from it, and is raised again.
+        `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when a build changed
+        a protected file, which is then as it was before. An exception of `write` or of a signal's handler ends the
+        build, with all its descendants, and is raised again.
         """
         with DeferredSignals() as signals:
             if self._before is None:
@@ -94,9 +90,9 @@ class Builder:
             raise BuildError(f"{program} cannot be started: {error.strerror}") from error
 
     def _remember(self) -> Fingerprints:
-        """Remember the protected files; agent-config too, but for what is in its logs, unless a sandbox hides it.
+        """Remember the protected files, and agent-config without its logs, unless a sandbox hides it.
 
-        Folders that a sandbox makes read-only are made where they are missing: nothing is mounted over nothing.
+        Make the folders that a sandbox makes read-only where they are missing: nothing is mounted over nothing.
         """
         project, git = self._project, self._project.git
         repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
@@ -125,7 +121,7 @@ class Builder:
         )
 
     def _put_back(self, before: Fingerprints, who: str = "the build") -> None:
-        """Raise BuildError when something protected was changed, which is then as it was before."""
+        """Raise BuildError, with everything as it was before, when something protected was changed."""
         quarantine = Quarantine(self._project.root, self._agent_config)
         damages = before.put_back(quarantine)
         is_undone = all(damage.is_undone for damage in damages.values())
@@ -153,12 +149,12 @@ def _submodules(project: Project) -> frozenset[str]:
 
 
 def _is_rewritten(path: Path, repositories: Collection[Path]) -> bool:
-    """Tell whether it is a submodule's configuration: `git submodule update` renames a new one over it, the same."""
+    """Tell whether it is a submodule's configuration: `git submodule update` renames an equal one over it."""
     return path.name == "config" and path.parent not in repositories and (path.parent / "HEAD").is_file()
 
 
 def _is_ours(path: Path, project: Project) -> bool:
-    """Tell whether the path is in the project or its repository: nothing else is ever put back."""
+    """Tell whether the path is in the project or its repository: nothing else is put back."""
     real = Path(os.path.realpath(path.parent), path.name)
     git = project.git
     folders = [project.root, *((git.work_tree, git.git_dir, git.common_dir) if git else ())]
@@ -179,7 +175,7 @@ def _shown(path: Path, project: Project) -> str:
 
 
 def _result(ending: Ending, *, in_sandbox: bool) -> BuildResult:
-    """Tell a build that failed from one that never was."""
+    """Return how a build ended. Raises BuildError for one that never began."""
     if ending.timed_out:
         return BuildResult(None, None, True, ending.seconds, ending.output_bytes)
     code = ending.returncode or 0

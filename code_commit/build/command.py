@@ -1,7 +1,7 @@
-"""How build.sh is started: by which words, in which environment, and without a way to what the tool knows.
+"""The words and the environment that start build.sh, and the hardening of this process against it.
 
-What the kernel would do with build.sh is asked before it is done: everything that keeps it from starting ends in
-BuildError, so that no LLM is blamed for it. What fails inside it is the build's own result.
+Everything that would keep build.sh from starting is a BuildError: no LLM can mend it. A failure inside is the build's
+own result.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: ch
 GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
 
 PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
-"""Asked here, because bwrap's execvp(3) would hand anything else that is binary to a shell."""
+"""Checked here, because bwrap's execvp(3) would hand any other binary to a shell."""
 
 
 def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
@@ -95,8 +95,7 @@ def build_environment(
 ) -> dict[str, str]:
     """Return `environment` without the API keys and the tool's settings, and with the attempt and the run named.
 
-    A variable goes when it is one that holds a key by name, whether or not the key is used, when its value
-    contains a key, whatever its name, and when its name itself contains one.
+    A variable goes when its name is that of a key's variable, or when its value or its name contains a key.
     """
     secrets = [key.value for key in keys if key.value]
     secrets += [environment[name] for name in KEY_VARIABLES.values() if len(environment.get(name, "")) >= SHORTEST_KEY]
@@ -113,8 +112,7 @@ def build_environment(
 def harden_process() -> None:
     """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file.
 
-    What the tool holds in its memory, the API key above all, is no other process's of the same user. Only the soft
-    core limit goes: a build may raise it again.
+    Only the soft core limit goes: a build may raise it again.
     """
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -123,7 +121,7 @@ def harden_process() -> None:
 
 @contextlib.contextmanager
 def hardened_meanwhile() -> Iterator[None]:
-    """Undo at the end what `harden_process` did meanwhile: for a process that goes on to do other things."""
+    """Undo at the end what `harden_process` did meanwhile."""
     dumpable, limits = _prctl(GET_DUMPABLE), resource.getrlimit(resource.RLIMIT_CORE)
     try:
         yield

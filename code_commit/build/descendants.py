@@ -1,8 +1,7 @@
 """The processes that descend from a build: found, adopted when their parent ends, reaped, and ended with the build.
 
 Linux hands us the orphans among our descendants (a subreaper, prctl(2)), so that none gets away by forking twice or by
-setsid(2). They are reaped as soon as they have ended, as process 1 does it: a build may wait until a process is gone.
-Elsewhere orphans go to process 1.
+setsid(2). We reap them as process 1 does: a build may wait until a process is gone. Elsewhere process 1 gets them.
 """
 
 import contextlib
@@ -30,8 +29,8 @@ class Process(NamedTuple):
 class Orphans:
     """The orphans that this process adopts while a build runs, told apart from the children that it started itself.
 
-    The kernel makes them children of the main thread. Never taken for one: what was a child before, what is of our own
-    session (an orphan of a build cannot be), the build itself, and what another thread started and still waits for.
+    The kernel makes them children of the main thread. Never taken for one: an earlier child, a process of our own
+    session, the build itself, and a child that another thread started.
     """
 
     def __init__(self) -> None:
@@ -41,7 +40,7 @@ class Orphans:
 
     @contextlib.contextmanager
     def adopted(self) -> Iterator[None]:
-        """While entered, adopt orphans. What is left then lives on; while it is our child it is reaped, not ended."""
+        """While entered, adopt orphans. The rest of them then lives on; as our child it is reaped, not ended."""
         children = _children()
         self._left &= children
         self._strangers = children - self._left
@@ -55,11 +54,11 @@ class Orphans:
             _adopt_orphans(before)
 
     def spare(self, build: int) -> None:
-        """Take note of the build's own process, whose exit status is not ours to take."""
+        """Note the build's own process: its exit status is not ours to take."""
         self._build = build
 
     def reap(self) -> None:
-        """Take the exit status of the adopted processes that have ended, and of no other child."""
+        """Take the exit status of the adopted processes that have ended."""
         for pid in self._found():
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
@@ -69,17 +68,12 @@ class Orphans:
         roots = self._found() - self._left | ({build} if build else set())
         if not roots:
             return []
-        listing = list(_processes())
-        children: dict[int, list[Process]] = {}
-        for process in listing:
-            children.setdefault(process.parent, []).append(process)
-        found = {process.pid: process for process in listing if process.pid in roots}
-        unseen = list(found.values())
-        for process in unseen:  # grows while it is walked
-            new = [child for child in children.get(process.pid, ()) if child.pid not in found]
-            found |= {child.pid: child for child in new}
-            unseen += new
-        return unseen
+        listing = {process.pid: process for process in _processes()}
+        new = {pid: listing[pid] for pid in roots & listing.keys()}
+        tree = dict(new)
+        while new := {pid: found for pid, found in listing.items() if found.parent in new and pid not in tree}:
+            tree |= new
+        return [*tree.values()]
 
     def _found(self) -> set[int]:
         own = os.getsid(0)
@@ -87,11 +81,11 @@ class Orphans:
 
 
 ORPHANS = Orphans()
-"""Of this process: the kernel keeps one list of children, and so do we."""
+"""One for this process: the kernel keeps one list of children."""
 
 
 def _adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that is set
-    """Make this process the parent of its orphaned descendants, or stop that; return how it was before."""
+    """Make this process the parent of its orphaned descendants, or stop that; return the former state."""
     if sys.platform != "linux":
         return False
     import ctypes
@@ -136,7 +130,7 @@ def _processes() -> Iterator[Process]:
 
 
 def _processes_by_ps() -> Iterator[Process]:
-    """The same where there is no /proc; the output's form is that of POSIX."""
+    """Yield the same where there is no /proc; the output's form is that of POSIX."""
     columns = [word for column in ("pid", "ppid", "pgid", "state", "comm") for word in ("-o", f"{column}=")]
     listing = subprocess.run(["/bin/ps", "-A", *columns], capture_output=True, check=False).stdout
     for line in listing.splitlines():
@@ -148,8 +142,7 @@ def _processes_by_ps() -> Iterator[Process]:
 def ask_to_end(tree: Callable[[], Iterable[Process]]) -> None:
     """Send SIGTERM once to each process of the tree, parents first, and wake up those that are stopped.
 
-    They are held first, until no new one appears: what forks without end would always be ahead of the signal. What
-    they start afterwards, to clean up, is not meant.
+    They are stopped first, until no new one appears: a fork bomb would always be ahead of the signal.
     """
     held: dict[int, Process] = {}
     for _ in range(HOLDING_ROUNDS):
@@ -165,10 +158,7 @@ def ask_to_end(tree: Callable[[], Iterable[Process]]) -> None:
 
 
 def send(number: int, processes: Iterable[Process]) -> None:
-    """Send a signal to all of the processes' groups: what forks faster than we look is hit at one stroke.
-
-    Groups that are gone, or not ours, are passed over.
-    """
+    """Send a signal to all of the processes' groups: a fork bomb is hit at one stroke. Others' groups are skipped."""
     for group in {process.group for process in processes} - {os.getpgrp()}:
         with contextlib.suppress(OSError):
             os.killpg(group, number)

@@ -1,8 +1,7 @@
-"""What the protected files were before a run's first build, whether they are so still, and how they come back.
+"""The protected files as they were before a run's first build: compared after each build, and put back.
 
 Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. Every file is
-reached by descriptors, never through a link, so that nothing is put back where a link leads. A file that gives way to
-the original is kept, in case it was the user's own edit.
+reached by descriptors, never through a link. A file that gives way to the original is kept: it may be the user's edit.
 """
 
 import contextlib
@@ -35,13 +34,13 @@ class Entry(NamedTuple):
         return stat.S_ISDIR(self.status.st_mode)
 
     def is_same_folder(self, now: os.stat_result | None) -> bool:
-        """Tell whether this is the very same folder. A link that took its place may have its inode number."""
+        """Tell whether this is the very same folder, and not a link with its inode number."""
         same = ("st_dev", "st_ino")
         return now is not None and stat.S_ISDIR(now.st_mode) and _values(now, same) == _values(self.status, same)
 
 
 class Damage(NamedTuple):
-    """A change of a protected file. `detail` says why it was not put back; where it was, what the user can do."""
+    """A change of a protected file. `detail` says why it was not put back, or what the user can do."""
 
     kind: Literal[
         "changed", "new", "removed", "moved or removed", "a repository in git's index", "of code-commit itself, changed"
@@ -55,7 +54,7 @@ class Damage(NamedTuple):
 
 
 _HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")
-"""What git's validate_headref() asks for, of a link and of a file."""
+"""The rule of git's validate_headref() for a link and for a file."""
 
 _TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
 _COUNTS = ("st_mode", "st_uid", "st_gid")
@@ -74,17 +73,17 @@ def _names(folder: int) -> list[str]:
 
 
 def _open_tree() -> Tree:
-    """Return all that is on this machine, by paths without their first slash."""
+    """Return the tree of this machine, by paths without their first slash."""
     return Tree(Path("/"), lambda parent, name, _: os.open(name, _WAY, dir_fd=parent))
 
 
 def _in_tree(path: Path) -> str:
-    """Return the path free of links, but for its last component, as the tree has it."""
+    """Return the path in the tree of this machine, free of links but for its last component."""
     return os.path.join(os.path.realpath(path.parent), path.name)[1:]  # noqa: PTH118 - many of them
 
 
 def _make_folder(tree: Tree, path: str, mode: int = 0o777) -> int:
-    """Return a descriptor of the folder, which is made where it is missing. Raises OSError."""
+    """Return a descriptor of the folder, made where it is missing. Raises OSError."""
     with contextlib.suppress(FileNotFoundError):
         return tree.folder(path)
     above, _, name = path.rpartition("/")
@@ -106,10 +105,10 @@ class Fingerprints:
         head: Path | None = None,
         only_told: Collection[Path] = (),
     ) -> None:
-        """Remember what is at the paths, and below those that are folders.
+        """Remember the paths, and everything below those that are folders.
 
-        For `identity_only` folders it matters only that they are the same still and can be entered, for `head` that git
-        takes it for a HEAD. Nothing at or below `only_told` is ever put back.
+        An `identity_only` folder only has to be the same still and to be entered, `head` to be a HEAD for git. Nothing
+        at or below `only_told` is put back.
         """
         self._tree = _open_tree()
         self._root = str(root)[1:] or "."
@@ -132,13 +131,13 @@ class Fingerprints:
             os.close(self._kept_open.pop())
 
     def forbid(self, path: Path) -> None:
-        """Let there be nothing at the path from now on."""
+        """Allow nothing at the path from now on."""
         self._entries[_in_tree(path)] = None
 
     def put_back(self, quarantine: "Quarantine") -> dict[Path, Damage]:
-        """Restore the files that differ and return what was done to each. Folders come before their contents.
+        """Restore the files that differ and return the damages, folders before their contents.
 
-        Files that are replaced or removed go into the quarantine.
+        Replaced and removed files go into the quarantine.
         """
         self._tree.forget()
         root = self._entries[self._root]
@@ -166,7 +165,7 @@ class Fingerprints:
                 self._remember(f"{path}/{name}")
 
     def _look(self, path: str) -> os.stat_result | None:
-        """Return what is at the path; None where nothing is, and where a link or a missing right is in the way."""
+        """Return the state of the path; None where nothing is, or a link or a missing right is in the way."""
         with contextlib.suppress(OSError):
             return self._tree.look(path)
         return None
@@ -186,7 +185,7 @@ class Fingerprints:
         return []
 
     def _lost(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
-        """Yield the path and what happened to it, where there was something."""
+        """Yield the path and its damage, where something was there."""
         if entry is None:
             return
         now = self._look(path)
@@ -203,7 +202,7 @@ class Fingerprints:
             yield path, Damage("changed")
 
     def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
-        """Yield the path where there was nothing, and what is new in it where it was a folder."""
+        """Yield the path where nothing was there, and the new names in it where it was a folder."""
         now = self._look(path) if entry is None else None
         if now and not (path in self._identity_only and stat.S_ISDIR(now.st_mode)):
             yield path, Damage("new")
@@ -212,7 +211,7 @@ class Fingerprints:
                 yield f"{path}/{name}", Damage("new")
 
     def _restore(self, path: str, quarantine: "Quarantine") -> None:
-        """Put back what was at the path over whatever is there now. Raises OSError."""
+        """Put back the former state of the path over the present one. Raises OSError."""
         if f"{path}/".startswith(self._only_told):
             raise OSError(errno.EPERM, "it is outside the project")
         entry = self._entries.get(path)
@@ -230,9 +229,9 @@ class Fingerprints:
 
 
 def stamp_files(folders: Iterable[Path]) -> dict[Path, list[int]]:
-    """Return by what a change of each file below the folders is seen, without reading it.
+    """Return a stamp of each file below the folders, by which a change is seen without reading it.
 
-    What Python compiles by the way is left out, and the ctime: uv makes hard links to the files of its cache.
+    Compiled Python is left out, and the ctime: uv makes hard links to the files of its cache.
     """
     stamps = {}
     for place, _, names in chain.from_iterable(map(os.walk, folders)):
@@ -261,7 +260,7 @@ def _restore_file(folder: int, path: str, content: bytes, status: os.stat_result
 def _restore_folder(parent: int, path: str, entry: Entry, quarantine: "Quarantine", *, identity_only: bool) -> None:
     """Put a folder back: the same one where it was only renamed, else an empty one.
 
-    Raises OSError where an empty one is not enough: `identity_only`, nothing is known of its contents.
+    Raises OSError where an empty one is not enough: nothing is known of the contents of an `identity_only` folder.
     """
     name = path.rpartition("/")[2]
     now = _status(parent, name)
@@ -319,7 +318,7 @@ class Quarantine:
                 self._move(folder, name, path, self._choice[1])
 
     def _move(self, folder: int, name: str, path: str, place: Path) -> None:
-        """Move it; a file to another file system too."""
+        """Move it, to another file system too."""
         count = self.folders.get(place, 0) + 1
         word = f"{count}-{path.removeprefix(self._root).replace('/', '_')}"  # .git alone would be a repository again
         with _open_tree() as tree:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from code_commit.build.descendants import ORPHANS, Process, ask_to_end, send
-from code_commit.files import ending_signals_held
+from code_commit.files import ENDING_SIGNALS, ending_signals_held
 
 PIPE_BYTES = 1 << 20  # what the build may be ahead
 CHUNK = 1 << 18  # fits into the cache of a processor, where the Redactor reads it several times
@@ -31,15 +31,13 @@ MOST_SETTLING = 0.5  # seconds for what a shell has forked to become the program
 UNSETTLED = {"build.sh", "bash", "nohup"}  # what may be about to become a program that ignores SIGHUP
 HANG_UP_PAUSE = 0.05  # seconds for what does not ignore SIGHUP to end
 
-ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 @dataclass(slots=True)
 class Started:
     """A build that was started: `process` is build.sh itself, or the bubblewrap around it.
 
-    `group` is build.sh's process group; None in a process namespace, where nothing lives on. `status` is where
-    bubblewrap says what came of it, `guardian` what ends the build where the tool is killed.
+    `group` is build.sh's process group; None in a process namespace, where nothing lives on. Bubblewrap reports to
+    `status`; `guardian` ends the build where the tool is killed.
     """
 
     process: subprocess.Popen[bytes]
@@ -109,8 +107,8 @@ def start_process(
 class DeferredSignals:
     """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
 
-    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Signals that are
-    ignored stay so. Nothing of this outside the main thread, where Python runs no handler.
+    `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Ignored signals stay
+    so. Has no effect outside the main thread, where Python runs no handler.
     """
 
     def __init__(self) -> None:
@@ -145,7 +143,7 @@ class DeferredSignals:
             os.close(self._bell)
 
     def deliver(self) -> bool:
-        """Run the handlers of the signals that have arrived, which may raise; tell whether one has that ends."""
+        """Run the handlers of the signals that have arrived, which may raise; tell whether one ends the build."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.wake, 4096)
         ends = False
@@ -162,8 +160,7 @@ def supervise(
 ) -> Ending:
     """Start a build, hand its output to `write` as it comes, and return how it ended; `timeout` in seconds, 0 for none.
 
-    Whatever raises meanwhile, a signal's handler or `write`, ends the build with all that descends from it and is
-    raised again then.
+    An exception of `write` or of a signal's handler ends the build, with all its descendants, and is raised again.
     """
     with ORPHANS.adopted():
         begun = time.monotonic()
@@ -177,7 +174,7 @@ def supervise(
 
 
 class Supervision:
-    """A running build: what has come of it, and how far its ending has come."""
+    """A running build."""
 
     def __init__(self, started: Started, write: Callable[[bytes], object], signals: DeferredSignals) -> None:
         assert started.process.stdout is not None  # noqa: S101 - it is a pipe
@@ -195,7 +192,7 @@ class Supervision:
         os.set_blocking(self._output, False)
 
     def watch(self, begun: float, timeout: float) -> None:
-        """Copy the output and wait: for the end of build.sh, or, once it is told to end, for that of all of it."""
+        """Copy the output until build.sh has ended, with all its descendants where it was told to end."""
         while not self._is_over():
             self._attend(TICK if self._kill_at is None else PAUSE)
             if timeout and self._kill_at is None and time.monotonic() >= begun + timeout:
@@ -206,7 +203,7 @@ class Supervision:
         self.ending.was_executed = self._started.was_executed()
 
     def finish(self) -> None:
-        """Take the last of the output, let go what may live on, end the rest; raise what was raised meanwhile."""
+        """Take the last of the output, release the processes that may live on, end the rest; raise the noted error."""
         until = time.monotonic() + (LINGER if self._kill_at is None else 0)
         most = self.ending.output_bytes + LINGER_BYTES
         while self._output is not None and self.ending.output_bytes < most:
@@ -223,7 +220,7 @@ class Supervision:
             raise self._error
 
     def _is_over(self) -> bool:
-        """Tell whether build.sh has ended; or, told to end, that nothing of it is left to kill."""
+        """Tell whether build.sh has ended; or, once it was told to end, whether nothing of it is left to kill."""
         has_ended = self._started.process.poll() is not None
         if self._kill_at is None:
             return has_ended
@@ -238,7 +235,7 @@ class Supervision:
         return ORPHANS.tree(process.pid if process.poll() is None else None)
 
     def _attend(self, pause: float) -> bool:
-        """Do what there is to do, for which the pause is waited at most; tell whether there was output."""
+        """Handle output and signals, for which it waits so many seconds at most; tell whether there was output."""
         ready: set[int] = set()
         try:
             ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
@@ -268,21 +265,21 @@ class Supervision:
             self._write(piece)
 
     def _note(self, error: BaseException) -> None:
-        """Remember what was raised and end the build for it: the first time with patience, the second without."""
+        """Remember an error and end the build for it: the first time with patience, the second without."""
         self._end(GRACE if self._kill_at is None else 0)
         self._error = self._error or error
         if not isinstance(error, KeyboardInterrupt):
             self._write = None  # the sink is broken; the pipe is emptied all the same, or the build could not end
 
     def _end(self, grace: float) -> None:
-        """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends when what is in it has."""
+        """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends with its content."""
         if grace:
             bubblewrap = self._started.process.pid if self._started.status else None
             ask_to_end(lambda: [process for process in self._tree() if process.pid != bubblewrap])
         self._kill_at = time.monotonic() + grace
 
     def _hang_up(self, group: int) -> None:
-        """Do to what is left in build.sh's process group what a terminal does that closes.
+        """Hang up on the rest of build.sh's process group, as a closing terminal does.
 
         A shell that ends right after `nohup server &` leaves a copy of itself that has yet to become nohup.
         """

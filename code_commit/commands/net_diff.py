@@ -44,7 +44,7 @@ def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
     edits, unknown = [], []
     for path, before in first_states(layers).items():
         after = left[path]
-        if before == after or (before and before.same_file(after)):
+        if before == after:
             continue
         new = contents.get(path, b"") if after else None
         if after and sha256(new or b"").hexdigest() != after.sha256:
