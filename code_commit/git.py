@@ -1,10 +1,11 @@
-"""Git, asked and never told: read-only questions with an environment that nothing outside can bend."""
+"""Read-only questions to git, in an environment that nothing outside can bend."""
 
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +16,12 @@ from code_commit.trust import find_program, outside_environment
 
 _GIT_SECONDS = 120
 _CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")
-"""What git stores otherwise than it stands in the tree, where attributes or configuration say so."""
-_GIT_FAILED = 128
-"""The exit code of git itself when it cannot go on."""
+"""The content that git may store in another form, by attributes or configuration."""
+_GIT_FAILED = 128  # git's own exit code when it cannot go on
 
 
 class Index(NamedTuple):
-    """What git's index lists below the root. Of `hidden` files it shows no change to anybody."""
+    """The paths of git's index below the root. Git shows no change of `hidden` files."""
 
     files: frozenset[str] = frozenset()
     submodules: frozenset[str] = frozenset()
@@ -29,52 +29,51 @@ class Index(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """What git is configured by and with: the files inside the work tree, there or not, and the names of filters."""
+    """Git's configuration: its files inside the work tree, there or not, and the names of filters."""
 
     files: tuple[Path, ...] = ()
     filters: tuple[str, ...] = ()
 
 
 class UnansweredError(Exception):
-    """A question to git has no answer; `str()` says why. Whoever asked must not assume one."""
+    """A question to git has no answer: the caller must not assume one. `complaint` is git's message."""
 
     def __init__(self, question: str, answer: subprocess.CompletedProcess[bytes] | None = None) -> None:
         self.complaint = answer.stderr.decode("utf-8", "replace") if answer else ""
-        """What git says of it."""
         failed = f" failed: {self.complaint}" if answer else ""
         super().__init__(shown(" ".join((question + failed).split())))
 
 
+@dataclass(eq=False)
 class Repository:
-    """The repository that a project is part of, and where git keeps it; all paths are absolute, `root` the project's.
+    """The repository that a project is part of; all paths are absolute, `root` the project's.
 
-    What it was when it was first asked about is kept: what comes later may be a build's.
+    Its first identity and configuration hold: later ones may be a build's.
     """
 
-    def __init__(self, root: Path, work_tree: Path, git_dir: Path, common_dir: Path, hooks_dir: Path) -> None:
-        self.root = root
-        self.work_tree = work_tree
-        self.git_dir = git_dir
-        self.common_dir = common_dir
-        self.hooks_dir = hooks_dir
-        self._index: tuple[tuple[int, ...], Index] | None = None
-        self._configuration: Configuration | None = None
-        self._identity: tuple[tuple[int, ...], ...] = ()
+    root: Path
+    work_tree: Path
+    git_dir: Path
+    common_dir: Path
+    hooks_dir: Path
+    _index: tuple[tuple[int, ...], Index] | None = None
+    _configuration: Configuration | None = None
+    _identity: tuple[tuple[int, ...], ...] = ()
 
     @property
     def options(self) -> tuple[str, str]:
-        """Return the words for git by which it looks for no other repository, which a build may have laid down."""
+        """Return the words that keep git from another repository, which a build may have laid down."""
         return f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"
 
     @property
     def prefix(self) -> str:
-        """Where the root is in git's work tree: "" or "a/b/"."""
+        """Return the root's path in git's work tree: "" or "a/b/"."""
         return "" if self.work_tree == self.root else f"{self.root.relative_to(self.work_tree)}/"
 
     def ask(
         self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Ask git about this repository, and about no other that took its place."""
+        """Ask git about this repository; fail where another one took its place."""
         now = tuple(_version(folder)[:2] for folder in (self.root, self.git_dir))
         self._identity = self._identity or now
         if now != self._identity:
@@ -85,18 +84,15 @@ class Repository:
     def ask_unfiltered(
         self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Ask git about the content of files, without the filters of its configuration: they may run what is in it.
-
-        Raises UnansweredError where the configuration cannot be read.
-        """
+        """Ask git as `ask`, without the filters of its configuration, which run programs. Raises UnansweredError."""
         settings = ("process=", "clean=", "smudge=", "required=false")
         off = [f"filter.{name}.{setting}" for name in self.configuration().filters for setting in settings]
         return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments], stdin, variables)
 
     def stored(self, path: str, content: bytes) -> bytes:
-        """Return what git would store of a file's content: other line ends, `$Id$`, by attributes and configuration.
+        """Return a file's content as git would store it: other line ends, `$Id$`, by attributes and configuration.
 
-        As it is where git does not say. Programs that filter are not run; nothing is written to the repository.
+        Return it as it is where git does not say. No filter is run, nothing is written to the repository.
         """
         if not _CONVERTED.search(content):
             return content
@@ -112,9 +108,9 @@ class Repository:
         return content
 
     def filtered(self, paths: Iterable[str], names: str = ".*") -> list[str]:
-        """Return the paths whose content a program of git's configuration changes. Raises UnansweredError.
+        """Return the paths whose content a filter of git changes, one whose name matches `names`, a regular expression.
 
-        Only filters count whose name is like `names`, a regular expression.
+        Raises UnansweredError.
         """
         if not self.configuration().filters:
             return []
@@ -126,14 +122,14 @@ class Repository:
         return [path for path, name in filters if name in self.configuration().filters and re.fullmatch(names, name)]
 
     def index(self) -> Index:
-        """Return what git tracks now: git is asked again only when the index file changed. Raises UnansweredError."""
+        """Return git's index; git is asked again only when the index file changed. Raises UnansweredError."""
         version = _version(self.git_dir / "index")
         if self._index is None or self._index[0] != version:
             self._index = version, _read_index(self)
         return self._index[1]
 
     def configuration(self) -> Configuration:
-        """Return what git is configured by; the first answer holds. Raises UnansweredError."""
+        """Return git's configuration; the first answer holds. Raises UnansweredError."""
         if self._configuration is None:
             self._configuration = _read_configuration(self)
         return self._configuration
@@ -171,20 +167,16 @@ def _read_index(repository: Repository) -> Index:
     answer = repository.ask(["ls-files", "-z", "-v", "-s"])
     if answer.returncode != 0:
         raise UnansweredError("git ls-files", answer)
-    files, submodules, hidden = set(), set(), set()
-    for entry in answer.stdout.split(b"\0")[:-1]:
-        path = os.fsdecode(entry.partition(b"\t")[2])
-        tag, mode = entry[:1], entry[2:8]
-        files.add(path)
-        if mode == b"160000":
-            submodules.add(path)
-        if tag == b"S" or tag.islower():  # skip-worktree, assume-unchanged
-            hidden.add(path)
-    return Index(frozenset(files), frozenset(submodules), frozenset(hidden))
+    entries = [(entry, os.fsdecode(entry.partition(b"\t")[2])) for entry in answer.stdout.split(b"\0")[:-1]]
+    return Index(
+        files=frozenset(path for _, path in entries),
+        submodules=frozenset(path for entry, path in entries if entry[2:8] == b"160000"),
+        hidden=frozenset(path for entry, path in entries if entry[:1] == b"S" or entry[:1].islower()),
+    )
 
 
 def _read_configuration(repository: Repository) -> Configuration:
-    """Ask git what it is configured with, and from which files; some that it would read too may not be there yet."""
+    """Ask git for its configuration and the files of it; some that it would read may not be there yet."""
     answer = repository.ask(["config", "--list", "--show-origin", "-z"])
     if answer.returncode != 0:
         raise UnansweredError("git config", answer)
@@ -212,7 +204,7 @@ def _read_configuration(repository: Repository) -> Configuration:
 
 
 def _is_of_work_tree(path: Path, repository: Repository) -> bool:
-    """Tell whether the path is below the top of the work tree, and not of git's own folders: those are anyway."""
+    """Tell whether the path is below the top of the work tree, and not in git's own folders, protected anyway."""
     folders = (repository.git_dir, repository.common_dir)
     return repository.work_tree in path.parents and not any(path.is_relative_to(folder) for folder in folders)
 
@@ -231,10 +223,9 @@ def ask_git(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one read-only git command in `cwd` and return it, whatever its exit code; `variables` are for it alone.
 
-    The `GIT_*` environment is cleared, so that a hook's or an alias's `GIT_DIR` does not answer for another
-    repository; the user's own configuration stays. No lock is taken, no file system monitor is started, and nothing
-    is read that `git replace` put in the place of another object. No answer in two minutes counts as a failure: git
-    waits for ever on a FIFO that is named .gitignore.
+    The `GIT_*` environment is cleared: a hook's `GIT_DIR` would answer for another repository. No lock is taken, no
+    file system monitor is started, no replaced object is read. No answer in two minutes counts as a failure: git waits
+    for ever on a FIFO that is named .gitignore.
     """
     environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -251,7 +242,7 @@ def ask_git(
 
 @contextmanager
 def repository_options(root: Path, repository: Repository | None) -> Iterator[Sequence[str]]:
-    """Give the words by which git knows the repository; where there is none, an empty one in a private folder."""
+    """Give git's words for the repository; where there is none, for an empty one in a private folder."""
     if repository is not None:
         yield repository.options
         return

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import TypeVar
 
 from code_commit.errors import Interrupted
-from code_commit.files import ENDING_SIGNALS
 
 T = TypeVar("T")
 
@@ -50,7 +49,7 @@ def take(number: int, _frame: FrameType | None = None) -> None:
 def install_handlers() -> None:
     """Take the signals that end a command, unless they are ignored, as by nohup."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored on entry, it would hide how git and the build ended
-    for number in ENDING_SIGNALS:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, take)
     sys.unraisablehook = _send_again

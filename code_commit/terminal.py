@@ -1,4 +1,4 @@
-"""What a terminal makes of text: escape sequences, what it finally shows, what is safe to print there, its width."""
+"""Text on a terminal: escape sequences, the final text of an output, the safe form of a name, width and colour."""
 
 from __future__ import annotations  # types cost no time at start-up
 
@@ -16,24 +16,24 @@ ESCAPE_SEQUENCE = (
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n]*?(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]?"
 )
-"""Control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, unfinished ones too."""
+"""Control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, also unfinished."""
 
 _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"
-"""CAN stands for "the rest of the line was erased" while a line is settled; a real one means nothing to a reader."""
+"""The mark of an erased rest of a line: CAN, which means nothing to a reader."""
 
 
-def settle(output: bytes) -> str:
-    """Return what a terminal would finally show: no escapes, rewritten lines as they ended, broken UTF-8 replaced."""
+def render(output: bytes) -> str:
+    """Return the text that a terminal would finally show: without escapes, broken UTF-8 replaced."""
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
     if not re.search(_REWRITES, text):
         return text
-    return "\n".join(_settle_line(line) if re.search(_REWRITES, line) else line for line in text.split("\n"))
+    return "\n".join(_render_line(line) if re.search(_REWRITES, line) else line for line in text.split("\n"))
 
 
-def _settle_line(line: str) -> str:
+def _render_line(line: str) -> str:
     cells: list[str] = []
     column = 0
     line = re.sub(ESCAPE_SEQUENCE, _erasure, line)
@@ -62,8 +62,7 @@ def _erasure(match: re.Match[str]) -> str:
 def shown(text: str) -> str:
     """Return a name or message so that it can be printed on one line of any terminal.
 
-    Control, format (invisible, direction-changing), surrogate, private and separator characters come out as
-    their escape; everything that a person can read stays.
+    Control, format (invisible, direction-changing), surrogate, private and separator characters become escapes.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -82,9 +81,9 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[str]:
-    """Return a line as rows of so many columns (None: as it is) that break no word which fits into one.
+    """Return a line as rows of so many columns (None: as it is), without breaking a word that fits into one.
 
-    The further rows are indented, by two more than the line where it is not said by how much.
+    The further rows have the `indent`, by default two more than the line.
     """
     if columns is None or len(line) <= columns:
         return [line]
@@ -98,7 +97,7 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[s
 
 def last_lines(output: bytes) -> list[str]:
     """Return the last lines of a build's output as a terminal would have shown them."""
-    text = settle(output[-TAIL_BYTES:]).rstrip().expandtabs()
+    text = render(output[-TAIL_BYTES:]).rstrip().expandtabs()
     return text.split("\n")[-_TAIL_LINES:] if text else []
 
 
@@ -107,7 +106,7 @@ _TAIL_LINES = 12
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """Return a text in a colour ("" for none), where the stream is a terminal on which somebody wants that."""
+    """Return a text in a colour ("" for none), where the stream is a terminal without NO_COLOR."""
     is_wanted = colour and is_live_terminal(stream) and not os.environ.get("NO_COLOR")
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if is_wanted else text
 
@@ -116,7 +115,7 @@ _COLOURS = {"red": 31, "green": 32, "yellow": 33}
 
 
 TERMINAL = "/dev/tty"
-"""The terminal of whoever started this process, wherever its streams lead."""
+"""The terminal of the user who started this process, wherever its streams lead."""
 
 
 def is_live_terminal(stream: TextIO) -> bool:

@@ -1,8 +1,7 @@
-"""What may run outside the sandbox: nothing that lies inside the project, where an answer or a build could write it.
+"""Programs and modules that may run outside the sandbox: none inside the project, where an answer could write them.
 
-Programs are looked up without the entries of PATH that are relative or inside the project, modules without such
-entries of `sys.path`. Inside is the whole git work tree. Until `sys.path` is clean, nothing but `gc`, `os` and `sys` is
-imported.
+They are searched without the entries of PATH and `sys.path` that are relative or inside the project's git work tree.
+Until `sys.path` is clean, nothing but `gc`, `os` and `sys` is imported.
 """
 
 import os
@@ -11,6 +10,8 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def find_top(folder: str) -> str:
@@ -30,13 +31,12 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def own_folders(root: str) -> list[str]:
-    """Return the folders inside the project that this tool itself is loaded from: none, as a rule."""
+    """Return the folders inside the project that this tool itself is loaded from, most often none."""
     top = find_top(root)
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    has_the_dependencies = os.path.isdir(os.path.join(home, "httpx"))
-    packages = [os.path.join(home, name) for name in ("code_commit", "system_prompts")]
+    has_the_dependencies = os.path.isdir(os.path.join(_HOME, "httpx"))
+    packages = [os.path.join(_HOME, name) for name in ("code_commit", "system_prompts")]
     found: list[str] = []
-    for place in (sys.prefix, sys.base_prefix, *([home] if has_the_dependencies else packages)):
+    for place in (sys.prefix, sys.base_prefix, *([_HOME] if has_the_dependencies else packages)):
         for path in (os.path.abspath(place), os.path.realpath(place)):
             is_new = not any(is_inside(path, folder) for folder in found)
             if is_new and f"{path}/".startswith(f"{top}/") and not is_inside(root, path):
@@ -45,45 +45,43 @@ def own_folders(root: str) -> list[str]:
 
 
 def clean_import_path() -> None:
-    """Drop the entries of `sys.path` that are inside the project in the current folder, but for the tool's own.
-
-    Nor is compiled code taken from there (PYTHONPYCACHEPREFIX).
-    """
+    """Drop the entries of `sys.path` inside the project of the current folder, and a PYTHONPYCACHEPREFIX there."""
     root = _current_folder()
-    top, own = find_top(root), own_folders(root)
-    sys.path[:] = [
-        path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)
-    ]
-    if sys.pycache_prefix and is_inside(sys.pycache_prefix, top):
+    sys.path[:] = _import_path(root)
+    if sys.pycache_prefix and is_inside(sys.pycache_prefix, find_top(root)):
         sys.pycache_prefix = None
 
 
+def _import_path(root: str) -> list[str]:
+    """Return the entries of `sys.path` that are outside the project, or the tool's own."""
+    top, own = find_top(root), own_folders(root)
+    return [path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)]
+
+
 def ended_with_us(words: list[str], root: os.PathLike[str]) -> list[str]:
-    """Return the words of a program so that it gets SIGTERM when our thread that starts it ends (on Linux)."""
+    """Return the words of a program that gets SIGTERM when the thread that starts it ends (on Linux)."""
     guard = find_program("setpriv", root)
     return [*([guard, "--pdeathsig", "TERM", "--"] if guard else []), *words]
 
 
 def own_command(root: str | os.PathLike[str] = "") -> list[str]:
-    """Return the words that start the command anew, whatever the environment and the current folder hold for Python."""
+    """Return the words that start the command anew, as `isolated`."""
     return isolated("code_commit.__main__", "command", root)
 
 
 def isolated(module: str, function: str, root: str | os.PathLike[str] = "") -> list[str]:
-    """Return the words that start Python for a function of ours, with no way in but the absolute folders of today.
+    """Return the words that start Python for a function of ours, whatever the environment and current folder hold.
 
-    These are what this process imports from, without what lies inside the project (by default that of the current
+    It imports from the folders of this process alone, without those inside the project (by default that of the current
     folder) but for the tool's own.
     """
-    top, own = find_top(os.fspath(root) or _current_folder()), own_folders(os.fspath(root) or _current_folder())
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [path for path in sys.path if not is_inside(path, top) or any(is_inside(path, folder) for folder in own)]
-    start = f"import sys; sys.path[:] = {list(dict.fromkeys([*paths, home]))}"
+    paths = _import_path(os.fspath(root) or _current_folder())
+    start = f"import sys; sys.path[:] = {list(dict.fromkeys([*paths, _HOME]))}"
     return [sys.executable, "-I", "-c", f"{start}; from {module} import {function} as start; start()"]
 
 
 def find_program(name: str, root: str | os.PathLike[str]) -> str | None:
-    """Return the absolute path of a program that lies outside the project, the same one all the time."""
+    """Return the absolute path of a program outside the project, the same one all the time; None where none is."""
     path = os.environ.get("PATH", os.defpath)
     key = (name, os.fspath(root), path)
     if key not in _programs:
@@ -103,7 +101,7 @@ def outside_environment(root: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def search_outside(environment: "Mapping[str, str]", root: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the environment with no folder of the project where programs or libraries are searched."""
+    """Return the environment without the folders of the project in the search paths of programs and libraries."""
     return {
         name: _outside(value, root) if name in _SEARCHED or name.startswith(("LD_", "DYLD_")) else value
         for name, value in environment.items()
@@ -114,7 +112,7 @@ _SEARCHED = {"PATH", "PYTHONPATH"}
 
 
 def _outside(paths: str, root: str | os.PathLike[str]) -> str:
-    """Return those of the paths that lie outside the project, and outside that of the current folder."""
+    """Return the paths that lie outside the project, and outside that of the current folder."""
     key = (paths, os.fspath(root))
     if key not in _cleaned:
         tops = {find_top(os.fspath(root)), find_top(_current_folder())}

@@ -4,7 +4,7 @@ import pytest
 
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
-from code_commit.terminal import settle, shown
+from code_commit.terminal import render, shown
 
 SETTLED = {
     "plain": (b"a\nb\n", "a\nb\n"),
@@ -28,7 +28,7 @@ SETTLED = {
 
 @pytest.mark.parametrize(("output", "text"), SETTLED.values(), ids=SETTLED)
 def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
-    assert settle(output) == text
+    assert render(output) == text
 
 
 def test_only_what_a_person_can_read_is_printed_as_it_is():

@@ -1,8 +1,7 @@
 """The sandboxes that bubblewrap (bwrap) builds around build.sh: `guard` and `strict`.
 
-`guard` takes away what no build needs: agent-config is an empty folder, the protected files are read-only. `strict`
-also takes the network, the other processes, every home folder but for the tools in the user's, and the right to write
-anywhere but in the project.
+In `guard` agent-config is an empty folder, and the protected files are read-only. `strict` also takes the network, the
+other processes, every home folder but for the tools in it, and the right to write anywhere but in the project.
 """
 
 import errno
@@ -34,29 +33,16 @@ _HOME_TOOLS = """
     .config/git/config .config/git/ignore .linuxbrew anaconda3 bin go mambaforge miniconda3 miniforge3
 """
 HOME_TOOLS = tuple(_HOME_TOOLS.split())
-"""What `strict` leaves of the home folder, for reading: where programs are installed, with the packages that they build
-from without a network, and how git behaves. No file or folder of a login is in any of them as its program has it."""
+"""The rest of the home folder in `strict`, read-only: installed programs, their packages, git's settings; no login."""
 
-CAPABILITIES = (
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_KILL",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_SETGID",
-    "CAP_SETUID",
-)
-"""What root keeps: it may write other users' files and become another user, as package managers do.
+CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
+"""Root keeps these, as package managers need them: none of them undoes the mounts or reaches around them, as
+SYS_ADMIN, SYS_PTRACE (another process's /proc/PID/root), MKNOD, SYS_RAWIO, DAC_READ_SEARCH and BPF would."""
 
-Everything is gone that could undo the mounts or reach around them: SYS_ADMIN and SYS_MODULE, SYS_PTRACE (another
-process's /proc/PID/root), MKNOD and SYS_RAWIO (the disk itself), DAC_READ_SEARCH (open_by_handle_at(2)), BPF.
-"""
-
-PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - what is in them is not the build's
+PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - their content is not the build's
 
 DEVICES = ("fuse", "kvm", "net", "dri", "kfd", "shm")
-"""What root's builds get of /dev beside the usual files: the rest of it holds the disks."""
+"""Root's in the sandbox beside the usual files of /dev: the rest of it holds the disks."""
 
 
 class Sandbox(NamedTuple):
@@ -73,9 +59,8 @@ class Sandbox(NamedTuple):
     ) -> Started:
         """Start the words in the sandbox. Where that fails bubblewrap says why and ends. Raises OSError.
 
-        Bubblewrap waits at the gate until root's sandbox has its users. It waits there again before it executes the
-        words, and only then closes the gate, which they would inherit otherwise. The guardian is there before it and
-        holds the gate too, so that the end of the tool does not open it.
+        Bubblewrap waits at the gate until root's sandbox has its users, and again before it closes the gate and
+        executes the words. The guardian holds the gate too, so that the end of the tool does not open it.
         """
         status, status_end = _pipe()
         gate, opener = _pipe()
@@ -105,7 +90,7 @@ class Sandbox(NamedTuple):
         return started
 
     def _let_in(self, started: Started, first: int, root: Path) -> None:
-        """Give the sandbox, held at its gate, what comes from outside; `first` is the first process in it."""
+        """Set up the sandbox, held at its gate, from outside; `first` is the first process in it."""
         try:
             if os.geteuid() == 0:
                 _map_users(first)
@@ -123,7 +108,7 @@ class Sandbox(NamedTuple):
             started.guardian.stdin.flush()
 
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
-        """Yield the words for bwrap, without those that say what shall run."""
+        """Yield the words for bwrap, without the program to run."""
         yield "--new-session"
         homes = self._homes(project, environment) if self.mode == "strict" else []
         yield from _strict(self, project, homes) if self.mode == "strict" else _guard(project)
@@ -136,14 +121,13 @@ class Sandbox(NamedTuple):
         for home in _outermost(homes):
             yield from ("--remount-ro", str(home))  # behind all that is mounted in it
         if os.geteuid() == 0:
-            yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", name)))
+            yield from ("--cap-drop", "ALL", *(word for name in CAPABILITIES for word in ("--cap-add", f"CAP_{name}")))
         yield from ("--chdir", str(project.root))
 
     def _homes(self, project: Project, environment: Mapping[str, str]) -> list[Path]:
         """Return the folders to empty: the user's homes, /root, and /home with those in it that PATH leads into.
 
-        HOME is often another folder in CI than that of the user's entry. One that is missing, or that lies in what the
-        build may write, is not among them.
+        HOME may differ from the user's entry, as in CI. A folder that is missing or writable for the build is left out.
         """
         names = [environment.get("HOME", ""), "/root", "/home"]
         with suppress(KeyError):
@@ -171,11 +155,10 @@ def _pipe() -> tuple[FileIO, FileIO]:
 
 
 def _map_users(pid: int) -> None:
-    """Let every user be in the process's user namespace who he is outside. Root alone can do that. Raises OSError.
+    """Map every user to itself in the process's user namespace, as root alone can. Raises OSError.
 
-    Root's capabilities count in it for files and for changing the user, but not for the processes and the kernel
-    outside: /proc/PID/root of a process of another user, or of one of root's without capabilities as bubblewrap's own,
-    leads around every mount, and cannot be entered from another user namespace (ptrace_may_access of the kernel).
+    Root's capabilities then count for files, but not for processes outside: their /proc/PID/root leads around every
+    mount, and cannot be entered from another user namespace (ptrace_may_access of the kernel).
     """
     for table in ("uid_map", "gid_map"):
         ranges = [line.split() for line in Path(f"/proc/self/{table}").read_text("ascii").splitlines()]
@@ -193,17 +176,16 @@ def _forbid_namespaces(pid: int, root: Path) -> None:
 
 
 _GO = b"go"
-"""Opens the gate: a byte for each time that bubblewrap waits there."""
+"""A byte for each time that bubblewrap waits at the gate."""
 
 _GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
 
 
 def _start_guardian(gate: int) -> subprocess.Popen[bytes]:
-    """Start what kills the build when the tool is gone, be it by SIGKILL: then its input ends.
+    """Start the guardian, which kills the build when its input ends: when the tool is gone, be it by SIGKILL.
 
-    Bubblewrap is in its process group, and so is what waits at the gate. What was let in has a group of its own, whose
-    number the guardian reads. Bubblewrap's --die-with-parent would end all in a process namespace as soon as build.sh
-    ends, the `tee` included that has its last output.
+    Bubblewrap is in its process group; it reads the number of the build's own. Bubblewrap's --die-with-parent would
+    end all in a process namespace with build.sh, the `tee` included that has its last output.
     """
     words, quiet = ["/bin/sh", "-c", _GUARD], subprocess.DEVNULL
     return subprocess.Popen(
@@ -214,7 +196,7 @@ def _start_guardian(gate: int) -> subprocess.Popen[bytes]:
 _KERNEL_SETTINGS = tuple(
     word for path in ("/proc/sys", "/proc/sysrq-trigger") for word in ("--ro-bind-try", path, path)
 )
-"""Root may write them with no capability at all, and some of them (core_pattern) run a program outside."""
+"""Root may write them with no capability, and some of them (core_pattern) run a program outside."""
 
 
 def _guard(project: Project) -> Iterator[str]:
@@ -255,7 +237,7 @@ def _strict(sandbox: Sandbox, project: Project, homes: Sequence[Path]) -> Iterat
 
 
 def _hide_keys(project: Project) -> Iterator[str]:
-    """Hide where key files lead that are links: the rest of agent-config is hidden with its folder."""
+    """Hide the targets of linked key files: the rest of agent-config is hidden with its folder."""
     for path in sorted(project.agent_config.glob("*-key.txt")):
         if path.is_symlink() and path.is_file():
             yield from ("--ro-bind", os.devnull, os.path.realpath(path))
@@ -283,15 +265,14 @@ def _git_folders(project: Project) -> Iterator[Path]:
 
 
 def _can_be_bound(path: Path) -> bool:
-    """A link cannot: the bind would go to where it leads. The fingerprints watch over it."""
+    """Tell whether the path is no link: a bind would go to its target. The fingerprints watch over links."""
     return not path.is_symlink() and (path.is_file() or path.is_dir())
 
 
 def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[Sandbox | None, str | None]:
-    """Return the sandbox for the build, tried out, and a line for the user where there is something to say.
+    """Return the sandbox for the build, tried out, and a line for the user, or None for either.
 
-    `mode` is the setting: `off` has none, `auto` is `guard` where it works. Raises NotSetUpError when `guard` or
-    `strict` is asked for and cannot be set up.
+    Raises NotSetUpError when `guard` or `strict` is asked for and cannot be set up.
     """
     if mode == "off":
         return None, None
@@ -331,7 +312,7 @@ _REMEDY = (
 
 
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:
-    """Run `true` in the sandbox; return why that did not work."""
+    """Run `true` in the sandbox; return the reason of a failure."""
     true = find_program("true", project.root) or "/bin/true"
     try:
         environment = outside_environment(project.root)

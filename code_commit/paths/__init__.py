@@ -1,1 +1,1 @@
-"""Which paths an answer may name, which are protected, and which look like somebody's secret."""
+"""The paths that an answer may name, those that are protected, and those of secrets."""

@@ -1,7 +1,4 @@
-"""Which files check the work: tests, CI files and build files, told by common names and folders alone.
-
-Nothing is read of their content: a file that counts is named in every case.
-"""
+"""The files that check the work: tests, CI files and build files, told by common names and folders alone."""
 
 import re
 from fnmatch import translate
@@ -53,11 +50,11 @@ _NAMES: dict[FileKind, str] = {
         dist.ini .clang-* .yamllint* .hadolint* .markdownlint* typos.toml [._]typos.toml sonar-project.properties
     """,
 }
-"""A file counts where its name is such a one: of CI services, of tests, and of build tools by ecosystem."""
+"""A file counts where it has such a name: of CI services, of tests, and of build tools by ecosystem."""
 
 
 def file_kind(path: str) -> FileKind:
-    """Return whether a path is that of a CI file, a test or a build file; "" for any other."""
+    """Return the kind of a file that checks the work, by its path; "" for any other."""
     *folders, name = path.split("/")
     for kind, of_folders in _FOLDERS.items():
         if _pattern(_NAMES[kind]).match(name) or any(map(_pattern(of_folders).match, folders)):

@@ -1,6 +1,4 @@
-"""Which paths a response may name, and the journal of one: plain ones inside the project, none that is protected.
-
-One file has one spelling.
+"""The paths that a response or a journal may name: plain ones inside the project, not protected, each spelled one way.
 
 Strings alone are looked at here, no file. The rules that a path can break:
 
@@ -12,8 +10,7 @@ Strings alone are looked at here, no file. The rules that a path can break:
     protected      it is one of the critical files, would hide changes from the reviewer, or is code that git runs
     same-file      on some file system it is the same file as another path of the response
 
-Protected names are compared as `fold` sees them, up to a colon: what a case-insensitive, normalising or Windows file
-system takes for a protected name is one.
+Protected names are compared by `fold`, up to a colon, as a case-insensitive, normalising or Windows file system does.
 """
 
 import os
@@ -31,7 +28,7 @@ from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE, repositor
 from code_commit.project import Project
 
 Fault = tuple[str, str]
-"""The name of the broken rule, and what to do instead."""
+"""The name of the broken rule, and the advice."""
 
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -85,20 +82,20 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
         "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits",
     ),
 )
-"""The rule, what in a path breaks it, what to do instead."""
+"""The rule, the pattern of a path that breaks it, the message with its advice."""
 
 _ANY_FAULT = "|".join(pattern for _, pattern, _ in _FAULTS)
 
 
 class Limits(NamedTuple):
-    """How many bytes the file system takes: of one name, and of a path from the project's root."""
+    """The file system's longest name, and longest path from the project's root, in bytes."""
 
     name: int
     path: int
 
 
 def read_limits(root: Path) -> Limits:
-    """Ask the file system of the project's root (POSIX pathconf). Where it does not answer, the limits are Linux's."""
+    """Return the limits of the file system of the project's root (POSIX pathconf), Linux's where it does not answer."""
     try:
         name, path = os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX")
     except OSError:
@@ -107,12 +104,11 @@ def read_limits(root: Path) -> Limits:
 
 
 _MOST_FOLDERS = 50_000
-_MOST_FOLDER_TEXT = 20_000_000
-"""Characters of all paths of a response, each path's times its depth: 50,000 files, 50 characters long, 8 deep."""
+_MOST_FOLDER_TEXT = 20_000_000  # characters of all paths times their depth: 50,000 files, 50 characters long, 8 deep
 
 
 def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
-    """Return what is wrong with all paths together, which are looked at folder by folder, but those too long alone."""
+    """Return the fault of all paths together, without those too long alone: they are looked at folder by folder."""
     named = [path for path in paths if len(path) <= limits.path]
     text = sum(len(path) * (1 + path.count("/")) for path in named)
     if text <= _MOST_FOLDER_TEXT and len(folders_of(named)) <= _MOST_FOLDERS:
@@ -121,7 +117,7 @@ def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
 
 
 def find_path_fault(path: str, limits: Limits) -> Fault | None:
-    """Return the first rule that the path breaks, with what to do instead; None for a path that can be used."""
+    """Return the first rule that the path breaks, with the advice; None for a path that can be used."""
     if len(path) > limits.path:  # no further rule has to read a path of any length
         return _length_fault(path, limits)
     return _string_fault(path) or _length_fault(path, limits)
@@ -164,9 +160,9 @@ def _length_fault(path: str, limits: Limits) -> Fault | None:
 
 @lru_cache(maxsize=4096)
 def fold(name: str) -> str:
-    """Return the key under which file systems may take two names for one.
+    """Return a key that is the same for names that a file system may take for one.
 
-    No regard to case, Unicode's compatible forms, invisible characters, dots and blanks at the end.
+    It is without case, Unicode's compatible forms, invisible characters, dots and blanks at the end.
     """
     if name.isascii():
         return name.lower().rstrip(" .")
@@ -183,7 +179,7 @@ _INSTEAD = {
     "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
     "target": "; put the file elsewhere, as src/, the folder belongs to the build",
 }
-"""What can be done instead of changing a protected file, where there is something."""
+"""The advice in place of a change of a protected file."""
 
 _IN_ROOT = {fold(name): name for name in PROTECTED}
 _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
@@ -198,7 +194,7 @@ class GuardedFolder(NamedTuple):
 
 
 def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
-    """Return what is inside the project of the git directory, git's hooks and configuration, and of this tool itself.
+    """Return the parts of git's directory, hooks and configuration, and of this tool itself, inside the project.
 
     Raises UnansweredError.
     """
@@ -219,7 +215,7 @@ def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
 
 
 def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
-    """Return what to do instead of changing the path when it is protected, else None."""
+    """Return why the path is protected, with the advice; None where it is not."""
     keys = [fold(part).partition(":")[0].rstrip(" .") for part in path.split("/")]
     name = _IN_ROOT.get(keys[0]) or next((_ANYWHERE[key] for key in keys if key in _ANYWHERE), None)
     if name:
@@ -231,9 +227,9 @@ def find_protected(path: str, guarded: Iterable[GuardedFolder]) -> str | None:
     return None
 
 
-def find_twins(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each path that some file system takes for an earlier one, or its folder for an earlier folder or file."""
-    spellings: dict[str, tuple[str, str]] = {}  # by its key each file and folder as it is spelled, and for which path
+def find_case_collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each path that some file system takes for an earlier one, itself or by a folder, and the message."""
+    spellings: dict[str, tuple[str, str]] = {}  # by key the first spelling of each file and folder, and its path
     files: set[str] = set()
     for path in paths:
         spelling = key = ""

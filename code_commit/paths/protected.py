@@ -1,4 +1,4 @@
-"""The critical files: what no response may name, and what no build may change."""
+"""The critical files: no response may name them, no build may change them."""
 
 import os
 from collections.abc import Iterator
@@ -22,33 +22,25 @@ PROTECTED = (
     "agent-config",
     "target",
 )
-"""The specification's list, in its order (its last entry is what .gitignore specifies)."""
+"""The specification's list, in its order; its last entry, the files that .gitignore specifies, is `verify`'s."""
 
 PROTECTED_ANYWHERE = (".git", ".gitignore", "UserSpecification.md", ".gitattributes", ".gitmodules")
-"""At any depth: the specification's "any file named", and what bends git's view of a folder."""
+"""At any depth: the specification's "any file named", and the files that bend git's view of a folder."""
 
 USER_SPECIFICATION = "UserSpecification.md"
 
 ROOT_FILES = (".gitignore", BUILD_SCRIPT, ROLLUP_SCRIPT, "LLMInstructions.md", USER_SPECIFICATION)
-"""Those of the list that a build has no business with: cargo writes Cargo.lock and target itself."""
+"""The files of the list that a build must not change: cargo writes Cargo.lock and target itself."""
 
-GIT_FILES = (
-    "config",
-    "config.worktree",
-    "commondir",
-    "info/exclude",
-    "info/attributes",
-    "info/sparse-checkout",
-    "info/grafts",
-)
-"""Those of a git directory by which git runs a program or hides a change. Not info/refs: `git gc` writes it."""
+_INFO_FILES = ("info/exclude", "info/attributes", "info/sparse-checkout", "info/grafts")
+GIT_FILES = ("config", "config.worktree", "commondir", *_INFO_FILES)
+"""The files of a git directory that run a program or hide a change. Not info/refs: `git gc` writes it."""
 
 
 def protected_from_build(project: Project) -> list[Path]:
-    """Return the files and folders that a build must not change, absolute, whether or not they exist.
+    """Return the files and folders that a build must not change but for agent-config, absolute, existing or not.
 
-    agent-config is treated apart. A UserSpecification.md below the root is known when git tracks it: the whole tree is
-    not walked for it.
+    A UserSpecification.md below the root is among them when git tracks it.
     """
     paths = [*(project.root / name for name in ROOT_FILES), *repository_marks(project)]
     if project.git is not None:
@@ -68,10 +60,7 @@ def protected_from_build(project: Project) -> list[Path]:
 
 
 def _of_submodule(folder: Path) -> Iterator[Path]:
-    """Yield what says where a submodule's repository is, and what git runs and hides by in that one.
-
-    The user's own `git status` goes there.
-    """
+    """Yield the files of a submodule that name its repository, and GIT_FILES of that: `git status` reads them."""
     git_dir = folder / ".git"
     if not git_dir.is_dir():
         yield git_dir
@@ -82,12 +71,12 @@ def _of_submodule(folder: Path) -> Iterator[Path]:
 
 
 def repository_marks(project: Project) -> list[Path]:
-    """Return what would let git take the root, or a folder above it, for a repository other than the project's."""
+    """Return the paths that would make git take the root, or a folder above it, for another repository."""
     top = project.git.work_tree if project.git else project.root.parent
     folders = [folder for folder in (project.root, *project.root.parents) if folder.is_relative_to(top)]
     return [folder / mark for folder in folders if folder != top for mark in (".git", "HEAD")]
 
 
 def watched_from_build(project: Project) -> list[Path]:
-    """Return the folders inside the project that this tool runs from: many large files, of which no copy is kept."""
+    """Return the folders inside the project that this tool runs from: too large to keep a copy."""
     return [Path(folder) for folder in own_folders(str(project.root))]

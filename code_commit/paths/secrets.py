@@ -1,4 +1,4 @@
-"""What looks like somebody's secret, by the name of a file or by its content."""
+"""Secrets, told by the name of a file or by its content."""
 
 import functools
 import re
@@ -44,7 +44,7 @@ _PIECES = """
     htpasswd id_ kubeconfig my.cnf netrc pgpass pypirc rsa s3cfg secret vault-token
 """
 _IN_EVERY_NAME = tuple(_PIECES.split())
-"""Of these one at least: other names need none of the patterns, which take milliseconds to compile."""
+"""Names without any of these need none of the patterns, which take milliseconds to compile."""
 _LINE_OF_NPM, _FIELD_OF_SOPS = r"(?m:^)(//\S+:)?", r"\bmac\"?\s*[:=]\s*\"?"
 _IS = r"[\"']?\s*(=>?|:)\s*[\"']?"
 _SECRET_SHAPES = {
@@ -70,14 +70,13 @@ _SECRET_SHAPES = {
     r"\b[sr]k_live_[0-9A-Za-z]{20}": "a key of Stripe",
     r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": "an API key",
 }
-"""The shapes of secrets, in what Python's and Rust's regular expressions have in common; those of Amazon and age as
-gitleaks has them."""
+"""The shapes of secrets for Python's and Rust's regular expressions alike; Amazon's and age's are those of gitleaks."""
 _HINTS = """
     AGE-SECRET-KEY-1 AIza AKIA ASIA AWS_SE AccountKey= ENC[AES256_GCM, GOCSPX- SG. _auth _password aws_se ecretAccessKey
     essionToken gho_ ghp_ ghr_ ghs_ ghu_ github_pat_ glpat- hf_ k_live_ npmAuth npm_ pypi-AgE sk- xox
 """
 _IN_EVERY_SECRET = ("PRIVATE KEY", *_HINTS.split())
-"""Of these one at least: few files of an answer have one, and the import of what finds shapes takes 34 ms."""
+"""Texts without any of these have no secret; the import that finds shapes takes 34 ms."""
 ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"
 """The filters of git-crypt, of transcrypt (`crypt`, with its contexts), and what SOPS users call theirs."""
 _IN_EXAMPLES = "EXAMPLE"  # in the keys of Amazon's documents
@@ -86,7 +85,7 @@ _IN_EXAMPLES = "EXAMPLE"  # in the keys of Amazon's documents
 def is_secret_name(path: str) -> bool:
     """Tell whether the file at a path is likely to hold a secret: `prod.env`, `tls/server.pem`, `.docker/config.json`.
 
-    An example of one (`.env.example`), a certificate and source code (`credentials.go`) are none.
+    An example (`.env.example`), a certificate and source code (`credentials.go`) do not count.
     """
     name = path.rpartition("/")[2]
     if not name.isascii() or any(map(name.lower().__contains__, _IN_EVERY_NAME)):
@@ -102,9 +101,9 @@ def _is_like(pattern: str, name: str) -> bool:
 
 
 def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) -> str | None:
-    """Return why nobody is shown a file and no answer changes it, None where it is no secret.
+    """Return why a file is a secret, which no prompt shows and no answer changes; None where it is not.
 
-    `texts` are what it holds, before a change first; `known` gives what the LLM was sent, or wrote, and so knows.
+    `texts` are its contents, before a change first; `known` gives the text that the LLM was sent or wrote.
     """
     before, *_ = texts = list(texts)
     if is_secret_name(path):
@@ -120,10 +119,7 @@ def explain_secret(path: str, texts: Iterable[str], known: Callable[[], str]) ->
 
 
 def find_secret(text: str, known: str = "") -> str | None:
-    """Return what a text holds that looks like somebody's secret, and in which line; None where it looks like none.
-
-    What stands in the `known` text too is none.
-    """
+    """Return the kind and the line of a secret in the text that is not in the `known` text; None where none is."""
     if not _any_shape().isinstance_python(text):
         return None
     for shape, what in _SECRET_SHAPES.items():
@@ -135,10 +131,9 @@ def find_secret(text: str, known: str = "") -> str | None:
 
 @functools.cache
 def _any_shape() -> "SchemaValidator":
-    """Return what finds any of the shapes by Rust's regular expressions, which pydantic brings along, in one pass.
+    """Return a validator that finds any of the shapes in one pass, by pydantic's regular expressions in Rust.
 
-    It takes some more for one: where each begins with letters of its own, they are found in half the time, and what
-    is a letter or a space Rust and Python do not see alike.
+    It finds some texts more: that takes half the time, and Rust's letters and spaces are not Python's.
     """
     from pydantic_core import SchemaValidator, core_schema
 

@@ -21,7 +21,7 @@ from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
-from code_commit.terminal import settle
+from code_commit.terminal import render
 
 _LEAST_SHARE = 10
 """One part in so many is for the codebase in any case: what is kept for the answer gives way then."""
@@ -219,7 +219,7 @@ def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
         ends = read_ends(log_file, window, window)
     except OSError as error:
         raise LogError(log_file, error) from error
-    head, unread, tail = settle(ends.head), ends.between, settle(ends.tail)
+    head, unread, tail = render(ends.head), ends.between, render(ends.tail)
     text = head + tail
     if not unread and (not limit or len(text.encode()) <= limit):
         return text

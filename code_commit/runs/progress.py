@@ -43,7 +43,7 @@ from code_commit.terminal import (
     coloured,
     is_live_terminal,
     last_lines,
-    settle,
+    render,
     shown,
     terminal_width,
     wrapped,
@@ -174,7 +174,7 @@ class Progress:
         if self.verbose:
             *lines, self._unfinished = (self._unfinished + piece).split(b"\n")
             if lines:
-                text = settle(b"\n".join(lines)).expandtabs()
+                text = render(b"\n".join(lines)).expandtabs()
                 self.say("\n".join(f"  | {line}" for line in text.split("\n")))
         elif self._region:
             self._region.show(self._output[-_LIVE_BYTES:].decode("utf-8", "replace"))

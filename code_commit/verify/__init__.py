@@ -31,10 +31,10 @@ from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.git import UnansweredError, match_patterns
 from code_commit.paths.names import (
+    find_case_collisions,
     find_flood,
     find_path_fault,
     find_protected,
-    find_twins,
     guarded_folders,
     read_limits,
 )
@@ -209,7 +209,7 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 
 def _check_set(findings: _Findings, project: Project) -> None:
     """Check what no single path shows."""
-    for path, message in find_twins(findings.open_paths):
+    for path, message in find_case_collisions(findings.open_paths):
         findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
     for path, folder in find_bare_repositories(written, project.root):

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from code_commit.commands.page.highlight import MOST_SHOWN, more_characters, visible
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import CHUNK, FileEnds, open_regular, read_ends
-from code_commit.terminal import ESCAPE_SEQUENCE, settle
+from code_commit.terminal import ESCAPE_SEQUENCE, render
 
 MOST_HEAD = 128_000  # bytes that are read from the beginnings of all outputs
 MOST_TAIL = 384_000  # and from their ends: what went wrong stands there
@@ -64,7 +64,7 @@ def _lines(run: LoggedRun, output: bytes) -> list[str]:
     lines = run.redactor.redact_cut(output.decode("utf-8", "replace")).replace("\r\n", "\n").split("\n")
     if not lines[-1]:
         del lines[-1]
-    return [settle(line.encode()) if re.search("[\r\b]", line) else _colours_alone(line) for line in lines]
+    return [render(line.encode()) if re.search("[\r\b]", line) else _colours_alone(line) for line in lines]
 
 
 def _colours_alone(line: str) -> str:

@@ -20,7 +20,7 @@ from code_commit.runs.words import (
     spent,
     summary_of,
 )
-from code_commit.terminal import settle, shown
+from code_commit.terminal import render, shown
 
 TAIL_LINES = 60
 TAIL_BYTES = 16_000
@@ -61,7 +61,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     if built and outcome_of(built[-1]) == "failed":
         name = f"{built[-1].number}-build.txt"
         with suppress(OSError):
-            output = run.redactor.redact_cut(settle(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
+            output = run.redactor.redact_cut(render(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
             yield from _block(f"The end of {name}", output.rstrip("\n").split("\n")[-TAIL_LINES:])
 
 
