@@ -47,10 +47,7 @@ def folders_of(paths: Iterable[str]) -> set[str]:
 
 
 def open_regular(path: str | bytes | Path, *, folder: int | None = None, follow_link: bool = False) -> FileIO:
-    """Open a regular file for reading, without buffer; the path is relative to the folder of that descriptor.
-
-    Raises OSError, without waiting: NotAFileError for any other kind of file.
-    """
+    """Open a regular file for reading, unbuffered, without waiting. Raises OSError: NotAFileError for other files."""
     return FileIO(_open_regular(path, _OLD_FILE if follow_link else _OLD_FILE | os.O_NOFOLLOW, folder)[0])
 
 
@@ -157,10 +154,7 @@ class Tree(AbstractContextManager["Tree"]):
             return None
 
     def open(self, path: str) -> tuple[int, os.stat_result]:
-        """Open a regular file for reading and return its descriptor, which the caller closes, and its state.
-
-        Raises OSError as `open_regular` and `folder`.
-        """
+        """Return the descriptor of a regular file, which the caller closes, and its state. Raises as `open_regular`."""
         folder, name = self.parent(path)
         return _open_regular(name, _OLD_FILE | os.O_NOFOLLOW, folder)
 
@@ -234,17 +228,13 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         return self._sync_all is not None
 
     def sync(self) -> None:
-        """Make the bytes of all of them durable."""
         if self._sync_all is not None:
             for file in self._to_sync.values():
                 self._sync_all(file)
 
 
 def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_result:
-    """Give a file or folder its permission bits and, as root, user and group; return its state but for these bits.
-
-    Only what differs is set: some file systems know one owner and one mode for all.
-    """
+    """Set a file's or folder's permission bits and, as root, owner, where they differ; return its state before them."""
     now = os.fstat(file)
     if owner is not None and owner != (now.st_uid, now.st_gid) and os.geteuid() == 0:
         os.fchown(file, *owner)
@@ -260,10 +250,7 @@ _BUFFER = 1 << 16
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
-    """Give a new file to write, which then takes the path's place; an error removes it.
-
-    With `sync` its bytes are on the disk before it gets its name.
-    """
+    """Give a new file to write, which then takes the path's place, with `sync` durably; an error removes it."""
     new = path.with_name(f".{os.urandom(6).hex()}.new")
     try:
         with open(os.open(new, _NEW_FILE, 0o600), "wb", _BUFFER) as file:  # noqa: PTH123 - a descriptor
@@ -290,8 +277,7 @@ class KeptRoom:
         """Keep room for so many bytes at least. Raises OSError."""
         if size > self._size:
             size += -size % _ROOM_UNIT
-            with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
-                file.write(bytes(size))
+            self._fill(bytes(size))
             self._size = size
 
     def write(self, content: bytes) -> None:
@@ -301,11 +287,14 @@ class KeptRoom:
                 file.write(content)
             self._room.unlink(missing_ok=True)
         else:
-            with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
-                file.write(content)
-                file.truncate()
+            self._fill(content)
             self._room.replace(self._path)
         self._size = 0
+
+    def _fill(self, content: bytes) -> None:
+        with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(content)
+            file.truncate()
 
 
 _ROOM_UNIT = 1 << 16  # bytes
@@ -314,12 +303,9 @@ _ROOM = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def sync_folder(folder: int) -> None:
     """Make the folder's names durable; on macOS down to the medium, with all that was synced before."""
-    if hasattr(fcntl, "F_FULLFSYNC"):
-        try:
+    with suppress(OSError):  # not every file system has it
+        if hasattr(fcntl, "F_FULLFSYNC"):
             fcntl.fcntl(folder, fcntl.F_FULLFSYNC)
-        except OSError:
-            pass  # not every file system has it
-        else:
             return
     try:
         os.fsync(folder)
@@ -339,7 +325,6 @@ def opened_folder(path: Path) -> Iterator[int]:
 
 
 def sync_names(path: Path) -> None:
-    """Make the names in a folder durable."""
     with opened_folder(path) as folder:
         sync_folder(folder)
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,19 +46,16 @@ class UnansweredError(Exception):
 
 @dataclass(eq=False)
 class Repository:
-    """The repository that a project is part of; all paths are absolute, `root` the project's.
-
-    Its first identity and configuration hold: later ones may be a build's.
-    """
+    """The repository of a project, by absolute paths. Its first identity and configuration hold for the run."""
 
     root: Path
     work_tree: Path
     git_dir: Path
     common_dir: Path
     hooks_dir: Path
-    _index: tuple[tuple[int, ...], Index] | None = None
-    _configuration: Configuration | None = None
-    _identity: tuple[tuple[int, ...], ...] = ()
+    _index: tuple[tuple[int, ...], Index] | None = field(default=None, init=False)
+    _configuration: Configuration | None = field(default=None, init=False)
+    _identity: tuple[tuple[int, ...], ...] = field(default=(), init=False)
 
     @property
     def options(self) -> tuple[str, str]:
@@ -108,10 +105,7 @@ class Repository:
         return content
 
     def filtered(self, paths: Iterable[str], names: str = ".*") -> list[str]:
-        """Return the paths whose content a filter of git changes, one whose name matches `names`, a regular expression.
-
-        Raises UnansweredError.
-        """
+        """Return the paths that a filter of git changes whose name matches the pattern. Raises UnansweredError."""
         if not self.configuration().filters:
             return []
         answer = self.ask(["check-attr", "-z", "--stdin", "filter"], b"".join(os.fsencode(f"{p}\0") for p in paths))
@@ -257,10 +251,7 @@ def repository_options(root: Path, repository: Repository | None) -> Iterator[Se
 
 
 def match_patterns(patterns: Sequence[str], paths: Iterable[str], *, any_case: bool = False) -> set[str]:
-    """Return the paths that patterns of .gitignore syntax match, or that lie in a folder they match.
-
-    Raises NotSetUpError for a pattern that cannot be read.
-    """
+    """Return the paths that patterns of .gitignore syntax match, or a folder of theirs does. Raises NotSetUpError."""
     if not patterns:
         return set()
     from pathspec import GitIgnoreSpec

@@ -16,8 +16,6 @@ T = TypeVar("T")
 
 
 class _State:
-    """Whether a signal is taken now, and the first signal that waits."""
-
     is_open = False
     waiting: int | None = None
 
@@ -56,10 +54,7 @@ def install_handlers() -> None:
 
 
 def _send_again(dropped: "sys.UnraisableHookArgs") -> None:
-    """Send a signal again, a little later, that came where Python drops exceptions.
-
-    These are finalizers, and the callback by which an import gives its lock back: 1 of 520 signals at a run's start.
-    """
+    """Send a signal again, a little later, that came in a finalizer or an import, where Python drops exceptions."""
     error = dropped.exc_value
     if isinstance(error, Interrupted):
         number = error.signal_number

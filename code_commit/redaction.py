@@ -48,7 +48,6 @@ class Redactor:
         return _Masking().mask(data, self.spans(data), len(data))
 
     def redact_text(self, text: str) -> str:
-        """Return the text with every key censored."""
         data = text.encode("utf-8", "surrogatepass")
         censored = self.redact(data)
         return text if censored is data else censored.decode("utf-8", "surrogatepass")
@@ -64,10 +63,7 @@ class Redactor:
         return "...".join(map(self.redact_cut, self.redact_text(text).split("...")))
 
     def redact_json(self, value: Any) -> bytes:
-        """Return dataclasses and JSON-like data as JSON for people, every key censored, in names of members too.
-
-        A list or object without others in it is on one line, written by the C code of `json`, ten times as fast.
-        """
+        """Return dataclasses and JSON-like data as JSON for people, every key censored, in names of members too."""
         return self.redact(whole_characters("".join(_json_parts(value, "\n"))).encode() + b"\n")
 
     def reveals_key(self, text: str) -> bool:
@@ -86,10 +82,7 @@ class Redactor:
         return sorted(spans, key=lambda span: (span[0], -span[1]))
 
     def _has_no_needle(self, data: bytes) -> bool:
-        """Tell whether the data are UTF-8 without any needle, in one pass of pydantic's regular expressions in Rust.
-
-        That takes a tenth of the time of a `find` for each needle.
-        """
+        """Tell whether the data are UTF-8 without any needle, in one pass, a tenth of the time of a `find` for each."""
         from pydantic_core import ValidationError
 
         try:
@@ -168,10 +161,7 @@ class _Secret:
 
     @property
     def any_needle(self) -> bytes:
-        """Return a pattern that matches in every form of the key, by the middle of the form.
-
-        A vendor's beginning of keys is in many a text. Escapes are whole: their digits are in many a dump.
-        """
+        """Return a pattern for the middle of every form of the key: its beginning is a vendor's, in many texts."""
         run = _middle(self._run)
         needles = [run, *_escaped(run), *map(_middle, self._encoded)]
         return b"|".join([*map(re.escape, needles), _LAST_DOTS + self._ends])
@@ -193,10 +183,7 @@ class _Secret:
             place = data.find(form, place + 1)
 
     def _spelled_spans(self, data: bytes, needle: bytes) -> Iterator[Span]:
-        """Yield the places of the key as it is, or with any characters escaped but its longest run, the needle.
-
-        The run has letters and digits alone: tools escape all of them or none.
-        """
+        """Yield the places of the key as it is, or escaped anywhere but in its longest run of letters and digits."""
         for place, end in self._windows(data, needle):
             if end - place == len(self._key):  # no other window is so short, and the pattern takes long to compile
                 yield place, end, self._mask
@@ -341,10 +328,7 @@ def _json_parts(value: Any, line: str) -> Iterator[str]:
 
 
 def whole_characters(text: str) -> str:
-    """Return the text with two halves of a UTF-16 pair as one character, and U+FFFD for one alone.
-
-    Half of a pair, from an escape in the JSON of a reply, is neither UTF-8 nor JSON.
-    """
+    """Return the text with two halves of a UTF-16 pair as one character, and U+FFFD for one alone."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -353,7 +337,6 @@ def whole_characters(text: str) -> str:
 
 
 def _members(value: Any) -> Any:
-    """Return the members of a dataclass, anything else as it is."""
     if fields := getattr(value, "__dataclass_fields__", None):
         return {name: getattr(value, name) for name in fields}
     return value

@@ -70,11 +70,7 @@ def own_command(root: str | os.PathLike[str] = "") -> list[str]:
 
 
 def isolated(module: str, function: str, root: str | os.PathLike[str] = "") -> list[str]:
-    """Return the words that start Python for a function of ours, whatever the environment and current folder hold.
-
-    It imports from the folders of this process alone, without those inside the project (by default that of the current
-    folder) but for the tool's own.
-    """
+    """Return the words that start Python for a function of ours, with the import path of this process alone."""
     paths = _import_path(os.fspath(root) or _current_folder())
     start = f"import sys; sys.path[:] = {list(dict.fromkeys([*paths, _HOME]))}"
     return [sys.executable, "-I", "-c", f"{start}; from {module} import {function} as start; start()"]

@@ -1,9 +1,6 @@
-"""Apply verified changes to the tree, all of them or none, whatever happens; undo and repair; the tree's lock.
+"""Apply verified changes to the tree, all of them or none, whatever happens; undo and repair; the tree's lock."""
 
-The guarantees and their order of steps are those of `transaction`; the file formats those of `journal` and `snapshot`.
-"""
-
-from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError, EditedSinceError
+from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError
 from code_commit.apply.lock import is_locked, lock_tree
 from code_commit.apply.plan import require_fit_paths
 from code_commit.apply.recover import HALF_CHANGED, is_half_changed, needs_recovery, recover
@@ -24,7 +21,6 @@ __all__ = [
     "HALF_CHANGED",
     "ChangedSinceError",
     "ChangedUnderUsError",
-    "EditedSinceError",
     "UndoScope",
     "apply_changes",
     "changed_since",

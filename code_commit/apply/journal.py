@@ -79,12 +79,10 @@ class Journal:
 
 
 def state_of(content: bytes, mode: int, owner: tuple[int, int] = (-1, -1)) -> FileState:
-    """Return the state of a file of this content."""
     return FileState(sha256(content).hexdigest(), len(content), mode, *owner)
 
 
 def encode(journal: Journal) -> bytes:
-    """Return the journal as JSON."""
     return json.dumps({"format": FORMAT, "body": journal}, default=vars).encode("ascii") + b"\n"
 
 
@@ -160,7 +158,7 @@ class Staging(AbstractContextManager["Staging"]):
         os.close(self._config)
 
     def area(self, index: int) -> int:
-        """Return a descriptor of the staging folder, good until the next question."""
+        """Return a descriptor of the staging folder, good until the next call."""
         return self.folder if index == 0 else self._beside.folder(self.areas[index - 1])
 
     def open_beside(self, areas: Sequence[str]) -> None:
@@ -187,10 +185,7 @@ class Staging(AbstractContextManager["Staging"]):
         sync_folder(self.folder)
 
     def read(self, name: str) -> Journal | None:
-        """Return the journal of that name and take over its `areas`, None when there is none.
-
-        Raises DamagedJournalError and OSError.
-        """
+        """Return the journal of that name and take over its `areas`. Raises DamagedJournalError and OSError."""
         try:
             with open_regular(name, folder=self.folder) as file:
                 journal = decode(file.readall())
@@ -226,10 +221,8 @@ class Staging(AbstractContextManager["Staging"]):
 
 
 def new_name(position: int) -> str:
-    """Return the name of the staged content of a journal's file."""
     return f"new-{position}"
 
 
 def old_name(position: int) -> str:
-    """Return the name of the kept original of a journal's file."""
     return f"old-{position}"

@@ -47,10 +47,7 @@ def require_no_link(tree: Tree, paths: Iterable[str]) -> None:
 
 
 class Plan(NamedTuple):
-    """Folders stand before what is in them, files of a folder together.
-
-    A folder that is made and removed only changes its mode, unless it is empty on the way.
-    """
+    """Folders stand before what is in them. One that is made and removed only changes its mode, unless it is empty."""
 
     writes: tuple[FileEdit, ...]
     made: tuple[FolderStep, ...]
@@ -62,9 +59,9 @@ def make_plan(
 ) -> Plan:
     """Return the writes with their folders. `earlier` says how folders were before the run (None: not there).
 
-    A missing folder comes back as it was earlier, and a folder goes when a deletion empties it. With `exact` all
-    folders of `earlier` come back, with their mode, and only those go that were not there earlier.
-    Raises ChangedUnderUsError where a folder on the way is something else, ApplyError on a path with `..`.
+    A missing folder comes back as it was earlier, one that a deletion empties goes. With `exact` all folders of
+    `earlier` become as they were, and no others go. Raises ChangedUnderUsError where a file or a link is on the way,
+    ApplyError on a path with `..`.
     """
     known = {path: step for path, step in earlier.items() if step is not None}
     needed = known if exact else {}
@@ -74,8 +71,8 @@ def make_plan(
         if not {"", ".", ".."}.isdisjoint(parts(write.path)):
             raise ApplyError(f"{shown(write.path)} is not a path inside the project; every file is as it was before")
     gone = {write.path for write in ordered if write.new is None}
-    arriving = {folder for write in ordered if write.new is not None for folder in folders_above(write.path)}
-    arriving |= {folder for path in needed for folder in (path, *folders_above(path))}
+    arriving = folders_of([write.path for write in ordered if write.new is not None] + [f"{path}/" for path in needed])
+    arriving.remove("")
     made = {path: known.get(path, FolderStep(path)) for path in sorted(arriving) if _is_missing(tree, path, gone)}
     removed = {folder.path: folder for folder in _emptied(tree, gone, arriving, removable)}
     for path, step in needed.items():
@@ -104,7 +101,7 @@ def _emptied(
     leaving: dict[str, set[str]] = {}
     for path in gone:
         leaving.setdefault(folder_of(path), set()).add(path.rpartition("/")[2])
-    candidates = {folder for path in gone for folder in folders_above(path)} if removable is None else removable
+    candidates = folders_of(gone) - {""} if removable is None else removable
     removed = []
     for path in sorted(candidates, key=lambda path: path.count("/"), reverse=True):  # a folder may empty the one above
         now = None if path in arriving else _folder_now(tree, path)
@@ -122,16 +119,7 @@ def _folder_now(tree: Tree, path: str) -> FolderStep | None:
 
 
 def folder_of(path: str) -> str:
-    """Return the path of the folder that the path is in."""
     return path.rpartition("/")[0]
-
-
-def folders_above(path: str) -> list[str]:
-    """Return every folder that the path lies in, the nearest first, without the root."""
-    folders = []
-    while path := folder_of(path):
-        folders.append(path)
-    return folders
 
 
 def parts(path: str) -> list[str]:

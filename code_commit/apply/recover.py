@@ -25,10 +25,10 @@ from code_commit.apply.journal import (
     old_name,
 )
 from code_commit.apply.lock import is_locked, locked
-from code_commit.apply.plan import folder_of, folders_above, require_fit, require_no_link
+from code_commit.apply.plan import folder_of, require_fit, require_no_link
 from code_commit.apply.snapshot import LAYER_NAME, remove_layer
 from code_commit.errors import ApplyError
-from code_commit.files import NotAFileError, Tree, set_mode, sync_folder
+from code_commit.files import NotAFileError, Tree, folders_of, set_mode, sync_folder
 from code_commit.project import AGENT_CONFIG, TRANSACTION_FOLDER, Project
 from code_commit.runs.words import count
 
@@ -95,10 +95,7 @@ def _recover(staging: Staging, project: Project) -> str:
 
 
 def recover_files(staging: Staging, journal: Journal, positions: Iterable[int]) -> int:
-    """Put the files at these positions back, durably, and return the number of those that were not as before.
-
-    Raises EditedSinceError before anything is touched, OSError on the way.
-    """
+    """Put the files at these positions back, durably; return the number of changed ones. Raises EditedSinceError."""
     tree = staging.tree
     tree.forget()
     folders = {folder.path for folder in (*journal.made, *journal.removed)}
@@ -155,8 +152,7 @@ def _put_file_back(staging: Staging, step: FileStep, position: int) -> None:
 
 
 def _make_missing_folders(tree: Tree, path: str) -> None:
-    """Make the folders that the path lies in where somebody removed them."""
-    for folder in reversed(folders_above(path)):
+    for folder in sorted(folders_of([path]) - {""}):
         if tree.look(folder) is None:
             parent, name = tree.parent(folder)
             os.mkdir(name, dir_fd=parent)
@@ -170,7 +166,6 @@ def make_folder(tree: Tree, folder: FolderStep) -> None:
 
 
 def set_folder_mode(tree: Tree, folder: FolderStep) -> None:
-    """Give the folder the mode and owner that are noted for it."""
     if folder.mode is not None and folder.uid is not None and folder.gid is not None:
         set_mode(tree.folder(folder.path), folder.mode, (folder.uid, folder.gid))
 

@@ -85,10 +85,7 @@ def restore(
 
 
 def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
-    """Make every file what the run with this snapshot, and its builds, left of it, in a tree as before the run.
-
-    All or nothing, as `restore`. Raises ApplyError where the snapshot does not hold all of that.
-    """
+    """Make every file what the run and its builds left of it, in a tree as before the run. Raises as `restore`."""
     contents, writes = load_contents(snapshot), []
     with locked(project):
         layers = _load_fit(snapshot, project)
@@ -115,9 +112,7 @@ def _plan_undo(
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None]]:
     """Return the edits that put the scope of a run back, and the folders as they were before it (None: not there).
 
-    Raises ChangedSinceError, unless `force`, and ApplyError.
-
-    A state that the run left in between counts as unchanged: an undo of a part may have brought it back.
+    A state that the run left in between is no change since: an undo of a part may have brought it back.
     """
     layers = _load_fit(snapshot, project)
     if not layers:

@@ -75,10 +75,7 @@ def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
 
 
 def foreign_steps(layers: Iterable[Journal]) -> list[tuple[int, FileStep]]:
-    """Return each step that found a file as no transaction had left it, and its transaction's number from 1.
-
-    The folder of originals has the content that it found.
-    """
+    """Return each step that found a file, now an original, as no transaction had left it, with its number from 1."""
     left: dict[str, str | None] = {}
     found = []
     for number, layer in enumerate(layers, start=1):
@@ -107,7 +104,6 @@ def _load_built(snapshot: Path, number: int) -> tuple[FileStep, ...]:
 
 
 def built_name(number: int) -> str:
-    """Return the name of the notes on the builds after a run's transaction, from 1."""
     return f"built-{number}.json"
 
 

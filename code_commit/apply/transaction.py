@@ -86,24 +86,20 @@ def carry_out(
                 transaction = Transaction(staging, plan, snapshot, layers, beside=beside)
                 try:
                     transaction.run()
+                    break
                 except OSError as error:
                     if error.errno != errno.EXDEV or beside:
                         raise
-                    continue
                 finally:
                     at = transaction.at
-            keep_contents(snapshot, layer_name(len(layers) + 1), (write.new for write in plan.writes))
-            return
+        keep_contents(snapshot, layer_name(len(layers) + 1), (write.new for write in plan.writes))
     except (OSError, UnicodeError) as error:
         message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before"
         raise ApplyError(message) from error
 
 
 class Transaction:
-    """One plan on its way. `at` is the path at work, for the message of an error.
-
-    `layers` are the journals of the run's earlier transactions, `beside` stages the files beside their targets.
-    """
+    """One plan on its way, after the journals of `layers`. `at` is the path at work, for the message of an error."""
 
     def __init__(
         self, staging: Staging, plan: Plan, snapshot: Path, layers: Sequence[Journal], *, beside: bool = False
@@ -180,10 +176,7 @@ class Transaction:
         return f"{folder}/{BESIDE_FOLDER}".lstrip("/")
 
     def _keep(self, position: int, area: int, write: FileEdit) -> os.stat_result | None:
-        """Keep the file that the write replaces or deletes, and return its state; None where there is to be no file.
-
-        Raises ChangedUnderUsError where the file is not as the plan says.
-        """
+        """Keep the file that is to change, and return its state; None for a new file. Raises ChangedUnderUsError."""
         if write.old is None:
             if self._staging.tree.look(write.path) is not None:
                 raise ChangedUnderUsError(write.path)

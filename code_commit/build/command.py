@@ -28,10 +28,7 @@ PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xf
 
 
 def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
-    """Return the words that start build.sh in the root: `./build.sh`, or bash before it where the kernel cannot.
-
-    Raises BuildError for what cannot be started at all.
-    """
+    """Return the words that start build.sh in the root, with bash where the kernel cannot. Raises BuildError."""
     head, is_executable = _read_head(project.build_script)
     first_line = head.partition(b"\n")[0]
     is_binary = b"\0" in first_line[:BINARY_CHECK_BYTES]
@@ -110,10 +107,7 @@ def build_environment(
 
 
 def harden_process() -> None:
-    """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file.
-
-    Only the soft core limit goes: a build may raise it again.
-    """
+    """Make this process unreadable through /proc and ptrace(2) (Linux only), and let it write no core file."""
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     _prctl(SET_DUMPABLE, 0)

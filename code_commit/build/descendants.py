@@ -27,10 +27,10 @@ class Process(NamedTuple):
 
 
 class Orphans:
-    """The orphans that this process adopts while a build runs, told apart from the children that it started itself.
+    """The orphans that this process adopts while a build runs, without the children of its own.
 
-    The kernel makes them children of the main thread. Never taken for one: an earlier child, a process of our own
-    session, the build itself, and a child that another thread started.
+    The kernel makes them children of the main thread. An earlier child, a process of our own session, the build itself
+    and a child that another thread started are none.
     """
 
     def __init__(self) -> None:

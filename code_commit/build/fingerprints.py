@@ -135,10 +135,7 @@ class Fingerprints:
         self._entries[_in_tree(path)] = None
 
     def put_back(self, quarantine: "Quarantine") -> dict[Path, Damage]:
-        """Restore the files that differ and return the damages, folders before their contents.
-
-        Replaced and removed files go into the quarantine.
-        """
+        """Restore the files that differ, folders first, and return the damages. The quarantine gets replaced files."""
         self._tree.forget()
         root = self._entries[self._root]
         if root is None or not root.is_same_folder(self._look(self._root)):  # nothing at its path is ours to change
@@ -318,7 +315,6 @@ class Quarantine:
                 self._move(folder, name, path, self._choice[1])
 
     def _move(self, folder: int, name: str, path: str, place: Path) -> None:
-        """Move it, to another file system too."""
         count = self.folders.get(place, 0) + 1
         word = f"{count}-{path.removeprefix(self._root).replace('/', '_')}"  # .git alone would be a repository again
         with _open_tree() as tree:

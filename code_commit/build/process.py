@@ -50,7 +50,6 @@ class Started:
         return self.status is None or b'"exit-code"' in (self.status.read() or b"")
 
     def close(self) -> None:
-        """Close the pipes and end the guardian."""
         for stream in (self.process.stdout, self.status):
             if stream is not None:
                 stream.close()
@@ -58,7 +57,6 @@ class Started:
 
 
 def end_guardian(guardian: subprocess.Popen[bytes] | None) -> None:
-    """End the guardian of a build that is over, if it has one."""
     if guardian is not None:
         guardian.kill()
         guardian.communicate()
@@ -83,10 +81,7 @@ def start_process(
     pass_fds: Collection[int] = (),
     group: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a program without input, with one pipe for all its output. Raises OSError.
-
-    It gets a session of its own, or joins a process group of ours.
-    """
+    """Start a program without input, with one pipe for all its output, in a session or the group. Raises OSError."""
     process = subprocess.Popen(
         argv,
         env=environment,
@@ -174,8 +169,6 @@ def supervise(
 
 
 class Supervision:
-    """A running build."""
-
     def __init__(self, started: Started, write: Callable[[bytes], object], signals: DeferredSignals) -> None:
         assert started.process.stdout is not None  # noqa: S101 - it is a pipe
         self.ending = Ending()
@@ -251,7 +244,6 @@ class Supervision:
         return bool(ready - {self._signals.wake})
 
     def _copy(self) -> None:
-        """Hand on what the pipe holds, up to one chunk."""
         assert self._output is not None  # noqa: S101 - it was ready
         piece = os.read(self._output, CHUNK)
         if not piece:

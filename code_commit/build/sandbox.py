@@ -111,9 +111,17 @@ class Sandbox(NamedTuple):
         """Yield the words for bwrap, without the program to run."""
         yield "--new-session"
         homes = self._homes(project, environment) if self.mode == "strict" else []
-        yield from _strict(self, project, homes) if self.mode == "strict" else _guard(project)
+        yield from _strict(self, homes) if self.mode == "strict" else _guard()
+        yield from _bind("--bind", project.root)  # a mount point cannot be renamed
+        git = project.git
+        for folder in dict.fromkeys((git.common_dir, git.git_dir) if git else ()):
+            if folder.is_dir():
+                yield from _bind("--ro-bind" if self.mode == "strict" else "--bind", folder)
+        for key in sorted(project.agent_config.glob("*-key.txt")):
+            if key.is_symlink() and key.is_file():  # the rest of agent-config is hidden with its folder
+                yield from ("--ro-bind", os.devnull, os.path.realpath(key))
         for path in (*protected, *watched_from_build(project)):
-            if _can_be_bound(path):
+            if not path.is_symlink() and (path.is_file() or path.is_dir()):  # a bind would go to a link's target
                 yield from _bind("--ro-bind", path)
         if project.agent_config.is_dir():
             hidden = os.path.realpath(project.agent_config)
@@ -199,20 +207,16 @@ _KERNEL_SETTINGS = tuple(
 """Root may write them with no capability, and some of them (core_pattern) run a program outside."""
 
 
-def _guard(project: Project) -> Iterator[str]:
+def _guard() -> Iterator[str]:
     yield from ("--dev-bind", "/", "/")
     if os.geteuid() == 0:
         yield from ("--dev", "/dev")
         for name in DEVICES:
             yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
         yield from ("--ro-bind", "/sys", "/sys", *_KERNEL_SETTINGS)
-    yield from _bind("--bind", project.root)  # a mount point cannot be renamed
-    for folder in _git_folders(project):
-        yield from _bind("--bind", folder)
-    yield from _hide_keys(project)
 
 
-def _strict(sandbox: Sandbox, project: Project, homes: Sequence[Path]) -> Iterator[str]:
+def _strict(sandbox: Sandbox, homes: Sequence[Path]) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts")
     if not sandbox.network:
         yield "--unshare-net"
@@ -229,18 +233,7 @@ def _strict(sandbox: Sandbox, project: Project, homes: Sequence[Path]) -> Iterat
     yield from _empty_homes(homes)
     for cache in sandbox.caches:
         yield from ("--bind-try", str(cache), str(cache))
-    yield from _bind("--bind", project.root)
-    for folder in _git_folders(project):
-        yield from _bind("--ro-bind", folder)
-    yield from _hide_keys(project)
     yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108 - the private one
-
-
-def _hide_keys(project: Project) -> Iterator[str]:
-    """Hide the targets of linked key files: the rest of agent-config is hidden with its folder."""
-    for path in sorted(project.agent_config.glob("*-key.txt")):
-        if path.is_symlink() and path.is_file():
-            yield from ("--ro-bind", os.devnull, os.path.realpath(path))
 
 
 def _empty_homes(homes: Sequence[Path]) -> Iterator[str]:
@@ -259,21 +252,8 @@ def _bind(kind: str, path: Path) -> tuple[str, str, str]:
     return kind, real, real
 
 
-def _git_folders(project: Project) -> Iterator[Path]:
-    if project.git is not None:
-        yield from dict.fromkeys(path for path in (project.git.common_dir, project.git.git_dir) if path.is_dir())
-
-
-def _can_be_bound(path: Path) -> bool:
-    """Tell whether the path is no link: a bind would go to its target. The fingerprints watch over links."""
-    return not path.is_symlink() and (path.is_file() or path.is_dir())
-
-
 def choose_sandbox(mode: str, project: Project, settings: Settings) -> tuple[Sandbox | None, str | None]:
-    """Return the sandbox for the build, tried out, and a line for the user, or None for either.
-
-    Raises NotSetUpError when `guard` or `strict` is asked for and cannot be set up.
-    """
+    """Return a sandbox that works, and a line for the user. Raises NotSetUpError where the mode cannot be set up."""
     if mode == "off":
         return None, None
     problem: str | None = "bubblewrap (bwrap, Linux only) is not installed"

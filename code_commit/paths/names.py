@@ -120,13 +120,10 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
     """Return the first rule that the path breaks, with the advice; None for a path that can be used."""
     if len(path) > limits.path:  # no further rule has to read a path of any length
         return _length_fault(path, limits)
-    return _string_fault(path) or _length_fault(path, limits)
-
-
-def _string_fault(path: str) -> Fault | None:
     if re.search(_ANY_FAULT, path):
         return next((rule, message) for rule, pattern, message in _FAULTS if re.search(pattern, path))
-    return None if path.isascii() and path.isprintable() else _character_fault(path)
+    is_plain = path.isascii() and path.isprintable()
+    return (None if is_plain else _character_fault(path)) or _length_fault(path, limits)
 
 
 def _character_fault(path: str) -> Fault | None:
@@ -160,10 +157,7 @@ def _length_fault(path: str, limits: Limits) -> Fault | None:
 
 @lru_cache(maxsize=4096)
 def fold(name: str) -> str:
-    """Return a key that is the same for names that a file system may take for one.
-
-    It is without case, Unicode's compatible forms, invisible characters, dots and blanks at the end.
-    """
+    """Return a key without case, compatible forms of Unicode, invisible characters, and dots and blanks at the end."""
     if name.isascii():
         return name.lower().rstrip(" .")
     visible = re.sub(f"[{_IGNORABLE}]", "", unicodedata.normalize("NFKC", name))
@@ -194,10 +188,7 @@ class GuardedFolder(NamedTuple):
 
 
 def guarded_folders(project: Project) -> tuple[GuardedFolder, ...]:
-    """Return the parts of git's directory, hooks and configuration, and of this tool itself, inside the project.
-
-    Raises UnansweredError.
-    """
+    """Return git's and this tool's own files and folders inside the project. Raises UnansweredError."""
     named = [(path, "lies in the folder that code-commit itself runs from") for path in watched_from_build(project)]
     named += [(path, "would make the folder a git repository") for path in repository_marks(project)]
     if project.git is not None:
