@@ -26,6 +26,9 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FILE = {errno.ELOOP, errno.EMLINK, errno.ENXIO}  # a link (FreeBSD says EMLINK); a socket
 _MANY_FILES = 8  # from here on one `syncfs` costs less than an fsync each
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}  # some network and FUSE file systems
+_BUFFER = 1 << 16  # bytes: a codebase is written file by file
+_ROOM_UNIT = 1 << 16  # bytes
+_ROOM = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotAFileError(OSError):
@@ -222,15 +225,13 @@ class NewFiles(AbstractContextManager["NewFiles"]):
             os.close(file)
         return state.st_uid, state.st_gid
 
-    @property
-    def names_are_synced(self) -> bool:
-        """Whether `sync` makes their names durable too, and those of the folders around; else `sync_folder` does."""
-        return self._sync_all is not None
-
-    def sync(self) -> None:
-        if self._sync_all is not None:
-            for file in self._to_sync.values():
-                self._sync_all(file)
+    def sync(self) -> bool:
+        """Make all the files durable; tell whether their names are durable too, without `sync_folder`."""
+        if self._sync_all is None:
+            return False
+        for file in self._to_sync.values():
+            self._sync_all(file)
+        return True
 
 
 def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_result:
@@ -242,10 +243,6 @@ def set_mode(file: int, mode: int, owner: tuple[int, int] | None) -> os.stat_res
     if stat.S_IMODE(now.st_mode) != mode:
         os.fchmod(file, mode)
     return now
-
-
-_BUFFER = 1 << 16
-"""Bytes: a codebase is written file by file."""
 
 
 @contextmanager
@@ -295,10 +292,6 @@ class KeptRoom:
         with open(os.open(self._room, _ROOM, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(content)
             file.truncate()
-
-
-_ROOM_UNIT = 1 << 16  # bytes
-_ROOM = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def sync_folder(folder: int) -> None:

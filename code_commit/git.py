@@ -15,9 +15,9 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, outside_environment
 
 _GIT_SECONDS = 120
-_CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")
-"""The content that git may store in another form, by attributes or configuration."""
+_CONVERTED = re.compile(rb"\r|[$]Id:[^\n$]*[$]")  # git may store this in another form
 _GIT_FAILED = 128  # git's own exit code when it cannot go on
+_PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
 
 
 class Index(NamedTuple):
@@ -87,10 +87,7 @@ class Repository:
         return self.ask([*(word for setting in off for word in ("-c", setting)), *arguments], stdin, variables)
 
     def stored(self, path: str, content: bytes) -> bytes:
-        """Return a file's content as git would store it: other line ends, `$Id$`, by attributes and configuration.
-
-        Return it as it is where git does not say. No filter is run, nothing is written to the repository.
-        """
+        """Return a file's content as git would store it, with other line ends or `$Id$`, without running filters."""
         if not _CONVERTED.search(content):
             return content
         options = ("-c", "core.safecrlf=false", "hash-object", "-w", "--stdin", f"--path={path}")
@@ -145,9 +142,6 @@ def find_repository(root: Path) -> Repository | None:
         where = shown(str(repository.work_tree))
         raise NotSetUpError(f"git's work tree is {where} (core.worktree), and this folder is not in it: go there")
     return repository
-
-
-_PATH_QUESTIONS = (("--show-toplevel",), ("--absolute-git-dir",), ("--git-common-dir",), ("--git-path", "hooks"))
 
 
 def _version(file: Path) -> tuple[int, ...]:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
-Span = tuple[int, int, bytes]
-"""The begin and the end of a key in the data, and its mask."""
+Span = tuple[int, int, bytes]  # the begin and the end of a key in the data, and its mask
 
 _LARGE = 1 << 18  # bytes of data that are worth the import of pydantic's regular expressions
 _SHORTEST_PIECE = 8  # characters of a key that are censored where a text was cut in the middle of it, or may go on
@@ -218,10 +217,7 @@ class _Secret:
 
     @cached_property
     def _quotation(self) -> re.Pattern[bytes]:
-        """Match the key as a vendor shows it: its beginning, dots, and more of its end than two characters.
-
-        All but the first two characters are a group that looks ahead: quotations may overlap.
-        """
+        """Match a vendor's quotation: the key's beginning, dots, and its end; all but two characters look ahead."""
         return re.compile(re.escape(self._key[:2]) + b"(?=(" + self._beginnings + _DOTS + self._ends + b"))")
 
     @cached_property
@@ -262,10 +258,7 @@ class _Secret:
 
     @cached_property
     def _half_spelled(self) -> re.Pattern[bytes]:
-        """Match the key's first characters at the end of the data, in any spelling, or eight of them anywhere.
-
-        So many are seldom chance, and a longer pattern would take longer to compile.
-        """
+        """Match the key's first characters at the end of the data, in any spelling, or eight of them anywhere."""
         first, *others = self._key[: min(_SHORTEST_PIECE, len(self._key) - 1)]
         rest = b"".join(b"(?:" + _HALF_ESCAPED + b"|" + _spellings(code) + b")" for code in others)
         end = b"" if len(self._key) > _SHORTEST_PIECE else _HALF_ESCAPED

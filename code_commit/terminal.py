@@ -24,6 +24,11 @@ _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 _ERASED = "\x18"
 """The mark of an erased rest of a line: CAN, which means nothing to a reader."""
 
+TAIL_BYTES = 8192
+_TAIL_LINES = 12
+_COLOURS = {"red": 31, "green": 32, "yellow": 33}
+TERMINAL = "/dev/tty"  # of the user who started this process, wherever its streams lead
+
 
 def render(output: bytes) -> str:
     """Return the text that a terminal would finally show: without escapes, broken UTF-8 replaced."""
@@ -81,10 +86,7 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[str]:
-    """Return a line as rows of so many columns (None: as it is), without breaking a word that fits into one.
-
-    The further rows have the `indent`, by default two more than the line.
-    """
+    """Return a line as rows of so many columns (None: one row), the further ones with the indent (None: 2 more)."""
     if columns is None or len(line) <= columns:
         return [line]
     from textwrap import wrap  # few lines are that long
@@ -101,21 +103,10 @@ def last_lines(output: bytes) -> list[str]:
     return text.split("\n")[-_TAIL_LINES:] if text else []
 
 
-TAIL_BYTES = 8192
-_TAIL_LINES = 12
-
-
 def coloured(text: str, colour: str, stream: TextIO) -> str:
     """Return a text in a colour ("" for none), where the stream is a terminal without NO_COLOR."""
     is_wanted = colour and is_live_terminal(stream) and not os.environ.get("NO_COLOR")
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if is_wanted else text
-
-
-_COLOURS = {"red": 31, "green": 32, "yellow": 33}
-
-
-TERMINAL = "/dev/tty"
-"""The terminal of the user who started this process, wherever its streams lead."""
 
 
 def is_live_terminal(stream: TextIO) -> bool:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_programs: dict[tuple[str, str, str], str | None] = {}
+_SEARCHED = {"PATH", "PYTHONPATH"}
+_cleaned: dict[tuple[str, str], str] = {}
 
 
 def find_top(folder: str) -> str:
@@ -87,9 +90,6 @@ def find_program(name: str, root: str | os.PathLike[str]) -> str | None:
     return _programs[key]
 
 
-_programs: dict[tuple[str, str, str], str | None] = {}
-
-
 def outside_environment(root: str | os.PathLike[str]) -> dict[str, str]:
     """Return the environment for a program that runs outside the sandbox: without API keys, and as `search_outside`."""
     names = [name for name in os.environ if not name.startswith("CODE_COMMIT_") and not name.endswith("_API_KEY")]
@@ -104,9 +104,6 @@ def search_outside(environment: "Mapping[str, str]", root: str | os.PathLike[str
     }
 
 
-_SEARCHED = {"PATH", "PYTHONPATH"}
-
-
 def _outside(paths: str, root: str | os.PathLike[str]) -> str:
     """Return the paths that lie outside the project, and outside that of the current folder."""
     key = (paths, os.fspath(root))
@@ -115,9 +112,6 @@ def _outside(paths: str, root: str | os.PathLike[str]) -> str:
         outside = (path for path in paths.split(os.pathsep) if not any(is_inside(path, top) for top in tops))
         _cleaned[key] = os.pathsep.join(outside)
     return _cleaned[key]
-
-
-_cleaned: dict[tuple[str, str], str] = {}
 
 
 def _current_folder() -> str:

@@ -26,9 +26,10 @@ FORMAT = 1
 BESIDE_FOLDER = ".code-commit-txn"
 JOURNAL = "journal.json"
 SETTLED = "settled.json"
+_MOST = {"size": sys.maxsize, "mode": 0o7777, "uid": 2**32 - 2, "gid": 2**32 - 2}
 
 
-class DamagedJournalError(ValueError):
+class DamagedJournalError(Exception):
     """The bytes are not a journal that this version reads."""
 
 
@@ -65,17 +66,13 @@ class FolderStep:
 
 @dataclass(frozen=True)
 class Journal:
-    """One transaction. Folders stand before what is in them.
-
-    `areas` are the staging folders beside their targets (index 1 and up; 0 is agent-config/.txn), `layer` is the
-    snapshot's file for this transaction, relative to the root.
-    """
+    """One transaction, folders before their contents."""
 
     files: tuple[FileStep, ...] = ()
     made: tuple[FolderStep, ...] = ()
     removed: tuple[FolderStep, ...] = ()
-    areas: tuple[str, ...] = ()
-    layer: str = ""
+    areas: tuple[str, ...] = ()  # the staging folders beside their targets, from index 1; 0 is agent-config/.txn
+    layer: str = ""  # the snapshot's file for this transaction, relative to the root
 
 
 def state_of(content: bytes, mode: int, owner: tuple[int, int] = (-1, -1)) -> FileState:
@@ -105,8 +102,6 @@ def decode(content: bytes) -> Journal:
         )
         _check_values(journal)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, DamagedJournalError):
-            raise
         raise DamagedJournalError("it is not whole") from error
     return journal
 
@@ -115,8 +110,7 @@ def _check_values(journal: Journal) -> None:
     """Raise TypeError or ValueError where a value is not of its type, or is a number that the system does not take."""
     folders = (*journal.made, *journal.removed)
     states = [state for step in journal.files for state in (step.before, step.after) if state]
-    paths = [*(step.path for step in journal.files), *(folder.path for folder in folders)]
-    "".join([journal.layer, *journal.areas, *paths])
+    "".join([journal.layer, *journal.areas, *[step.path for step in journal.files], *[step.path for step in folders]])
     numbers: list[tuple[Any, int]] = [(step.area, len(journal.areas)) for step in journal.files]
     numbers += [(vars(state)[name], most) for state in states for name, most in _MOST.items()]
     known = [(vars(folder).get(name), most) for folder in folders for name, most in _MOST.items()]
@@ -125,9 +119,6 @@ def _check_values(journal: Journal) -> None:
         raise ValueError
     if not all(re.fullmatch("[0-9a-f]{64}", state.sha256) for state in states):
         raise ValueError
-
-
-_MOST = {"size": sys.maxsize, "mode": 0o7777, "uid": 2**32 - 2, "gid": 2**32 - 2}
 
 
 def _file_state(fields: Mapping[str, Any] | None) -> FileState | None:

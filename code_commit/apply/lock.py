@@ -54,18 +54,14 @@ def locked(project: Project) -> Iterator[None]:
 
 def is_locked(project: Project) -> int | None:
     """Return the process id of the lock's holder (0 when it cannot be told), None when the lock is free."""
-    try:
+    with suppress(OSError):
         lock = os.open(project.agent_config / LOCK_NAME, os.O_RDONLY | _OPEN)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _holder(lock)
-    except OSError:
-        return None
-    finally:
-        os.close(lock)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _holder(lock)
+        finally:
+            os.close(lock)
     return None
 
 

@@ -35,17 +35,15 @@ from code_commit.runs.words import count
 _FOLDER = f"{AGENT_CONFIG}/{TRANSACTION_FOLDER}"
 _LAYER = re.compile(rf"{AGENT_CONFIG}/logs/[\w-]+/(snapshot|rolled-back)/{LAYER_NAME.pattern}")
 _FOLDER_STAYS = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.EACCES, errno.EPERM}
+HALF_CHANGED = (
+    "an interrupted apply left the tree half changed: code-commit resume and code-commit undo put every file back "
+    "before anything else, and so do run, apply and rollup"
+)
 
 
 def needs_recovery(project: Project) -> bool:
     """Tell whether an interrupted or a running apply left something to repair or clean up."""
     return os.path.lexists(project.agent_config / TRANSACTION_FOLDER)
-
-
-HALF_CHANGED = (
-    "an interrupted apply left the tree half changed: code-commit resume and code-commit undo put every file back "
-    "before anything else, and so do run, apply and rollup"
-)
 
 
 def is_half_changed(project: Project) -> bool:

@@ -31,8 +31,7 @@ from code_commit.project import Project
 from code_commit.runs.diff import FileEdit
 from code_commit.terminal import shown
 
-_Now = tuple[bytes, int]
-"""The content and the permission bits of a file as it is now."""
+_Now = tuple[bytes, int]  # the content and the permission bits of a file as it is now
 
 
 def find_changed(snapshot: Path, since: int = 0) -> list[str]:
@@ -170,10 +169,7 @@ def _look_at_all(snapshot: Path, layers: Sequence[Journal], project: Project) ->
 
 
 def note_built(snapshot: Path, project: Project) -> list[FileEdit]:
-    """Note what a build left of the files that the run had changed, and return how it differs from the answers.
-
-    A file that is not regular then, or cannot be read, counts as gone. Raises ApplyError and OSError.
-    """
+    """Note the run's files as a build left them, and return how they differ from the answers. Raises as `restore`."""
     layers = load_layers(snapshot)
     now = _look_at_all(snapshot, layers, project)
     _keep_built(snapshot, layers, now)

@@ -148,8 +148,7 @@ class Transaction:
         self._encoded = encode(self._journal)
         self._keep_in_snapshot()
         self._new_files.write(self._staging.folder, f"{JOURNAL}.new", self._encoded)
-        self._new_files.sync()
-        if not self._new_files.names_are_synced:
+        if not self._new_files.sync():
             sync_snapshot(self._snapshot)
             self._staging.sync()
 

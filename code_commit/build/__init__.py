@@ -90,10 +90,7 @@ class Builder(AbstractContextManager["Builder"]):
             raise BuildError(f"{program} cannot be started: {error.strerror}") from error
 
     def _remember(self) -> Fingerprints:
-        """Remember the protected files, and agent-config without its logs, unless a sandbox hides it.
-
-        Make the folders that a sandbox makes read-only where they are missing: nothing is mounted over nothing.
-        """
+        """Remember the protected files, and agent-config unless a sandbox hides it; make the folders to mount over."""
         project, git = self._project, self._project.git
         repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
         info = [folder / "info" for folder in repositories]

@@ -22,7 +22,6 @@ HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
 GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
-
 PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
 """Checked here, because bwrap's execvp(3) would hand any other binary to a shell."""
 
@@ -90,10 +89,7 @@ def _find(program: str, environment: Mapping[str, str]) -> str | None:
 def build_environment(
     environment: Mapping[str, str], keys: Collection[ApiKey], attempt: int, run: str
 ) -> dict[str, str]:
-    """Return `environment` without the API keys and the tool's settings, and with the attempt and the run named.
-
-    A variable goes when its name is that of a key's variable, or when its value or its name contains a key.
-    """
+    """Return `environment` with the attempt and the run, without the tool's settings and any variable with a key."""
     secrets = [key.value for key in keys if key.value]
     secrets += [environment[name] for name in KEY_VARIABLES.values() if len(environment.get(name, "")) >= SHORTEST_KEY]
     cleaned = {

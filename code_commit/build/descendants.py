@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <linux/prctl.h>, and the question
-GET_CHILD_SUBREAPER = 37
+SET_CHILD_SUBREAPER, GET_CHILD_SUBREAPER = 36, 37  # PR_SET_CHILD_SUBREAPER and PR_GET_... of <linux/prctl.h>
 HOLDING_ROUNDS = 100
 
 
@@ -80,8 +79,7 @@ class Orphans:
         return {pid for pid in _children() - self._strangers - {self._build} if _session(pid) not in {own, None}}
 
 
-ORPHANS = Orphans()
-"""One for this process: the kernel keeps one list of children."""
+ORPHANS = Orphans()  # one for this process: the kernel keeps one list of children
 
 
 def _adopt_orphans(wanted: bool) -> bool:  # noqa: FBT001 - it is the value that is set
@@ -140,10 +138,7 @@ def _processes_by_ps() -> Iterator[Process]:
 
 
 def ask_to_end(tree: Callable[[], Iterable[Process]]) -> None:
-    """Send SIGTERM once to each process of the tree, parents first, and wake up those that are stopped.
-
-    They are stopped first, until no new one appears: a fork bomb would always be ahead of the signal.
-    """
+    """Stop the tree's processes until no new one appears, against fork bombs; then send SIGTERM and SIGCONT to each."""
     held: dict[int, Process] = {}
     for _ in range(HOLDING_ROUNDS):
         new = {process.pid: process for process in tree() if process.pid not in held}

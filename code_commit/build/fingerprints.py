@@ -53,9 +53,7 @@ class Damage(NamedTuple):
         return f"{text}{mark}{self.detail}" if self.detail else text
 
 
-_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")
-"""The rule of git's validate_headref() for a link and for a file."""
-
+_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")  # git's validate_headref(), for a link and for a file
 _TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
 _COUNTS = ("st_mode", "st_uid", "st_gid")
 
@@ -107,8 +105,7 @@ class Fingerprints:
     ) -> None:
         """Remember the paths, and everything below those that are folders.
 
-        An `identity_only` folder only has to be the same still and to be entered, `head` to be a HEAD for git. Nothing
-        at or below `only_told` is put back.
+        An `identity_only` folder only has to stay the same, `head` a HEAD for git. Nothing in `only_told` is put back.
         """
         self._tree = _open_tree()
         self._root = str(root)[1:] or "."
@@ -226,10 +223,7 @@ class Fingerprints:
 
 
 def stamp_files(folders: Iterable[Path]) -> dict[Path, list[int]]:
-    """Return a stamp of each file below the folders, by which a change is seen without reading it.
-
-    Compiled Python is left out, and the ctime: uv makes hard links to the files of its cache.
-    """
+    """Return a stamp of each file below the folders, without the ctime: uv makes hard links to its cache."""
     stamps = {}
     for place, _, names in chain.from_iterable(map(os.walk, folders)):
         for name in names if not place.endswith("__pycache__") else ():

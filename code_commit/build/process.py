@@ -103,7 +103,7 @@ class DeferredSignals:
     """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
 
     `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Ignored signals stay
-    so. Has no effect outside the main thread, where Python runs no handler.
+    so. Outside the main thread this has no effect.
     """
 
     def __init__(self) -> None:

@@ -44,6 +44,20 @@ PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - their content is 
 DEVICES = ("fuse", "kvm", "net", "dri", "kfd", "shm")
 """Root's in the sandbox beside the usual files of /dev: the rest of it holds the disks."""
 
+_GO = b"go"  # a byte for each time that bubblewrap waits at the gate
+_GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
+_KERNEL_SETTINGS = tuple(
+    word for path in ("/proc/sys", "/proc/sysrq-trigger") for word in ("--ro-bind-try", path, path)
+)
+"""Root may write them with no capability, and some of them (core_pattern) run a program outside."""
+
+_REMEDY = (
+    "Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Ubuntu 24.04 and later also needs an "
+    "AppArmor profile with `userns,` for bwrap (or sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a "
+    "container: run it with --security-opt seccomp=unconfined and --security-opt apparmor=unconfined, or as "
+    "--privileged; or use --sandbox off"
+)
+
 
 class Sandbox(NamedTuple):
     """A sandbox that works here: it has been tried."""
@@ -133,11 +147,8 @@ class Sandbox(NamedTuple):
         yield from ("--chdir", str(project.root))
 
     def _homes(self, project: Project, environment: Mapping[str, str]) -> list[Path]:
-        """Return the folders to empty: the user's homes, /root, and /home with those in it that PATH leads into.
-
-        HOME may differ from the user's entry, as in CI. A folder that is missing or writable for the build is left out.
-        """
-        names = [environment.get("HOME", ""), "/root", "/home"]
+        """Return the folders to empty: the user's homes, /root, /home and those on PATH in it, no writable ones."""
+        names = [environment.get("HOME", ""), "/root", "/home"]  # HOME may differ from the user's entry, as in CI
         with suppress(KeyError):
             names.append(pwd.getpwuid(os.getuid()).pw_dir)
         folders = (Path(name).parts for name in environment.get("PATH", "").split(os.pathsep))
@@ -183,28 +194,15 @@ def _forbid_namespaces(pid: int, root: Path) -> None:
         raise OSError(errno.EPERM, "further user namespaces cannot be forbidden")
 
 
-_GO = b"go"
-"""A byte for each time that bubblewrap waits at the gate."""
-
-_GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
-
-
 def _start_guardian(gate: int) -> subprocess.Popen[bytes]:
     """Start the guardian, which kills the build when its input ends: when the tool is gone, be it by SIGKILL.
 
-    Bubblewrap is in its process group; it reads the number of the build's own. Bubblewrap's --die-with-parent would
-    end all in a process namespace with build.sh, the `tee` included that has its last output.
+    Bubblewrap's --die-with-parent would end all with build.sh, the `tee` included that has its last output.
     """
     words, quiet = ["/bin/sh", "-c", _GUARD], subprocess.DEVNULL
     return subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env={}, process_group=0, pass_fds=[gate]
     )
-
-
-_KERNEL_SETTINGS = tuple(
-    word for path in ("/proc/sys", "/proc/sysrq-trigger") for word in ("--ro-bind-try", path, path)
-)
-"""Root may write them with no capability, and some of them (core_pattern) run a program outside."""
 
 
 def _guard() -> Iterator[str]:
@@ -281,14 +279,6 @@ def _cache_folder(name: str) -> Path:
         return Path(os.path.realpath(Path(name).expanduser()))
     except (RuntimeError, ValueError):
         raise NotSetUpError(f"sandbox_caches in config.toml: {shown(name)} is no folder's name") from None
-
-
-_REMEDY = (
-    "Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Ubuntu 24.04 and later also needs an "
-    "AppArmor profile with `userns,` for bwrap (or sysctl kernel.apparmor_restrict_unprivileged_userns=0); in a "
-    "container: run it with --security-opt seccomp=unconfined and --security-opt apparmor=unconfined, or as "
-    "--privileged; or use --sandbox off"
-)
 
 
 def _try_out(sandbox: Sandbox, project: Project) -> str | None:

@@ -27,8 +27,7 @@ from code_commit.files import folders_of
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE, repository_marks, watched_from_build
 from code_commit.project import Project
 
-Fault = tuple[str, str]
-"""The name of the broken rule, and the advice."""
+Fault = tuple[str, str]  # the name of the broken rule, and the advice
 
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -45,10 +44,11 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zs", "Zl", "Zp"})
 _OUTSIDE = "name the file relative to the project's root, as src/main.rs, and stay inside the project"
 _CANONICAL = "spell the path with single slashes and without '.' parts, as src/main.rs"
 
-_DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)"
+_DEVICE = r"(?:\A|/)(?i:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:[.:/]|\Z)"
 """Source: "Naming Files, Paths, and Namespaces" of Microsoft's Win32 documentation: with any extension too."""
 
-_SHORT_NAME = r"(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
+_SHORT_NAME = r"(?:\A|/)(?=[^./]{2,8}(?:[./]|\Z))[^./~]{0,6}~[0-9]{1,7}(?:\.[^./]{0,3})?(?:/|\Z)"
+_QUOTED = r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z"
 
 _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\A\Z", "the path is empty: name a file after the carets"),
@@ -61,30 +61,33 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
     ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
     ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
-    (
-        "wrong-format",
-        r"\A(['\"`]).*\1\Z|\A<.*>\Z|\A\[[^\[\]]*\]\Z|\A\*\*.+\*\*\Z",
-        "stands in quotes or brackets: write the bare path after the carets",
-    ),
+    ("wrong-format", _QUOTED, "stands in quotes or brackets: write the bare path after the carets"),
     (
         "wrong-format",
         r"\A(?i:file|file ?name|path|file ?path) ?[:=]|\A(?:#{1,6}|\+{3}|\*) |:\Z|\.\w+:\d+(?:-\d+)?\Z",
         "has something before or after the path ('file:', 'path=', '###', a colon): write the bare path alone",
     ),
+    ("windows-name", _DEVICE, "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name"),
     (
         "windows-name",
-        rf"(?:\A|/){_DEVICE}",
-        "is the name of a device on Windows (con, nul, aux, com1 ...): choose another name",
-    ),
-    (
-        "windows-name",
-        rf"(?:\A|/){_SHORT_NAME}",
+        _SHORT_NAME,
         "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits",
     ),
 )
 """The rule, the pattern of a path that breaks it, the message with its advice."""
 
 _ANY_FAULT = "|".join(pattern for _, pattern, _ in _FAULTS)
+_MOST_FOLDERS = 50_000
+_MOST_FOLDER_TEXT = 20_000_000  # characters of all paths times their depth: 50,000 files, 50 characters long, 8 deep
+_INSTEAD = {
+    ".gitignore": "; put files where git does not ignore them",
+    "Cargo.lock": "; change Cargo.toml, and the build brings the lock file up to date",
+    "UserSpecification.md": "; change the code until it does what the specification says",
+    ".git": "; change files of the work tree alone",
+    "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
+    "target": "; put the file elsewhere, as src/, the folder belongs to the build",
+}
+"""The advice in place of a change of a protected file."""
 
 
 class Limits(NamedTuple):
@@ -101,10 +104,6 @@ def read_limits(root: Path) -> Limits:
     except OSError:
         name, path = 255, 4096
     return Limits(name, path - 2 - len(os.fsencode(root)))
-
-
-_MOST_FOLDERS = 50_000
-_MOST_FOLDER_TEXT = 20_000_000  # characters of all paths times their depth: 50,000 files, 50 characters long, 8 deep
 
 
 def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
@@ -164,16 +163,6 @@ def fold(name: str) -> str:
     folded = visible.upper().casefold().replace("i\u0307", "i")
     return unicodedata.normalize("NFKC", folded).rstrip(" .")
 
-
-_INSTEAD = {
-    ".gitignore": "; put files where git does not ignore them",
-    "Cargo.lock": "; change Cargo.toml, and the build brings the lock file up to date",
-    "UserSpecification.md": "; change the code until it does what the specification says",
-    ".git": "; change files of the work tree alone",
-    "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
-    "target": "; put the file elsewhere, as src/, the folder belongs to the build",
-}
-"""The advice in place of a change of a protected file."""
 
 _IN_ROOT = {fold(name): name for name in PROTECTED}
 _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}

@@ -38,10 +38,7 @@ GIT_FILES = ("config", "config.worktree", "commondir", *_INFO_FILES)
 
 
 def protected_from_build(project: Project) -> list[Path]:
-    """Return the files and folders that a build must not change but for agent-config, absolute, existing or not.
-
-    A UserSpecification.md below the root is among them when git tracks it.
-    """
+    """Return the files and folders that a build must not change but for agent-config, absolute, existing or not."""
     paths = [*(project.root / name for name in ROOT_FILES), *repository_marks(project)]
     if project.git is not None:
         with suppress(UnansweredError):  # the preflight has told it

@@ -24,15 +24,11 @@ _LOGIN = (
     rf"|.*\.tfvars(\.json)?{_COPY}|secret_token\.rb|.*\.secret\.exs|auth\.json"
     rf"|(\.?(.*[_-])?credentials|\.?secrets|.*\.kubeconfig|kubeconfig){_DATA}{_COPY}"
 )
-_LOGINS_IN_FOLDERS = (
-    "/.config/gh/hosts.yml",
-    "/.config/glab-cli/config.yml",
-    "/.config/hub",
-    "/.docker/config.json",
-    "/.kube/config",
-    "/.m2/settings-security.xml",
-    "/.m2/settings.xml",
-)
+_PLACES = """
+    /.config/gh/hosts.yml /.config/glab-cli/config.yml /.config/hub /.docker/config.json /.kube/config
+    /.m2/settings-security.xml /.m2/settings.xml
+"""
+_LOGINS_IN_FOLDERS = tuple(_PLACES.split())
 """Sources of these tables: GitHub's templates for .gitignore (Node, Phoenix, Rails, Terraform, KeePass, PuTTY ...), the
 signatures of gitrob, and the manuals of the tools."""
 _EXAMPLE = (
@@ -83,10 +79,7 @@ _IN_EXAMPLES = "EXAMPLE"  # in the keys of Amazon's documents
 
 
 def is_secret_name(path: str) -> bool:
-    """Tell whether the file at a path is likely to hold a secret: `prod.env`, `tls/server.pem`, `.docker/config.json`.
-
-    An example (`.env.example`), a certificate and source code (`credentials.go`) do not count.
-    """
+    """Tell whether a file is likely to hold a secret: `prod.env`, but no example, certificate or source code."""
     name = path.rpartition("/")[2]
     if not name.isascii() or any(map(name.lower().__contains__, _IN_EVERY_NAME)):
         if _is_like(_KEY, name):
