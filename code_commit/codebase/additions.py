@@ -1,8 +1,7 @@
-"""The codebase additions: files that a prompt shows beside the codebase, which does not hold them whole.
+"""The codebase additions: files that a prompt shows beside a codebase which does not hold them whole.
 
-They are those that the output of a failed build names, for a test that the LLM was not shown can hardly be made to
-pass; those that a rejected answer would have changed unseen; and those that an answer asks to see. Only what a rollup
-might hold is taken: text files that git tracks, or does not ignore, and no secrets.
+The output of a failed build names them, a rejected answer would have changed them unseen, or an answer asks to see
+them. Only what a rollup might hold is taken: text files that git tracks or does not ignore, and no secrets.
 """
 
 import re
@@ -28,18 +27,15 @@ _MOST_FILES = 200
 
 _AROUND = 30  # lines, before and after one that the output names in a file that is too long
 
+# a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
-"""A word that may be a path, and the line number that follows: `a.py", line 3`, `a.rs:1`, `a.ts(3,4)`, `A.java:[3`."""
 
 
 def find_additions(
     project: Project, codebase: str, output: str, known: Collection[str], redactor: Redactor
 ) -> tuple[list[FileReplacement], list[Window]]:
-    """Return the files that the output names and the codebase lacks, but for those of `known` paths.
-
-    Those that are named with a line number go first; all are up to a tenth of the codebase's size together, of a
-    small one up to 8,000 characters. Of a file that is too long for that they are the lines around the named ones.
-    Outside of a git repository there are none.
+    """Return the files, or windows on long ones, that the output names and the codebase lacks, without `known` paths.
+    Together they take a tenth of the codebase's characters, at least 8,000; those named with a line come first.
     """
     if project.git is None:
         return [], []
@@ -67,7 +63,6 @@ def find_additions(
 
 
 def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
-    """Yield the windows around the lines, one where they meet."""
     near = {number for line in lines for number in range(line - _AROUND, line + _AROUND + 1)}
     numbers = sorted(near.intersection(range(1, text.count("\n") + 2)))
     for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
@@ -78,10 +73,8 @@ def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
 def show_unseen(
     project: Project, rejection: RejectedResponseError, room: int, redactor: Redactor
 ) -> tuple[list[FileReplacement], list[str]]:
-    """Return the files, as they are now, that a rejected answer would have changed unseen, and its reasons.
-
-    These say of each of the files that the next prompt holds it whole, or why it cannot: `room` is how many characters
-    of them it can. One that may not be changed for another reason, as that git ignores it, is not shown.
+    """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons. Each
+    reason says whether the next prompt holds the file; one rejected for another reason too is not shown.
     """
     others = [reason for reason in rejection.violations if reason.rule != "unseen"]
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
@@ -96,10 +89,7 @@ def show_unseen(
 def show_asked(
     project: Project, codebase: str, names: Sequence[str], room: int, redactor: Redactor
 ) -> tuple[list[FileReplacement], str]:
-    """Return the files, as they are now, that an answer asks to see, and what became of its list, in words.
-
-    `room` is how many characters of them the next prompt can hold. What git does not list is not shown.
-    """
+    """Return the files that an answer asks to see, up to `room` characters, and a sentence on each line of its list."""
     paths: Mapping[str, bool] = {}
     with suppress(NotSetUpError), repository_options(project.root, project.git) as options:
         paths, _ = list_files(project.root, [], options)
@@ -123,10 +113,7 @@ _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
 
 
 def _read_named(project: Project, selection: Selection, room: int, redactor: Redactor) -> dict[str, str]:
-    """Return the text of each file that the selection names and may be shown, of so many characters together.
-
-    Why another may not goes into the selection.
-    """
+    """Return the selection's presentable texts, up to `room` characters; record why other files are left out."""
     texts = _read(project, selection.named, redactor, selection)
     for path, text in list(texts.items()):
         if len(text) > room:
@@ -140,7 +127,7 @@ _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: le
 
 
 def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
-    """Return the text of each file that may be shown; why another may not goes into the selection."""
+    """Return the text of each file that may be shown, and record in the selection why another may not."""
     names = fit_names(project.root, paths, selection)
     with repository_options(project.root, project.git) as options:
         for name, reason in find_marked(project.root, names, selection, options).items():
@@ -151,10 +138,8 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
 
 
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
-    """Return those of the project's paths that a text names, by themselves or by an end that only they have.
-
-    Of a copy that the build made they are found too: of a folder elsewhere that is called as the project's, or that
-    several of them are named of. Each has the numbers of its lines that are named; those that have some come first.
+    """Return the project's paths that a text names, each with the numbers of its named lines, those with numbers first.
+    A path may be named by an end that only it has, or in a copy of the project elsewhere.
     """
     by_name = defaultdict(list)
     for path in paths:
@@ -179,7 +164,7 @@ def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str
 
 
 def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator[tuple[str, str]]:
-    """Yield what lies in a folder of this name, or in one of which several files are named."""
+    """Yield the paths and lines in a folder of this name, or in one of which several files are named."""
     files = defaultdict(set)
     for folder, path, _ in elsewhere:
         files[folder].add(path)
@@ -189,7 +174,7 @@ def _of_copies(elsewhere: Sequence[tuple[str, str, str]], name: str) -> Iterator
 
 
 def without_passed(output: str) -> str:
-    """Return a build's output without its lines that only say what passed, where others say that something failed."""
+    """Return a build's output without lines that only say what passed, if other lines say that something failed."""
     lines = output.split("\n")
     failed = [re.search(_FAILED, line) is not None for line in lines]
     if not any(failed):
@@ -202,7 +187,7 @@ _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
 def _spellings(word: str) -> Iterator[str]:
-    """Yield a word that may be a path, and what else may be one in `(src/x.ts)`, `a.Test.run(Test.java` or `x.ts.`."""
+    """Yield a word that may be a path, and the paths within `(src/x.ts)`, `a.Test.run(Test.java` or `x.ts.`."""
     bare = word.rstrip(").]}")
     for part in dict.fromkeys((word, bare, bare.rpartition("(")[2])):
         if "." in part or "/" in part:

@@ -1,4 +1,4 @@
-"""The selection: an LLM reads the query and the outlines of all files, and names those that the task needs whole.
+"""The choice of files: an LLM reads the query and the outlines, and names the files that the task needs whole.
 
 Its answer has their paths, one a line, between `^^^files` and `^^^end`; the words outside say why.
 """
@@ -23,26 +23,21 @@ _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^
 
 
 class NothingChosenError(RejectedResponseError):
-    """No answer named files that are there."""
-
     @property
     def complaint(self) -> str:
-        """What to do: the reasons were shown as they were found."""
         return "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
 
 
 def selection_prompt(instructions: str, query: str, mentions: str, outlines: str) -> Prompt:
-    """Return the prompt that asks which files are needed whole: the task last, after what is long."""
+    """Return the prompt that asks which files are needed whole; the task comes last, after the long text."""
     parts = {"codebase": labelled("codebase", outlines), "query": labelled("query", query)}
     parts["mentions"] = labelled("mentions", mentions) if mentions else ""
     return Prompt(instructions, "", "".join(parts.values()), parts)
 
 
 def find_mentions(files: Sequence[Section], query: str) -> str:
-    """Return in which files and lines the names stand that the query writes as code, or the words of its beginning.
-
-    Those that stand in few lines come first, of each its definitions, then a line of each file; of those in many lines
-    there are the definitions alone. It is short, and change logs are left out.
+    """Return the lines that hold names which the query writes as code, or the words of its first paragraph. Rare names
+    come first, definitions before other lines; a frequent name has only its definitions.
     """
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
@@ -60,7 +55,7 @@ def find_mentions(files: Sequence[Section], query: str) -> str:
 
 
 def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
-    """Yield the lines that hold a name, each with whether it defines it, and the how manieth it is of the file."""
+    """Yield the lines that hold a name: whether each is a definition, its place among them, and its text."""
     numbered = enumerate(file.content.split("\n"), 1)
     holding = ((number, line) for number, line in numbered if re.search(rf"\b{name}\b", line))
     for place, (number, line) in enumerate(holding):
@@ -69,8 +64,8 @@ def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
         yield _DEFINES if is_definition else _DEFINES + 1, place, text
 
 
+# of commit messages
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
-"""What a query has from a commit's message: addresses, `fix(router):`, and who wrote it with whom."""
 
 _MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
 _MANY_LINES, _DEFINES = 40, 0
@@ -79,9 +74,8 @@ _MANY_LINES, _DEFINES = 40, 0
 def select_files(
     prompt: Prompt, files: Collection[str], ask: Callable[[Prompt, AttemptLog], Response], log: RunLog
 ) -> list[str]:
-    """Return the files that the LLM chose. An answer that names others, or has no list, is asked for once more.
-
-    After that those that exist are taken. Raises NothingChosenError when no answer can be used, and LLMError.
+    """Return the files that the LLM chose; an answer that names unknown files, or has no list, is asked for once more.
+    Raises NothingChosenError when no answer can be used, and LLMError.
     """
     chosen: list[str] | None = None
     attempt, reasons = log.attempt(1), list[Violation]()

@@ -1,9 +1,9 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
-Words only rank here. build.sh comes first, then a file that the query names, then one that defines what it names, then
-the few that hold a rare word of its beginning, then what tells of the whole project, then by the words that query and
-file share (BM25: rare words count more, long files less; what the query repeats, or begins with, counts more too), and
-last licences and the like. After a choice the chosen files are whole, and there are outlines of those next to them.
+Words only rank here. build.sh comes first, then files that the query names, files that define what it names, the few
+that hold a rare word of its beginning, files about the whole project, then the others by shared words (BM25: rare,
+repeated and early words count more, long files less), and last licences and the like. After a choice the chosen files
+are whole, with outlines of those next to them.
 """
 
 import math
@@ -18,16 +18,14 @@ from typing import NamedTuple
 from code_commit.codebase.text import NAMES_LINE, Section, Window, window
 from code_commit.project import BUILD_SCRIPT
 
-BESIDE = 48_000
-"""Characters, about 15,000 tokens: so much may stand beside the chosen files, of larger ones as much as they have."""
+BESIDE = 48_000  # characters, about 15,000 tokens, beside the chosen files; beside larger ones, as many as they have
 
 _NO_ROOM = "no room for an outline, or nothing to outline:\n"
 _FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
 _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
-_SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5
-"""One part in so many of the room is for them: they tell the LLM what there is beside the whole files."""
+_SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 
 CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
@@ -41,9 +39,8 @@ _LAST = re.compile(
 class FitRequest(NamedTuple):
     """The purpose of a codebase: the task, and a text whose files are worth as much as those that the task names.
 
-    `chosen` are the files that go in whole beside those that all tasks need; None where the words choose. A codebase
-    `for_choice` has short outlines of all other files. `judges` are the files that build.sh names; `edits` says that an
-    answer may change a file that is shown in part.
+    `chosen` are the files to show whole beside those that all tasks need, None where words choose. With `for_choice`
+    outlines are short. `judges` are the files that build.sh names; `edits`: an answer may change a file shown in part.
     """
 
     query: str
@@ -66,8 +63,7 @@ class FitRequest(NamedTuple):
 class Fitted:
     """The files for which a budget has room, each in the order in which the files came.
 
-    `windows` show files in part. `unnamed` are the files that do not even stand there by name; `why` says why there is
-    no more of the named, `folders` how many of the others are where.
+    `unnamed` are files that are not even listed by name, `folders` counts them by folder, `why` introduces the names.
     """
 
     whole: Sequence[Section]
@@ -80,7 +76,6 @@ class Fitted:
 
     @property
     def text(self) -> str:
-        """All of it, as long as was granted at most."""
         names = "".join(section.as_name for section in self.names)
         more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
         end = f"{NAMES_LINE}\n{self.why}{names}{more}\n" if names or more else ""
@@ -89,7 +84,7 @@ class Fitted:
 
 
 class _Budget:
-    """The room that is left, and the text that stands of each file so far."""
+    """The room that is left, and the current text of each file."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -98,9 +93,8 @@ class _Budget:
     def add(
         self, candidates: Iterable[tuple[str, str]], most: int | None = None, *, misses: int = sys.maxsize
     ) -> dict[str, str]:
-        """Put each file's text in the place of its present one, if that costs no more than is left; return the texts.
-
-        `most` is the room for all of them. After so many misses no more candidates are asked for.
+        """Replace each file's text where the cost, in characters, is at most what is left, and return the new texts.
+        `most` limits all of them together; after so many misses no more candidates are read.
         """
         added, left = {}, self.room if most is None else most
         for name, text in candidates:
@@ -114,7 +108,7 @@ class _Budget:
 
 
 def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, request: FitRequest) -> Fitted:
-    """Return the files that go into so many characters. `context` are the names of files that all tasks need."""
+    """Return the files that fit into `room` characters; `context` are the names of files that all tasks need."""
     if request.chosen is None and sum(len(section.text) for section in sections) <= room:
         return Fitted(whole=sections)
     is_chosen = request.chosen is not None and not request.for_choice
@@ -163,7 +157,7 @@ def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
 def _wanted(
     sections: Sequence[Section], context: Collection[str], request: FitRequest, heads: Collection[str]
 ) -> set[str]:
-    """Return the files that are to be whole: where the words choose, all but those that serve no task unnamed."""
+    """Return the files to show whole: where words choose, all but unnamed ones that serve no task."""
     named = request.named(sections)
     empty = {file.name for file in sections if file.name.endswith("__init__.py") and not file.content.strip()}
     idle = empty.union(file.name for file in sections if _IDLE.fullmatch(file.name))
@@ -179,14 +173,14 @@ def _wanted(
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
-    """Return how many of the files are in which folders, "" where there is no room for it."""
+    """Return the number of files in each folder, "" if that is longer than the room."""
     counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files)
     told = f": {', '.join(f'{folder} {number}' for folder, number in counts.most_common())}"
     return told if len(told) <= room else ""
 
 
 def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Window]) -> Iterator[tuple[str, str]]:
-    """Yield the outlines of the files and the heads of change logs, where they are shorter than the file."""
+    """Yield the outlines of files and the heads of change logs, where they are shorter than the file."""
     from code_commit.codebase.outline import beside, brief, outline
 
     for file in files:
@@ -214,10 +208,8 @@ _FOLDER_NAMES = {"__init__", "index", "mod"}
 
 
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
-    """Return the files next to the chosen ones: what they import, what imports them, their tests, the same folder.
-
-    The project's change log is one of them. Imports are known by the names of files alone: of several files with a name
-    the nearest in the tree is meant. Next to a document there are no others.
+    """Return the files next to the chosen ones: their imports, importers, tests, folders, and the change log. Imports
+    are matched by file names, the nearest in the tree where several match; a document has no neighbours.
     """
     code = {name for name in chosen if not _is_document(name)}
     folders = {name.rpartition("/")[0] for name in code}
@@ -247,7 +239,7 @@ def _is_document(path: str) -> bool:
 
 
 def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
-    """Yield those of the paths that have most folders in common with a path, from the root on; of many at least one."""
+    """Yield the paths that share the most leading folders with a path; of several that share none, no path."""
 
     def shared(other: str) -> int:
         pairs = zip(other.split("/")[:-1], path.split("/")[:-1], strict=False)
@@ -259,7 +251,6 @@ def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
 
 
 def _module(path: str) -> str:
-    """Return the name by which other files import one."""
     folder, _, base = path.rpartition("/")
     stem = base.partition(".")[0]
     return folder.rpartition("/")[2] if stem in _FOLDER_NAMES else stem
@@ -301,14 +292,14 @@ _ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
 
 
 def identifiers(query: str, files: Iterable[Section]) -> set[str]:
-    """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; none in a file's name."""
+    """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; without file names."""
     suffixes = {file.name.rpartition(".")[2] for file in files}
     code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
     return names_in(" ".join(code))
 
 
 def names_in(text: str, least: int = 3) -> set[str]:
-    """Return the first names of a text that have so many characters."""
+    """Return the first names of a text with at least so many characters."""
     return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
 
 
@@ -316,9 +307,8 @@ _MOST_NAMES = 300
 
 
 def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:
-    """Return the numbers of the files that define one of the names, of those that few files define.
-
-    `holding` has the files that hold a word: only those that hold what a name consists of can define it.
+    """Return the numbers of the files that define one of the names, ignoring names that many files define. `holding`
+    maps each word to the files that hold it, which only need to be searched.
     """
     found: set[int] = set()
     for name in names:
@@ -341,27 +331,22 @@ def _defines(text: str, pattern: re.Pattern[str]) -> bool:
 
 
 _MOST_WORDS = 64
-_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0
-"""BM25's usual b and k1; what a word counts for that the path holds, where a text full of it has 2.2."""
+_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
 
 
 def _words(query: str) -> list[str]:
-    """Return the words of a query, in lower case and without their endings, the longest ones of a long query."""
+    """Return the lower-case stems of the words of a query, the longest ones of a long query."""
     pieces = re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}", query)
     words = {word.lower() for word in [*pieces, *re.findall(r"\w{3,}", query)]}
     stems = {re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words}
     return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
 
 
-_RARE, _LONG = 5, 5
-"""A word is rare that no more files hold, and that has as many letters; on short ones files agree by chance."""
+_RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 
 
 def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], dict[str, set[int]]]:
-    """Return the score of each file, and which files hold each word.
-
-    A word is found inside of others too, as `slug` in `make_slug`.
-    """
+    """Return the score of each file, and the files that hold each word, inside of other words too."""
     first = beginning(query)
     holding: dict[str, set[int]] = {}
     average = sum(len(file.text) for file in files) / max(len(files), 1)

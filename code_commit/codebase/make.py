@@ -31,13 +31,12 @@ from code_commit.terminal import shown
 if TYPE_CHECKING:
     from code_commit.codebase.fit import FitRequest
 
-_SHARE_OF_END = _SHARE_OF_CONTEXT = 10
-"""One part in so many at most: a longer file of the project's conventions takes its turn with the others."""
+_SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
 _NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
 _NAMES_LEFT_OUT = 20
 
 Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
-"""Returns which of the files are to be whole, None where all may be."""
+"""Returns the files to show whole, None for all."""
 
 
 def make_codebase(
@@ -47,7 +46,7 @@ def make_codebase(
     redactor: Redactor,
     choose: Choose | None = None,
 ) -> Codebase:
-    """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and what `choose` raises."""
+    """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and the errors of `choose`."""
     selection = select_files(project, rollup_exclude, request)
     if request.fit is None:
         sizes: dict[str, int] = {}
@@ -64,9 +63,8 @@ def make_codebase(
 def write_codebase(
     project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor
 ) -> Codebase:
-    """Write a codebase with all files whole into agent-config/codeRollup.txt while it is read, and return it.
-
-    Raises NotSetUpError where no file is left, or that file cannot be written.
+    """Write a codebase with all files whole into agent-config/codeRollup.txt while it is read, and return it. Raises
+    NotSetUpError where no file is left, or that file cannot be written.
     """
     sizes: dict[str, int] = {}
     selection = select_files(project, rollup_exclude, request)
@@ -75,7 +73,7 @@ def write_codebase(
 
 
 def _whole(project: Project, selection: Selection, redactor: Redactor, sizes: dict[str, int]) -> Iterator[str]:
-    """Yield the parts of a codebase that has all files whole; `sizes` gets the bytes of each file."""
+    """Yield the parts of a codebase that has all files whole, and add the bytes of each file to `sizes`."""
     for file in read_files(project.root, selection.names, redactor, selection):
         sizes[file.name] = file.bytes
         yield file.text
@@ -93,7 +91,7 @@ def _all_files(
 def fitted(
     found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest"
 ) -> Codebase:
-    """Return the codebase of what there is room for. Raises NotSetUpError where that is no file."""
+    """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
     from code_commit.codebase.additions import named_files
     from code_commit.codebase.fit import fit_sections
 
@@ -132,7 +130,7 @@ def _require_files(files: Collection[object], selection: Selection) -> None:
 
 
 def _left_out_section(selection: Selection) -> str:
-    """Return the names of the files that the LLM does not see, for each reason a line; "" where there are none."""
+    """Return the names of the files that the LLM does not see, a line for each reason; "" where there are none."""
     lines = [
         f"{reason}: {listed(names, _NAMES_LEFT_OUT)}\n"
         for reason, names in sorted(selection.left_out.items())
@@ -142,10 +140,8 @@ def _left_out_section(selection: Selection) -> str:
 
 
 def write_parts(project: Project, parts: Iterable[str]) -> Written:
-    """Write the parts of a codebase into agent-config/codeRollup.txt; the old one stays until the new one is whole.
-
-    Raises NotSetUpError, and leaves that one, when the new one cannot be written. It is not synced: after a power cut
-    it is made again.
+    """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError, with
+    the old file in place, when it cannot be written.
     """
     characters, size, parts = 0, 0, iter(parts)
     first = next(parts)  # before anything is made: there may be no file
@@ -166,7 +162,6 @@ _NAMES_SHOWN = 5
 
 
 def warnings_of(codebase: Codebase) -> list[str]:
-    """Return the warnings of a codebase that was made, in words."""
     return [*codebase.warnings, *_file_warnings(codebase)]
 
 
@@ -182,7 +177,7 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
 
 
 def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
-    """Yield what is in a codebase and what is not, in words: a line each."""
+    """Yield lines that say what is in a codebase and what is left out."""
     yield from (f"warning: {warning}" for warning in warnings_of(codebase))
     files = count(len(codebase.sizes), "file")
     size = f"{count(codebase.bytes, 'byte')}, about {count(tokens_of(codebase), 'token')}"
@@ -206,5 +201,5 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
 
 
 def tokens_of(codebase: Codebase) -> int:
-    """Return about how many tokens a codebase is."""
+    """Return the estimated number of tokens of a codebase."""
     return round(codebase.characters / CHARACTERS_PER_TOKEN)

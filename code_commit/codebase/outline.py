@@ -1,7 +1,7 @@
-"""Outlines: of a source file its imports and the heads of its classes, functions and types, of a document its headings.
+"""Outlines: a source file's imports and the heads of its classes, functions and types, or a document's headings.
 
-The extra `outline` brings tree-sitter and the grammars. Without it Python's own `ast` reads Python, and of
-other languages the lines are taken that look like the head of a definition.
+The extra `outline` brings tree-sitter and the grammars. Without it `ast` reads Python, and of other languages the lines
+are taken that look like the head of a definition.
 """
 
 import ast
@@ -58,8 +58,7 @@ _KINDS = {
     "prototype": r"declaration",
     "assignment": r"assignment",
     "call": r"call|call_expression|command",
-}
-"""The kinds of syntax nodes, by regular expressions over the names that the grammars give to their types."""
+}  # regular expressions over the node types of the grammars, by the kind of node
 
 _BODY = re.compile(r".*_body|block|field_declaration_list|interface_type")
 _FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_function)")
@@ -81,7 +80,7 @@ _UNDERLINED = re.compile(r"^(\S.{2,})\n(?:={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$", re.
 
 
 def outline(path: str, text: str) -> str:
-    """Return a file's outline, "" where it has none: it is data, its language is not known, or it cannot be parsed."""
+    """Return a file's outline, "" for data, an unknown language or a file that cannot be parsed."""
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     language = _LANGUAGE_OF.get(suffix, "")
     try:
@@ -106,7 +105,7 @@ def outline(path: str, text: str) -> str:
 
 
 def brief(lines: str) -> str:
-    """Return an outline that has of definitions only the names, of Python's and Rust's imports only from where."""
+    """Return an outline with only the names of definitions, and only the modules of imports in Python and Rust."""
     short: list[str] = []
     for line in lines.splitlines():
         text = _DETAIL.sub(lambda match: "".join(match.groups("")), _ANNOTATION.sub("", line)).rstrip()
@@ -116,7 +115,7 @@ def brief(lines: str) -> str:
 
 
 def beside(lines: str, *, tests: bool) -> str:
-    """Return what an outline tells whoever changes another file: no imports, and of a file of tests no tests."""
+    """Return an outline without imports, and without the tests of a test file."""
     out = _TEST_OR_IMPORT if tests else _IMPORT
     return "".join(f"{line}\n" for line in lines.splitlines() if not out.match(line))
 
@@ -131,8 +130,7 @@ _DETAIL = re.compile(
     r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
     r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
-)
-"""What follows the name in the head of a definition; imports, and the names of tests in quotes, stay."""
+)  # the text after a definition's name
 
 
 @functools.cache
@@ -158,7 +156,6 @@ def _parsed(parser: "Parser", source: bytes) -> "Node":
 
 
 def _has_long_line(text: str) -> bool:
-    """Tell whether a text may be data: a nested line can take a grammar gigabytes."""
     return max(map(len, text.split("\n"))) > _LONGEST_LINE
 
 
@@ -197,7 +194,7 @@ def _lines(source: bytes, node: "Node", start: int, depth: int) -> Iterator[str]
 
 
 def _has_signature(node: "Node", *, in_class: bool) -> bool:
-    """Tell a function's prototype from a variable of C, a field or a constant with a type from one without."""
+    """Tell a prototype from a C variable, and a field or typed constant from an untyped one."""
     if node.type == "assignment":
         return in_class or node.child_by_field_name("type") is not None
     declarator = node.child_by_field_name("declarator")
@@ -207,7 +204,7 @@ def _has_signature(node: "Node", *, in_class: bool) -> bool:
 
 
 def _body(node: "Node") -> "Node | None":
-    """Return what the head of a declaration ends before: a field of the node, or its last child."""
+    """Return the node that ends the head of a declaration: its field `body`, or its last child."""
     body = node.child_by_field_name("body")
     if body is None and (children := node.named_children):
         last = children[-1]
@@ -227,7 +224,7 @@ def _end_of_head(node: "Node", body: "Node | None") -> int:
 
 
 def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[str]:
-    """Yield a variable or a property that holds a function or a module, and a field of a class."""
+    """Yield a variable or property that holds a function or module, or a field of a class."""
     value: Node | None = node
     while value is not None and _kind(value.type) == "variable":
         value = value.child_by_field_name("value") or value.child_by_field_name("right")
@@ -240,7 +237,7 @@ def _variable(source: bytes, node: "Node", start: int, depth: int) -> Iterator[s
 
 
 def _call(source: bytes, node: "Node", depth: int) -> Iterator[str]:
-    """Yield a call that names a test, with what is in it, or that loads another file."""
+    """Yield a call that names a test, with its content, or that loads another file."""
     if match := _TEST.match(source, node.start_byte, node.end_byte):
         yield _shown(match[0] + (b")" if b"(" in match[0] else b""), depth, _LONGEST)
         within = node.child_by_field_name("block") or node.child_by_field_name("arguments")
@@ -252,7 +249,7 @@ def _call(source: bytes, node: "Node", depth: int) -> Iterator[str]:
 
 
 def _shown(piece: bytes, depth: int, longest: int) -> str:
-    """Return source text on one line, as it is where a comment in it would swallow the rest."""
+    """Return source text on one line, but with its line ends if a comment in it would swallow the rest."""
     text = piece.decode("utf-8", "replace").rstrip("; \n")
     for sign in ("=>", "=", "{"):
         text = text.removesuffix(sign).rstrip()

@@ -1,4 +1,4 @@
-"""Which files go into a codebase: git, secrets, patterns and sizes decide; what stays out is named with the reason."""
+"""The selection of a codebase's files: git, secrets, patterns and sizes decide; each file left out has a reason."""
 
 import errno
 import os
@@ -42,8 +42,7 @@ CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
-_MINIFIED_LINE = 110
-"""Bytes in a line on the average, from which on GitHub's linguist takes a script or a style sheet for minified."""
+_MINIFIED_LINE = 110  # bytes of a line on average, from which on GitHub's linguist calls a file minified
 
 _LOCK_FILE_NAMES = """
     .terraform.lock.hcl Cargo.lock Cartfile.resolved Gemfile.lock MODULE.bazel.lock Package.resolved Pipfile.lock
@@ -58,12 +57,11 @@ _OWN_MARK = '<meta name="generator" content="code-commit">'
 
 
 class CodebaseRequest(NamedTuple):
-    """Which codebase is asked for: of the files that the pathspecs name, of all where there is none.
+    """The codebase to make: of the files that the pathspecs name, or of all.
 
-    `include` has pathspecs of files that are taken even if a rule excludes them. `fit` says into how many tokens it has
-    to go (0: all that the model leaves), None where it need not; `select` that an LLM chooses what is whole. `query` is
-    the task whose words say what is worth most; the files that the text `mentions` names are worth as much as those
-    that the task names. `edits` says that answers may be edits.
+    `include` has pathspecs of files to take against all rules. `fit` is the tokens that it may have (0: all that the
+    model leaves), None for no limit; with `select` an LLM chooses the files to show whole. `query` ranks the files, as
+    do those that `mentions` names; with `edits` answers may be edits.
     """
 
     pathspecs: Sequence[str] = ()
@@ -78,17 +76,18 @@ class CodebaseRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Selection:
-    """The files that a codebase may hold, by their names, and those that stay out: for each reason, with a detail."""
+    """The names of the files that a codebase may hold, and those left out: by reason, each with a detail.
+
+    `untracked` are those of the names that git does not track. `included` may look like secrets; `named` may be large
+    or generated.
+    """
 
     names: list[str] = field(default_factory=list)
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
     untracked: list[str] = field(default_factory=list)
-    """Those of the names that git does not track."""
     warnings: list[str] = field(default_factory=list)
     included: Collection[str] = ()
-    """Files that may be in it although they look like secrets."""
     named: Collection[str] = ()
-    """Files that may be in it although they are large or nobody wrote them, for they were asked for by their names."""
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
         self.left_out.setdefault(reason, {})[name] = detail
@@ -97,16 +96,13 @@ class Selection:
         return name in self.included or name in self.named
 
     def left_out_line(self) -> str:
-        """Return the reasons with their counts in one line, "" where nothing was left out."""
+        """Return the count of each reason in one line, "" where nothing was left out."""
         counts = [f"{reason} {len(names)}" for reason, names in sorted(self.left_out.items())]
         return f"left out: {', '.join(counts)}" if counts else ""
 
 
 def select_files(project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest) -> Selection:
-    """Return the files for a codebase, those first that tell of the whole project. Raises NotSetUpError.
-
-    build.sh, which judges every answer, is among them even if no pathspec names it or git ignores it.
-    """
+    """Return the files for a codebase, those about the whole project first, and build.sh. Raises NotSetUpError."""
     selection = Selection()
     with repository_options(project.root, project.git) as options:
         paths, selection.warnings = list_files(project.root, request.pathspecs, options)
@@ -133,8 +129,6 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
 
 
 class _UnfitFileError(Exception):
-    """A file that the rollup does without."""
-
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason, detail)
         self.reason = reason
@@ -142,10 +136,8 @@ class _UnfitFileError(Exception):
 
 
 def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, bool], list[str]]:
-    """Ask git which files it tracks or would track, `options` standing before its command; return its warnings too.
-
-    The paths are relative to the root, in the order of their bytes, each with whether git tracks it; a folder that git
-    does not enter ends in "/". Raises NotSetUpError with git's complaint.
+    """Return the files that git tracks or would track, by path, each with whether it is tracked, and git's warnings.
+    `options` stand before the command; a folder that git does not enter ends in "/". Raises NotSetUpError.
     """
     question = ["ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
     answer = ask_git([*options, *question], root)
@@ -161,9 +153,8 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
 def find_marked(
     root: Path, names: Collection[str], selection: Selection, options: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the files that .gitattributes has encrypted, or calls vendored or generated, each with the reason.
-
-    Those that the selection wants all the same are not among them. Raises NotSetUpError.
+    """Return the unwanted files that .gitattributes has encrypted, vendored or generated, with the reason. Raises
+    NotSetUpError.
     """
     asked = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask_git([*options, "check-attr", "--stdin", "-z", *_MARKS], root, asked)
@@ -186,7 +177,7 @@ def find_marked(
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return the names with those first that tell of the whole project, the others by the bytes of their paths."""
+    """Return the names with those of files about the whole project first, the others by the bytes of their paths."""
 
     def place(name: str) -> tuple[int, bytes]:
         match = CONTEXT_FILES.fullmatch(name)
@@ -196,9 +187,8 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[str]:
-    """Return the names that may stand in a codebase; the others go into the selection, except those of agent-config.
-
-    Installed packages go there by the name of their folder alone.
+    """Return the names that may stand in a codebase, without agent-config; the others go into the selection. Installed
+    packages go there by the name of their folder.
     """
     names, environments = [], find_environments(root, paths)
     for path in paths:
@@ -221,7 +211,7 @@ def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[
 
 
 def find_environments(root: Path, paths: Iterable[str]) -> set[str]:
-    """Return the folders of these paths that package managers fill: node_modules, virtual environments of Python."""
+    """Return the folders of these paths that package managers fill: node_modules, Python's virtual environments."""
     return {
         folder
         for folder in folders_of(paths) - {""}
@@ -240,7 +230,7 @@ def _fault_of_name(path: str) -> str | None:
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
-    """Yield the part of a codebase of each file that is fit for one; why another is not goes into the selection."""
+    """Yield the section of each file that is fit for a codebase; the reasons of the others go into the selection."""
     with Tree(root) as tree:
         for name in names:
             try:
@@ -257,7 +247,7 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
 
 
 def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
-    """Return why a file could not be read: the reason, its name and a detail."""
+    """Return the reason why a file could not be read, its name and a detail."""
     folder = root / name.rpartition("/")[0]
     if error.errno in _NO_FOLDER and os.path.realpath(folder) != str(folder):
         return LINK, name, "behind a link"

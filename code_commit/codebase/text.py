@@ -3,9 +3,8 @@
 --- src/main.rs ---
 fn main() {}
 
-What tells of the project as a whole comes first, then path by path; at the end stand the names of what was left out.
-Any file may hold such lines too: whoever made a codebase knows what is in it, whoever reads one takes the lines
-at their word only where they fit the project.
+Files about the whole project come first, then path by path; the names of files left out stand at the end. Any file may
+hold such lines too, so a reader believes them only where they fit the project.
 """
 
 import os
@@ -27,19 +26,16 @@ NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
-_PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")
-"""What a line names that a part of a file follows: `a.py (outline, 1,234 bytes)`, `CHANGES.rst (lines 1-60)`."""
+_PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")  # `a.py (outline, 1,234 bytes)`
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
-)
-"""A path with a bullet, quotes or `./` around it, or as the codebase's own lines have it."""
+)  # a path in a list: with a bullet, quotes or `./`, or a line of the codebase
 _LONGEST_LINE = 500
 _LARGEST = 5
 
 
 def header(path: str) -> str:
-    """Return the line that stands before a file's text."""
     return f"--- {path} ---\n"
 
 
@@ -57,21 +53,20 @@ class Section(NamedTuple):
 
     @property
     def content(self) -> str:
-        """The file's text, and the line ends that part it from the next section."""
+        """The file's text, and the line ends before the next section."""
         return self.text[len(header(self.name)) :]
 
     @property
     def as_name(self) -> str:
-        """One line, for a file that stands with neither text nor outline."""
+        """The line of a file that has neither text nor outline here."""
         return f"{self.name} ({count(self.bytes, 'byte')})\n"
 
     def as_outline(self, outline: str) -> str:
-        """Return the part of a codebase that has the file's outline."""
         return f"{header(f'{self.name} (outline, {self.bytes:,} bytes)')}{outline}\n"
 
 
 class Window(NamedTuple):
-    """Some lines of a file, from the first to the last, both counted from 1, which a prompt shows in its place."""
+    """Lines of a file, from the first to the last, both counted from 1, which a prompt shows in its place."""
 
     path: str
     first: int
@@ -84,20 +79,20 @@ class Window(NamedTuple):
 
 
 def window(path: str, text: str, first: int, last: int) -> Window:
-    """Return these lines of a file's text, or those of them that it has."""
+    """Return these lines of a file's text, as far as it has them."""
     lines = text.split("\n")[: -1 if text.endswith("\n") else None]
     first, last = max(first, 1), min(last, len(lines))
     return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
 
 
 def _read_window(path: str, first: int, last: int, content: str) -> Window:
-    """Return the window that a codebase shows below a line that names it; no more lines than that line says count."""
+    """Return the window under a codebase's line that names it, with at most as many lines as that line says."""
     lines = content.split("\n")[: max(0, last - first + 1)]
     return Window(path, first, last, "".join(f"{line}\n" for line in lines))
 
 
 class Written(NamedTuple):
-    """A text that a file holds, as long as that is the same; and how long it is."""
+    """A text in a file, valid as long as the file is unchanged, with its length."""
 
     file: Path
     characters: int
@@ -105,7 +100,7 @@ class Written(NamedTuple):
     identity: tuple[int, ...]
 
     def read(self) -> str:
-        """Return the text. Raises NotSetUpError where somebody changed the file meanwhile."""
+        """Return the text. Raises NotSetUpError where the file changed meanwhile."""
         try:
             text = read_regular_file(self.file).decode()
             if identity_of(self.file.stat()) == self.identity:
@@ -117,11 +112,10 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Codebase:
-    """A codebase: the parts of its text, or where it is written, and what it holds of each file.
+    """A codebase: the parts of its text, or the file that holds it, and what it shows of each file.
 
-    `sizes` has the bytes of each file that is whole, `outlined` are those that it has outlines of, `windows` the lines
-    of those that it has in part; `is_partial` when it was made so that not every file is whole. `left_out` has for each
-    reason the files that are not in it, each with a detail or "". `untracked` are those in it that git does not track.
+    `sizes` are the bytes of each whole file; `is_partial` says that not every file is whole. `left_out` has the files
+    that are not in it, by reason, with a detail or "". `untracked` are those in it that git does not track.
     """
 
     parts: Sequence[str]
@@ -150,27 +144,24 @@ class Codebase:
 
     @property
     def largest(self) -> list[tuple[str, int]]:
-        """The largest files that are whole with their bytes, the largest first."""
         return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
 
     @property
     def shown(self) -> Shown:
-        """What whoever reads it sees of files."""
+        """What a reader of it sees of the project's files."""
         whole = frozenset(self.sizes) if self.is_partial else None
         return Shown(self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows))
 
 
 def read_codebase(project: Project) -> Codebase:
-    """Return what codeRollup.txt holds, unchanged. Raises NotSetUpError."""
+    """Return the codebase in codeRollup.txt. Raises NotSetUpError."""
     text = read_text(project.codebase_file, "write the codebase into it, as code-commit rollup does")
     return parse_codebase(text, project.root)
 
 
 def parse_codebase(text: str, root: Path) -> Codebase:
-    """Return a text as the codebase of the project at this root.
-
-    A line counts as that of an outline, or of some lines, where the project has the file. A codebase is partial where
-    one of these has no line of its own as a whole file: it may be any file's text that has such a line too.
+    """Return a text as the codebase of the project at this root. A line counts as that of a part where the project has
+    the file; the codebase is partial where no whole section has that name too.
     """
     sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
     whole = {name for part, name, _ in sections if not part}
@@ -186,7 +177,7 @@ def parse_codebase(text: str, root: Path) -> Codebase:
 
 
 def read_sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield what each line of a codebase names, and the text after it, up to the next such line."""
+    """Yield the name on each header line of a codebase, and the text up to the next one."""
     for section in f"\n{text}".split("\n--- ")[1:]:
         name, mark, content = section.partition(" ---\n")
         if mark and "\n" not in name:
@@ -194,13 +185,13 @@ def read_sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def path_of(line: str, files: Collection[str]) -> str:
-    """Return the path that a line of a list names, without what may stand around it."""
+    """Return the path that a line of a list names, without decoration around it."""
     match = re.fullmatch(_DRESSED, line[:_LONGEST_LINE])
     return line if line in files or not match else match[1]
 
 
 def find_stale_files(project: Project, codebase: Codebase) -> list[str]:
-    """Return a warning that names the files that changed since codeRollup.txt was written, [] where there are none."""
+    """Return a warning that names the files changed since codeRollup.txt was written, [] where there are none."""
     written, stale = project.codebase_file.stat().st_mtime_ns, []
     for name, content in read_sections(codebase.text):
         with suppress(OSError, ValueError):
@@ -213,10 +204,7 @@ def find_stale_files(project: Project, codebase: Codebase) -> list[str]:
 
 
 def find_unseen(texts: Mapping[str, str], codebase: str) -> set[str]:
-    """Return the paths whose text does not stand in the codebase, from the beginning of a line on.
-
-    Line ends and a BOM make no difference.
-    """
+    """Return the paths whose text does not stand in the codebase at a line start, apart from line ends and a BOM."""
     rollup = _plain(codebase)
     return {path for path, text in texts.items() if _plain(text).rstrip("\n") not in rollup}
 

@@ -68,12 +68,10 @@ from code_commit.parse.fences import (
 
 _THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
 
-_DECLINE = "cannot"
-"""What opens the block of a reason, in any case; a file of this name is sent as `./cannot`."""
+_DECLINE = "cannot"  # opens the block of a reason, in any case; a file of this name is sent as `./cannot`
 _DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
 
-_LIST = "files"
-"""What opens a list of files to be seen whole; a file of this name is sent as `./files`."""
+_LIST = "files"  # opens a list of files to be seen whole; a file of this name is sent as `./files`
 
 _MIXED = {
     _DECLINE: "^^^cannot stands beside blocks of files: send it alone, or the files without it",
@@ -92,14 +90,12 @@ _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 
-_MOST_LISTED = 200
-"""So many files of a list are read."""
+_MOST_LISTED = 200  # files of a list that are read
 
 
 def parse_response(text: str) -> tuple[RequestedChange, ...]:
-    """Return the changes in the order of the response.
-
-    Raises FilesAskedError, DeclinedError, and RejectedResponseError with the first fifty reasons.
+    """Return the changes in the order of the response. Raises FilesAskedError, DeclinedError, and RejectedResponseError
+    with the first fifty reasons.
     """
     changes, reasons = read_response(text)
     reasons.reject()
@@ -107,9 +103,8 @@ def parse_response(text: str) -> tuple[RequestedChange, ...]:
 
 
 def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
-    """Return the changes of the blocks that can be read, and what is wrong with the others.
-
-    Raises FilesAskedError and DeclinedError. What follows fifty reasons is not read, its fences are counted.
+    """Return the changes of the blocks that can be read, and what is wrong with the others. Raises FilesAskedError and
+    DeclinedError. After fifty reasons only fences are counted.
     """
     found = _read(text)
     if found.listed_in and (found.changes or found.declined_in):
@@ -126,13 +121,13 @@ def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
 
 
 def notes_of(text: str) -> str:
-    """Return what a response says outside its blocks: the LLM's own words. It may be any text, also a rejected one."""
+    """Return the text of a response outside its blocks, also of a rejected one: the LLM's own words."""
     cuts = _read(text).cuts
     return _pieces(text, cuts[::2], cuts[1::2]).strip()
 
 
 def blocks_of(text: str) -> str:
-    """Return the blocks of a response alone, as they stand there."""
+    """Return the blocks of a response alone."""
     cuts = _read(text).cuts
     return _pieces(text, cuts[1::2], cuts[2::2])
 
@@ -142,7 +137,6 @@ def _pieces(text: str, starts: Iterable[int], ends: Iterable[int]) -> str:
 
 
 def _read(text: str) -> Findings:
-    """Read a response to its end, or to the fiftieth reason to reject it."""
     found = Findings(text)
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
@@ -167,7 +161,7 @@ def _read(text: str) -> Findings:
 
 
 def _read_block(found: Findings, opening: int) -> int:
-    """Read the block whose opening fence stands at `opening`; return where to go on."""
+    """Read the block whose opening fence stands at `opening`; return where to continue."""
     text = found.text
     line = found.line_at(opening)
     carets, name, body = split_fence(text, opening)
@@ -199,7 +193,7 @@ def _read_block(found: Findings, opening: int) -> int:
 
 
 def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -> int:
-    """Read the block, opened in that line, that asks for files or declines the task; return where to go on."""
+    """Read the block, opened in that line, that asks for files or declines the task; return where to continue."""
     closing = closing_fence(found.text, body, carets)
     _, word, after = split_fence(found.text, closing)
     found.closed = None
@@ -234,7 +228,7 @@ def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
 
 
 def _read_edits(found: Findings, block: Block, position: int) -> int:
-    """Read the edits of a block whose first find fence stands there; return where to go on."""
+    """Read the edits of a block from its first find fence on; return where to continue."""
     text, edits = found.text, []
     carets, word, body = split_fence(text, position)
     while word == "find":

@@ -1,4 +1,4 @@
-"""Fence lines of a response: where they stand and what they say, and what the LLM is told where one cannot be read."""
+"""Fence lines of a response: where they stand, what they say, and the messages about those that cannot be read."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,19 +15,14 @@ _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 
-INNER = ("end", "delete", "find", "to", "replace")
-"""What stands in a block after the carets, and never opens one: a file of such a name is sent as `./end`."""
+INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
 
-_DEEPEST = 10
-"""So many fences open one inside the other are forgotten ends, not the lines of a file."""
+_DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 
-MOST_BLOCKS = 50_000
-"""No LLM's response has room for so many: the text after them is not read."""
+MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
 
 
 class Block(NamedTuple):
-    """The opening fence of a block: the path that it names, its line and its number of carets."""
-
     path: str
     line: int
     carets: int
@@ -39,7 +34,12 @@ class Block(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """What the parser has found so far. Lines are counted from 1, for positions that come in ascending order."""
+    """The results of the parser so far. Lines are counted from 1, for positions that come in ascending order.
+
+    `cuts` are, in turn, the starts of the text outside blocks and of the blocks; a stray fence counts as a block.
+    `declined` and `listed` have the lines of `^^^cannot` and `^^^files` blocks, `declined_in` and `listed_in` the line
+    of the last.
+    """
 
     text: str
     changes: dict[str, RequestedChange] = field(default_factory=dict)
@@ -50,16 +50,10 @@ class Findings:
     overran: FileReplacement | EditBlock | None = None
     unused_carets: int = 0
     cuts: list[int] = field(default_factory=list)
-    """Where a piece of text outside the blocks begins, where the block after it begins, and so on to the end.
-
-    A stray fence counts as a block.
-    """
     declined_in: int = 0
     declined: list[str] = field(default_factory=list)
-    """What the blocks of `^^^cannot` say, and the line of the last."""
     listed_in: int = 0
     listed: list[str] = field(default_factory=list)
-    """The lines of the blocks of `^^^files`, and the line of the last."""
 
     def line_at(self, position: int) -> int:
         self.line += self.text.count("\n", self.counted_to, position)
@@ -77,7 +71,7 @@ class Findings:
 
 
 def split_fence(text: str, position: int) -> tuple[int, str, int]:
-    """Return the number of carets of the fence line there, what it says, and where the next line begins."""
+    """Return the number of carets of the fence line there, the text after them, and where the next line begins."""
     end = text.find("\n", position)
     after = len(text) if end < 0 else end + 1
     line = text[position : len(text) if end < 0 else end]
@@ -124,7 +118,7 @@ def _outer_end(text: str, position: int, carets: int) -> int:
 
 
 def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
-    """Reject the fence that stands there in the block, or its missing end; return where to go on."""
+    """Reject the fence that stands there in the block, or its missing end; return where to continue."""
     text = found.text
     _, word, after = split_fence(text, position)
     named = NAMED_WORD.fullmatch(word)
@@ -146,7 +140,6 @@ def reject_inner_fence(found: Findings, block: Block, position: int) -> int:
 
 
 def _reject_fence_of_content(found: Findings, block: Block, position: int, word: str) -> None:
-    """Reject a block that is not closed before the fence there, or whose file has such a line."""
     fence, rule = block.fence, "unclear-edit" if word in ("end", "find", "to", "replace") else "fence-in-block"
     order = (
         f"{fence}find stands right after the {fence}PATH line, {fence}replace after the lines to find (of a range "
@@ -163,7 +156,7 @@ def _about_prose(block: Block) -> str:
 
 
 def reject_stray_fence(found: Findings, position: int, name: str, named: re.Match[str] | None) -> None:
-    """Tell why the fence there opens no block; of those after a block, which may be lines of its file, the first."""
+    """Reject a fence that opens no block; of those after a block, which may be lines of its file, only the first."""
     line, block = found.line_at(position), found.closed
     if not name:
         found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
@@ -189,7 +182,7 @@ def reject_stray_fence(found: Findings, position: int, name: str, named: re.Matc
 
 
 def _longer_fence(found: Findings, path: str) -> str:
-    """Say which fence a file needs that holds lines like those of the response, which is looked through once."""
+    """Return the advice to use a fence longer than any in the response."""
     if not found.unused_carets:
         text = f"\n{found.text}"
         longer = (
@@ -207,7 +200,7 @@ def unequal_carets(fence: re.Match[str], carets: int) -> str:
 
 
 def reject_short_block(found: Findings, start: int, end: int) -> None:
-    """Reject a file between fences of two carets, which else would count as words."""
+    """Reject a file between fences of two carets, which otherwise would count as words."""
     short = _SHORT_FENCE.search(found.text, start, end)
     if short and _SHORT_END.search(found.text, short.end(), end):
         line = found.text.count("\n", 0, short.start()) + 1  # at most fifty times
@@ -215,7 +208,7 @@ def reject_short_block(found: Findings, start: int, end: int) -> None:
 
 
 def reject_indented_fences(found: Findings, start: int, end: int) -> int:
-    """Return the end, or where the last reason stands that is told."""
+    """Reject fences that do not start their line; return the end, or the place of the last reason that is kept."""
     for match in _INDENTED_FENCE.finditer(found.text, start, end):
         message = f"'{quoted(match[1].strip())}' does not start its line: a fence stands at column 0"
         found.reject(found.line_at(match.start()), "indented-fence", message)

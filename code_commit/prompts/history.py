@@ -1,4 +1,4 @@
-"""What a prompt tells of the attempts before it: what each changed, how it ended, what the LLM said of it."""
+"""The history in a prompt: what each earlier attempt changed, how it ended, and the LLM's notes on it."""
 
 import re
 from collections.abc import Sequence
@@ -8,8 +8,7 @@ from typing import NamedTuple
 from code_commit.runs.record import Attempt, BuildResult
 from code_commit.runs.words import ending_of, listed
 
-_LONGEST_HISTORY = 1_950
-"""Characters; with the words before it, 2,000."""
+_LONGEST_HISTORY = 1_950  # characters; 2,000 with the words before it
 _LONGEST_NOTES = 600
 _COUNTED = ("added", "removed")
 _STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
@@ -19,7 +18,7 @@ _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
 
 
 class Told(NamedTuple):
-    """An attempt as the next prompts tell of it: which it was, what became of it, and the LLM's notes on one line."""
+    """An attempt as the next prompts describe it: its number and changes, its result, the LLM's notes on one line."""
 
     start: str
     ending: str
@@ -34,7 +33,7 @@ class Told(NamedTuple):
 
 
 def tell_attempt(attempt: Attempt) -> Told:
-    """Return what an attempt changed, how it ended, and the LLM's own notes."""
+    """Return the summary of an attempt for the prompts after it."""
     start, ending = f"Attempt {attempt.number} ", ""
     idle = not attempt.changes
     start += f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""
@@ -59,10 +58,8 @@ def tell_attempt(attempt: Attempt) -> Told:
 
 
 def tell_history(attempts: Sequence[Told], *, last_is_told_apart: bool) -> list[str]:
-    """Return the lines of the attempts, 1,950 characters at most: the older lose their notes first, then their lines.
-
-    Notes that are said again stand once, at the latest attempt that says them. Of the last attempt that is told apart,
-    in the section of the rejected response, the line only points there.
+    """Return a line for each attempt, 1,950 characters at most; older attempts lose their notes first, then their
+    lines. Repeated notes stand once, at the latest attempt; `last_is_told_apart` points to [rejected response] instead.
     """
     lines = [str(told) for told in attempts]
     for number, (before, after) in enumerate(pairwise(attempts)):
@@ -80,9 +77,6 @@ def tell_history(attempts: Sequence[Told], *, last_is_told_apart: bool) -> list[
 
 
 def comparable(build: BuildResult, output: str) -> tuple[object, ...]:
-    """Return what two builds that failed in the same way have in common: how they ended, and their last lines.
-
-    Numbers and times are left out, which differ from one build to the next.
-    """
+    """Return what two builds that failed in the same way share: their ends and their last lines, without numbers."""
     lines = [line for line in _NUMBER.sub("", output[-_COMPARED_CHARACTERS:]).split("\n") if line.strip()]
     return build.exit_code, build.signal, build.timed_out, *lines[-_COMPARED_LINES:]

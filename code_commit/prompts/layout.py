@@ -1,7 +1,7 @@
 """The prompts: the specification's layouts of the initial query and the repair query, and the cached one.
 
-The system prompts come first, then the user's sections, each under its label on a line of its own. What stands in a
-section is data: nothing here, and nothing that reads the response, looks for labels or fences in it.
+The system prompts come first, then the user's sections, each under its label on a line of its own. The text of a
+section is data: labels and fences in it mean nothing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,8 +21,6 @@ Layout = Literal["spec", "cached"]
 
 
 class SystemPrompts(NamedTuple):
-    """The texts of system_prompts/, or of the project's own files of the same names."""
-
     project_structure: str
     code_modification_instructions: str
     initial_query: str
@@ -32,11 +30,10 @@ class SystemPrompts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What hardly changes in a run: the system prompts, the query and the codebase, and in which order they go.
+    """The parts of a prompt that hardly change in a run: system prompts, query, codebase and their order.
 
-    `circumstances` is what the prompts say of this project and its run; `attempts` is how many there are at most.
-    `late_edits` is how to send edits, where that is told as soon as an answer made a file long, or a long one is added.
-    `diffs` tells whether a changed file that the codebase holds whole is shown by what differs from there.
+    `circumstances` describes the project and the run; `attempts` is their largest number. `late_edits` explains edits
+    once a file is long. With `diffs` a changed file of the codebase is shown as a diff.
     """
 
     prompts: SystemPrompts
@@ -50,11 +47,10 @@ class Task(NamedTuple):
 
 
 class FailedBuild(NamedTuple):
-    """What a repair prompt shows of a build that failed.
+    """The parts of a repair prompt about the failed build.
 
-    `replacements` are the files that answers changed, as they are now; `additions` those that the output names and the
-    codebase lacks; `windows` the lines that it names of those that are too long; `originals` what changed files were
-    before the run, of those that may be shown by what differs.
+    `replacements` are the changed files as they are now; `additions` and `windows` show files that the output names and
+    the codebase lacks; `originals` are changed files from before the run, for diffs.
     """
 
     output: str
@@ -70,7 +66,6 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
 
 
 def load_system_prompt(overrides: Path, name: str) -> str:
-    """Read one of the system prompts. Raises NotSetUpError."""
     own = overrides / f"{name}.txt"
     packaged = Path(__file__).parents[2] / "system_prompts" / own.name
     try:
@@ -90,7 +85,7 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
 
 
 def most_attempts(settings: Settings) -> int:
-    """Return how many attempts a run with these settings makes at most."""
+    """Return the largest number of attempts of a run with these settings."""
     return 1 if settings.dry_run else 1 + settings.max_repairs
 
 
@@ -108,12 +103,11 @@ def _shows_diffs(settings: Settings) -> bool:
     return settings.file_replacements == "diff" and settings.prompt_layout == "cached"
 
 
-_LONG_FILE = 200
-"""Lines; the blank one after it comes on top."""
+_LONG_FILE = 200  # lines, without the blank one after it
 
 
 def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
-    """Yield what the prompts say of the project and the run: its folder, what may change, how long a build may take."""
+    """Yield lines on the project and the run: its folder, what may change, how long a build may take."""
     if attempts > 1:
         yield f"You have {attempts} attempts: each answer is one, also a rejected one and a list of files to see."
     yield f"The project's root folder is called {shown(root.name)}; paths begin below it, as [codebase] has them."
@@ -126,7 +120,7 @@ def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[st
 
 
 def may_change(settings: Settings) -> Iterator[str]:
-    """Yield what the options say of which paths may change."""
+    """Yield lines on the paths that the options allow and protect."""
     if settings.allow:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:
@@ -153,8 +147,8 @@ def lay_out(
 ) -> Prompt:
     """Return the prompt of the first call, or where a build failed the one that asks for a repair.
 
-    `history` tells of the attempts before; `additions` are files that the codebase does not hold whole; `rejected` is
-    the section that says why the response before was rejected.
+    `history` describes the attempts before; `additions` are files that the codebase does not hold whole; `rejected`
+    says why the response before was rejected.
     """
     phase = task.prompts.repair_query if failed else task.prompts.initial_query
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
@@ -199,9 +193,8 @@ def _ended(content: str) -> str:
 
 
 def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[str, str]:
-    """Return the first lines of changed files, of which the codebase holds what they were and no other line changed.
-
-    There are none where changed files are shown whole, as those of `asked` are.
+    """Return the new first lines of files of which nothing else changed, and of which the codebase shows only those. A
+    file in `asked` is shown whole instead.
     """
     heads = {part.path: part.text for part in task.codebase.windows if task.diffs and part.first == 1}
     now: dict[str, str] = {}
@@ -215,9 +208,8 @@ def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[
 
 
 def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked: Collection[str]) -> Iterator[str]:
-    """Yield each changed file, sorted by path: whole, or by what differs from the codebase where that is much shorter.
-
-    The codebase has to hold it whole, or its head. Those of `asked` are whole in any case.
+    """Yield each changed file, sorted by path: whole, or as a much shorter diff against the codebase that holds it. A
+    file in `asked` is whole in any case.
     """
     codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):

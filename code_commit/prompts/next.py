@@ -1,4 +1,4 @@
-"""What the LLM is told next: by what came of the attempts before, and so that it fits."""
+"""The next prompt: decided by the results of the attempts before it, and shortened until it fits."""
 
 import functools
 import sys
@@ -23,20 +23,18 @@ from code_commit.runs.record import BuildResult
 from code_commit.settings import Settings
 from code_commit.terminal import render
 
-_LEAST_SHARE = 10
-"""One part in so many is for the codebase in any case: what is kept for the answer gives way then."""
+_LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for the answer gives way
 
+# characters of files that answers may ask for in a run whose model's window is not known
 _ROOM_WITHOUT_WINDOW = 400_000
-"""Characters of files that a run's answers may ask for in all, where nobody knows how much the model reads."""
 
-_RAW_BYTES_PER_LIMIT = 4
-"""Progress bars and colours shrink to less than a quarter of their bytes; more than that need not be read."""
+_RAW_BYTES_PER_LIMIT = 4  # progress bars and colours shrink to less than a quarter of their bytes
 
 
 class Room(NamedTuple):
     """The room for a prompt: the most characters, None where nobody knows, and a function that shortens its codebase.
 
-    `shrink` returns a codebase of so many characters at most, the files that a text names first, and raises
+    `shrink(characters, mentions)` returns a codebase that short, with the files that `mentions` names first, and raises
     NotSetUpError; it is None where the settings do not want that.
     """
 
@@ -45,11 +43,10 @@ class Room(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an attempt leaves for the prompts after it: of a rejected response the reasons, else the failed build.
+    """The result of an attempt for the prompts after it: the reasons of a rejected response, else the failed build.
 
-    `response` is the rejected one where it is not too long; `unseen` are the files that it would have changed unseen,
-    or asks to see.
-    Attempts with the same `change`, or `failure`, sent the same, or failed in the same way.
+    `response` is the rejected one where it is short enough; `unseen` are files that it would have changed unseen, or
+    asks to see. Equal values of `change`, or of `failure`, mean the same change, or the same failure.
     """
 
     told: Told
@@ -62,7 +59,7 @@ class Outcome(NamedTuple):
 
 
 def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
-    """Return the prompt that follows these outcomes of attempts: the first one where there are none."""
+    """Return the prompt that follows these outcomes, the first one where there are none."""
     failed, unseen = _last_failed(outcomes), [file for outcome in outcomes for file in outcome.unseen]
     is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
@@ -77,7 +74,7 @@ def _tell_rejection(task: Task, outcome: Outcome) -> str:
 
 
 class Conversation:
-    """The prompts of a run, one after the other. It remembers the outcomes of the attempts, and nothing else."""
+    """The prompts of a run, one after the other."""
 
     def __init__(self, project: Project, settings: Settings, redactor: Redactor, task: Task, room: Room) -> None:
         self._project = project
@@ -88,9 +85,8 @@ class Conversation:
         self._outcomes: list[Outcome] = []
 
     def next_prompt(self) -> Prompt:
-        """Return the next prompt, with a smaller codebase if it is too long and that is wanted.
-
-        Where there is no room for a single file the prompt stays too long: the call says so.
+        """Return the next prompt, with a smaller codebase where it is too long and the settings want that. It may still
+        be too long, which the call reports.
         """
         task, longest = self._task, self._longest
         prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
@@ -104,12 +100,9 @@ class Conversation:
         return next_prompt(self._task, self._outcomes)
 
     def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
-        """Let the next prompt say why the response cannot be used, and show what it would have changed unseen.
-
-        `blocks` are those of the response.
-
-        Those files, and those that a response asks to see, take the room that there is, and half of that of a codebase
-        which is made to fit.
+        """Note a rejection for the next prompt, with the files that the response asks for or would have changed unseen.
+        They take the free room, and half of that of a codebase which is made to fit; `blocks` are those of the
+        response.
         """
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
         if longest is None:
@@ -138,9 +131,8 @@ class Conversation:
         changed: Collection[str],
         originals: Mapping[str, bytes],
     ) -> None:
-        """Let the next prompt ask for a repair of the build; `changed` are the paths that answers changed so far.
-
-        `blocks` are those of the response; `originals` have what these files held before the run, where that is wanted.
+        """Note a failed build for the next prompt; `changed` are the paths that answers changed so far. `blocks` are
+        those of the response, `originals` the content of these files before the run, where diffs are wanted.
         """
         failed = self._read_failed_build(attempt, changed)
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
@@ -149,7 +141,7 @@ class Conversation:
         self._outcomes.append(Outcome(tell_attempt(attempt.record), *same, failed))
 
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
-        """Note which attempt was the first with the same blocks, and which one with the same failure."""
+        """Note the first attempts with the same blocks and with the same failure, and return both values."""
         change = (attempt.record.verdict, blocks) if blocks else None
         earlier = self._outcomes
         attempt.compared(
@@ -182,9 +174,8 @@ def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
 def read_replacements(
     root: Path, paths: Iterable[str], redact: Callable[[str], str], known: Callable[[], str]
 ) -> list[FileChange]:
-    """Return what the tree holds now of files that answers changed: a build may have formatted or removed them.
-
-    A secret that is not in the `known` text is not shown.
+    """Return the current content of changed files, which a build may have formatted or removed. A secret is shown only
+    if it stands in the `known` text.
     """
     with Tree(root) as tree:
         return [_read_replacement(tree, path, redact, known) for path in sorted(paths)]
@@ -209,10 +200,10 @@ _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
-    """Return a build log as text for the prompt: as a terminal would finally show it, without colours.
+    """Return a build log as the prompt shows it: as a terminal would finally show it, without colours. Raises LogError.
 
-    `limit` is in bytes, 0 for none: of a longer output the first and the last lines are kept, half of the limit each,
-    with a line between them that says how much is missing and that all of it is in `shown_name`. Raises LogError.
+    Beyond `limit` bytes (0: none) the first and last lines are kept, half of the limit each, with a line between them
+    that gives the missing bytes and `shown_name`, the file that has all.
     """
     window = _RAW_BYTES_PER_LIMIT * limit or sys.maxsize
     try:

@@ -1,4 +1,4 @@
-"""N-build.txt: the output of a build as it comes, and how the build ended; and the files that it rewrote."""
+"""N-build.txt: the output of a build as it comes and how the build ended; and the files that the build rewrote."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -19,10 +19,8 @@ _ROOM_FOR_THE_END = 64 * 1024
 
 
 class BuildLog:
-    """N-build.txt while the build runs: its output as it comes, redacted, and at last a line that says how it ended.
-
-    Nothing is buffered, so that the file shows what has happened. `show` gets the redacted output too, and `end` the
-    result, None where there is none.
+    """N-build.txt while the build runs: its redacted output as it comes, unbuffered, and at last how it ended. `show`
+    gets the redacted output too, and `end` the result, None where there is none.
     """
 
     def __init__(
@@ -62,7 +60,6 @@ class BuildLog:
         self._end(self.result)
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece of the build's output."""
         self._stream.write(piece)
 
     def _write_output(self, piece: bytes) -> None:
@@ -77,14 +74,14 @@ class BuildLog:
         self._at_line_start = piece.endswith(b"\n")
 
     def _make_room(self) -> None:
-        """Give the last bytes of a log back that filled the disk, so that the run can write down how it ended."""
+        """Remove the last bytes of a log that filled the disk, so that the run can write down how it ended."""
         with suppress(OSError):
             os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
         self._at_line_start = False
 
 
 def rewritten_files(changes: Iterable[AppliedChange], edits: Iterable[FileEdit]) -> list[RewrittenFile]:
-    """Return the record of the files that a build rewrote: their numbers, and in the same order their edits."""
+    """Return the record of each file that a build rewrote."""
     return [
         RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
         for change, edit in zip(changes, edits, strict=True)

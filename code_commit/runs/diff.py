@@ -1,8 +1,7 @@
-"""What changed in files, as a unified diff that `git apply` reads, and as the numbers of run.json.
+"""Changes of files as a unified diff that `git apply` reads, and as the numbers of run.json.
 
 Lines that stand once in both versions, in the same order, hold the versions together (Bram Cohen's patience diff); the
-lines between two of them are compared in turn. `git diff --no-index` would do, but writing both versions for it
-and starting it takes many times as long as this does for the files of a response.
+lines between two of them are compared in turn. Starting `git diff --no-index` takes many times as long.
 """
 
 import re
@@ -24,22 +23,17 @@ CONTEXT_LINES = 3  # as git diff
 
 NOT_SHOWN = b"# %s (a secret, not shown)\n"
 
-MOST_LEVELS = 16
-"""How often the lines between two that hold are searched for more of them; each search takes time for all of them."""
+MOST_LEVELS = 16  # recursions; each takes time for all lines
 
-MOST_LINES = 250_000
-"""Of both versions together; in longer ones nothing is searched for, all lines go and all come: a list of ten million
-lines takes gigabytes."""
+MOST_LINES = 250_000  # of both versions together; longer files are replaced whole, to save gigabytes of memory
 
 Range = tuple[int, int]
-Block = tuple[Range, Range]
-"""Lines of the old version, from the first to before the last, and those of the new one that stand for them."""
+Block = tuple[Range, Range]  # lines of the old version, first to before last, and the new ones in their place
 
 
 class FileEdit(NamedTuple):
-    """One file before and after: its content (None: not there) and permission bits.
-
-    `owner` is user and group of a file that comes back; one that is there keeps its own.
+    """A file before and after: its content (None: not there) and permission bits. `owner` is user and group of a
+    restored file; an existing one keeps its own.
     """
 
     path: str
@@ -57,7 +51,7 @@ class FileEdit(NamedTuple):
 
 
 def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
-    """Return what verified changes do to the files; a file that they leave as it is counts for nothing."""
+    """Return the edits of verified changes, without files that stay as they are."""
     edits = (
         FileEdit(
             change.path,
@@ -83,12 +77,10 @@ def known_text(log_folder: Path) -> str:
 def diff_files(
     edits: Iterable[FileEdit], git: Repository | None = None, prefix: str = "", known: Callable[[], str] = str
 ) -> tuple[list[AppliedChange], bytes]:
-    """Return the numbers of each edit, and one diff of them all in the order of their paths; b"" if nothing differs.
+    """Return the numbers of each edit, and one diff of all of them by path, b"" if nothing differs.
 
-    `prefix` stands before every path in the diff.
-    It is of what `git` would store, where that is given, but for text that git would not: so `git apply --index` takes
-    it, and no text is written that it does not show. Of a secret that is not in the `known` text a line stands there
-    that `git apply` passes over.
+    `prefix` stands before every path in the diff. It compares what `git` would store, so that `git apply --index` takes
+    it, but no text is left out. A secret outside the `known` text is replaced by a line that `git apply` ignores.
     """
     changes, texts = [], {}
     for edit in edits:
@@ -107,9 +99,8 @@ def diff_files(
 
 
 def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> bytes:
-    """Return what git stores of a content, but each line as it is written that holds text which git leaves out.
-
-    A line that stood in the file before stays as git stores it: an unchanged one has to be the same in both.
+    """Return the content as git stores it, but with the written lines that hold text which git leaves out. A line that
+    stood in the file before stays as git stores it.
     """
     if written == stored or _without_conversion(written) == _without_conversion(stored):
         return stored
@@ -124,7 +115,7 @@ def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> byte
 
 
 def _without_conversion(content: bytes) -> bytes:
-    """Return a content without what git adds as it writes a file out: carriage returns, the name of an object."""
+    """Return a content without carriage returns and object names, which git adds on checkout."""
     return _OWN_ID.sub(b"$Id$", content).replace(b"\r\n", b"\n")
 
 
@@ -132,7 +123,7 @@ _OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
 
 
 def hunks_between(before: str, after: str, context: int) -> str:
-    """Return the hunks of a unified diff of two texts, with so many lines around each change; "" if nothing differs."""
+    """Return the hunks of a unified diff with so many context lines; "" if nothing differs."""
     _, _, hunks = _differences(before.encode(), after.encode(), context)
     return b"".join(hunks).decode()
 
@@ -157,7 +148,7 @@ def _count_lines(content: bytes) -> int:
 
 
 def _marked(mark: bytes, content: bytes) -> bytes:
-    """Return all the lines with the mark before each, without a list of them."""
+    """Return all lines with the mark before each, without building a list."""
     if not content:
         return b""
     text = mark + content.removesuffix(b"\n").replace(b"\n", b"\n" + mark) + b"\n"
@@ -191,12 +182,12 @@ def _mode_lines(edit: FileEdit) -> list[bytes]:
 
 
 def _terminated(name: bytes) -> bytes:
-    """A name with a blank in it ends with a tab in the `---` and `+++` lines, as git and diff write it."""
+    """Return a name with a tab after it if it has a blank, as git and diff write it in `---` and `+++` lines."""
     return name + b"\t" if b" " in name and not name.startswith(b'"') else name
 
 
 def _quoted(name: str) -> bytes:
-    """Quote a name as git does with core.quotePath=false: where it has a control character, a quote or a backslash."""
+    """Return a name quoted as git does with core.quotePath=false: for control characters, quotes and backslashes."""
     raw = name.encode("utf-8", "surrogatepass")
     quoted = re.sub(rb'["\\]', rb"\\\g<0>", raw)
     quoted = re.sub(rb"[\x00-\x1f\x7f]", lambda match: b"\\%03o" % match[0][0], quoted)
@@ -230,7 +221,7 @@ def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block], c
 
 
 def _function_before(lines: Sequence[bytes], start: int) -> bytes:
-    """Return the nearest line before a hunk that says which function it is in, as git puts it after `@@`, or b""."""
+    """Return the nearest line before a hunk that names its function, as git puts it after `@@`, or b""."""
     for line in reversed(lines[max(0, start - _FUNCTION_REACH) : start]):
         if _FUNCTION.match(line):
             return b" " + line.strip()[:80].decode("utf-8", "ignore").encode()
@@ -238,8 +229,8 @@ def _function_before(lines: Sequence[bytes], start: int) -> bytes:
 
 
 _FUNCTION_REACH = 500  # lines before a hunk
+# git's own rule, and nested functions
 _FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
-"""git's own rule, and the functions that stand within something."""
 
 
 def _span(lines: Range) -> bytes:
@@ -274,7 +265,7 @@ def _without_equal_ends(old: Sequence[bytes], new: Sequence[bytes], block: Block
 
 
 def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Return where lines stand that both have once: as many as go in the order of both, by patience sorting."""
+    """Return the places of lines that stand once in both, as many as are in the same order, by patience sorting."""
     counts = Counter(old)
     place = {line: index for index, line in enumerate(new) if counts[line] == 1}
     again = Counter(new)

@@ -17,23 +17,20 @@ from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 
+# the time, and the number within that second (in older logs before the suffix)
 _LOG_FOLDER = re.compile(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
-"""The time of a run and, in older logs before the suffix, its number within that second."""
 
 
 class UnreadableRun(NamedTuple):
-    """A log folder without a run.json that this version reads; `why` says what is the matter with it."""
-
     run: str
     why: str
 
 
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
-    """Return the log folders of all runs, oldest first, or that of the one run which `name` names.
+    """Return the log folders of all runs, oldest first, or of the run with this name.
 
-    A name is that of its folder or a beginning of it, `latest`, or `-1`, `-2` ... counted from the end, without the
-    choices of files that a run followed.
-    Raises NotSetUpError for a name that no run has, and for a beginning that several have.
+    A name is that of the folder or a beginning of it, `latest`, or `-1`, `-2` ... from the end, not counting choices of
+    files before a run. Raises NotSetUpError where no run, or more than one, has the name.
     """
     folders = [project.logs / folder for _, folder in _ordered(project.logs)]
     if not name:
@@ -56,7 +53,7 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
 
 
 def short_name(run: str) -> str:
-    """Return what users type for a run, `2026-11-21-19-51-35` or `2026-11-21-19-51-35-2`."""
+    """Return the name that users type for a run, `2026-11-21-19-51-35` or `2026-11-21-19-51-35-2`."""
     return run.replace(LOG_FOLDER_SUFFIX, "")
 
 
@@ -66,7 +63,6 @@ def _is_aside(folder: Path) -> bool:
 
 
 def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
-    """Add the argument RUN of a command."""
     help_text = f"{purpose}: the beginning of its name, latest, or -1, -2 from the end"
     action = parser.add_argument("run", nargs="?", metavar="RUN", help=help_text)
     action.complete = _COMPLETION  # type: ignore[attr-defined]  # as shtab reads it
@@ -82,10 +78,10 @@ _COMPLETION = {
 
 
 def next_run_name(project: Project, started: datetime) -> str:
-    """Return the name of the folder of a new run: names, not clocks, say which run is the latest.
+    """Return the name of the folder of a new run: the time in UTC, and later than every other name.
 
-    It is the time in UTC. A run that starts no later than the latest one is named, in the same second or because the
-    clock went back, has that one's time and the next number; after nine the next second, so that names sort in time.
+    A run no later than the latest one (same second, or the clock went back) has that one's time and the next number;
+    after nine, the next second, so that names sort in time.
     """
     moment, number = started.strftime(_MOMENT), 1
     if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
@@ -102,13 +98,13 @@ _MOST_IN_A_SECOND = 9
 
 
 def argument_of(folder: Path) -> str:
-    """Return what a command needs after it to mean the run of this log folder: nothing where it is the latest."""
+    """Return the argument that names the run of this log folder, "" where it is the latest."""
     runs = _ordered(folder.parent)
     return f" {short_name(folder.name)}" if runs and runs[-1][1] != folder.name else ""
 
 
 def is_earlier(name: str, than: str) -> bool:
-    """Tell whether it is the name of a log folder, and that of a run before the other."""
+    """Tell whether this is the name of a log folder whose run came before the other."""
     return _LOG_FOLDER.fullmatch(name) is not None and _order(name) < _order(than)
 
 
@@ -119,20 +115,20 @@ def _order(name: str) -> tuple[str, int]:
 
 
 def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
-    """Return the names of all log folders, oldest first, each with its time and its number."""
+    """Return the names of all log folders, oldest first, each with its time and number."""
     names = [folder.name for folder in logs.glob("*")]
     return sorted((_order(name), name) for name in names if _LOG_FOLDER.fullmatch(name))
 
 
 def find_run_folder(project: Project, name: str) -> Path:
-    """Return the log folder of the run that `name` names, or of the latest. Raises NotSetUpError."""
+    """Return the log folder of the named or latest run. Raises NotSetUpError."""
     if not name and not find_run_folders(project):
         raise NotSetUpError("there is no run yet")
     return find_run_folders(project, name or "latest")[0]
 
 
 def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
-    """Return the run that `name` names, or the latest: its folder and its record. Raises NotSetUpError."""
+    """Return the named or latest run: its folder and its record. Raises NotSetUpError."""
     folder = find_run_folder(project, name)
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
@@ -142,7 +138,6 @@ def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
 
 
 def read_run(folder: Path) -> RunRecord | UnreadableRun:
-    """Return what a run's folder says of it."""
     try:
         record = load_run_record(read_regular_file(folder / "run.json"))
     except OSError as error:
@@ -174,7 +169,7 @@ def _is_alive(pid: int, start: str) -> bool:
 
 
 def process_start(pid: int) -> str:
-    """Return when a process started: the boot and the ticks since; "" where there is no /proc that says so."""
+    """Return when a process started: the boot and the ticks since; "" without a /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -184,7 +179,7 @@ def process_start(pid: int) -> str:
 
 
 def is_standing(folder: Path) -> bool:
-    """Tell whether it is a run, no undo, that was not undone or rolled back."""
+    """Tell whether a run, no undo, was neither undone nor rolled back."""
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return changed_files(folder)
@@ -192,15 +187,11 @@ def is_standing(folder: Path) -> bool:
 
 
 def changed_files(folder: Path) -> bool:
-    """Tell whether the run of this log folder changed a file."""
     return (folder / "snapshot" / "changes-1.json").exists()
 
 
 class Removal(NamedTuple):
-    """What was removed of the log: the names of the runs, and how many bytes their files held.
-
-    `kept` are the names of old runs that stay, by what is said of them; `failures` name the folders that do not go.
-    """
+    """The runs that were removed, and the bytes of their files; the old runs `kept`, by reason; and the failures."""
 
     runs: list[str]
     size: int
@@ -211,8 +202,7 @@ class Removal(NamedTuple):
 def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal:
     """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none); the latest stays.
 
-    Whoever calls holds the tree's lock. A folder is renamed first: no half of one is taken for a run, and what an
-    interrupted removal left is removed too.
+    The caller holds the tree's lock. A folder is renamed before it is removed, and interrupted removals are finished.
     """
     folders = find_run_folders(project)
     too_many = len(folders) - keep_runs if keep_runs else 0
@@ -254,9 +244,8 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, or the link that stands for one, and return how many bytes its files held. Raises OSError.
-
-    First what is not censored: the contents of the project's files.
+    """Remove a folder, or a link to one, and return the bytes of its files. Raises OSError. The snapshot goes first,
+    for it is not redacted.
     """
     import shutil  # few runs remove one
 

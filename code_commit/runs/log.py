@@ -1,7 +1,7 @@
 """The run's log: one folder per run under agent-config/logs, with the numbered files and run.json.
 
-The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Every byte passes the Redactor on its way
-to a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
+The number is the LLM call's: 1 is the initial query, 2 and up the repairs. Every byte passes the Redactor on its way to
+a file; files are 0600, folders 0700. run.json is rewritten atomically after every step.
 """
 
 import os
@@ -46,8 +46,7 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
-BeforeEnd = Callable[["RunLog", Status], object]
-"""Called with the run's status before its end is written down."""
+BeforeEnd = Callable[["RunLog", Status], object]  # called with the run's status before its end is written
 
 
 def open_run_log(
@@ -57,7 +56,7 @@ def open_run_log(
     listener: RunListener,
     before_end: BeforeEnd | None = None,
 ) -> "RunLog":
-    """Make the folder of a new run, which no other run shares, and its record. Raises NotSetUpError."""
+    """Make the folder and the record of a new run. Raises NotSetUpError."""
     started = datetime.now(UTC)
     try:
         project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,7 +81,7 @@ def open_run_log(
 def reopen_run_log(
     project: Project, run: RunEntry, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Continue the log of a run that was interrupted."""
+    """Continue the log of an interrupted run."""
     record = run.record
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = SCHEMA_VERSION
@@ -90,18 +89,12 @@ def reopen_run_log(
     return RunLog(run, listener, project.git, before_end)
 
 
+# as the run began with them; N-codebase.txt is that of attempt N
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
-"""The files of a run's log that hold its task and its codebase, as it began with them.
-
-`N-codebase.txt` is what the codebase became in attempt N, where its prompt did not fit.
-"""
 
 
 class RunLog:
-    """The log of one run. A context manager: an exception on its way out is recorded as the run's end.
-
-    The diffs are for the repository `git`, None where the project has none.
-    """
+    """The log of one run, with diffs for the repository `git`. A context manager: records an exception as the end."""
 
     def __init__(
         self,
@@ -154,7 +147,7 @@ class RunLog:
             error.add_note(line)
 
     def attempt(self, number: int) -> "AttemptLog":
-        """Return the log of an attempt: a new one, or in a run that is resumed the recorded one."""
+        """Return the log of an attempt, a new one or the recorded one of a resumed run."""
         if number > len(self.record.attempts):
             before = self.record.attempts[-1].verdict if self.record.attempts else None
             self.record.attempts.append(
@@ -163,11 +156,10 @@ class RunLog:
         return AttemptLog(self, self.record.attempts[number - 1])
 
     def add_warning(self, kind: WarningKind, *messages: str) -> None:
-        """Add warnings of one kind to the record."""
         self.add_warnings(RunWarning(kind, message) for message in messages)
 
     def add_warnings(self, warnings: Iterable[RunWarning]) -> None:
-        """Add those of the warnings to the record that it does not have."""
+        """Add the warnings that the record does not have."""
         new = [warning for warning in dict.fromkeys(warnings) if warning not in self.record.warnings]
         if new:
             self.record.warnings += new
@@ -182,10 +174,7 @@ class RunLog:
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Write the end of the run down and return the record. A signal that comes from now on changes it no more.
-
-        Raises LogError.
-        """
+        """Write down the end of the run, which no later signal changes, and return the record. Raises LogError."""
         hold_signals()
         with ending_signals_held():  # of a caller's own handlers
             if self._before_end:
@@ -200,12 +189,12 @@ class RunLog:
         return self.record
 
     def save(self, event: Event) -> None:
-        """Rewrite run.json, then tell the listener what happened."""
+        """Rewrite run.json, then call the listener."""
         self.write_record()
         self.listener.step(self.record, event)
 
     def write_record(self) -> None:
-        """Rewrite run.json, and keep room for its last state: the disk may be full by then."""
+        """Rewrite run.json, and keep room for its last state in case the disk is full by then."""
         self.record.totals = sum_up(self.record, time.monotonic() - self._started)
         data = self.redactor.redact_json(self.record)
         try:
@@ -218,15 +207,13 @@ class RunLog:
         self._write("run.json", data)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write one file of the log, redacted."""
+        """Write a file of the log, redacted."""
         self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
 
     def write_bytes(self, name: str, data: bytes) -> None:
-        """Write one file of the log, redacted."""
         self._write(name, self.redactor.redact(data))
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write one file of the log as JSON, every string in it redacted."""
         self._write(name, self.redactor.redact_json(value))
 
     def _write(self, name: str, data: bytes) -> None:
@@ -238,17 +225,16 @@ class RunLog:
             raise LogError(path, error) from error
 
     def shown_name(self, name: str) -> str:
-        """Return how the user finds a file of the log from the project's root."""
+        """Return the path of a file of the log from the project's root."""
         return f"{self.record.log_dir}/{name}"
 
 
 def _seconds_before(record: RunRecord) -> float:
-    """Return the wall time of a run before it was interrupted, without the choice of files."""
     return record.totals.seconds - (record.choice.seconds if record.choice else 0.0)
 
 
 class AttemptLog:
-    """One attempt's numbered files and its part of the record; listens to its exchange with the LLM."""
+    """One attempt's numbered files and its part of the record; the listener of its exchange with the LLM."""
 
     def __init__(self, log: RunLog, attempt: Attempt) -> None:
         self._log = log
@@ -278,7 +264,7 @@ class AttemptLog:
         self._log.write_record()
 
     def settled(self, settlement: Settlement) -> None:
-        """Count what a final reply did cost; the next step that is written down has it."""
+        """Count what a final reply cost; the next step that is written down has it."""
         self.released(settlement.reserved)
         if settlement.unsettled_usd:
             self.record.unsettled_usd.append(settlement.unsettled_usd)
@@ -315,7 +301,7 @@ class AttemptLog:
         self._log.save("responded")
 
     def recorded_response(self) -> Response | None:
-        """Return the response that this attempt had before its run was interrupted, None where it had none."""
+        """Return the response of this attempt before its run was interrupted, None where it had none."""
         if self.record.finish_reason is None:
             return None
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
@@ -332,7 +318,7 @@ class AttemptLog:
         self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
-        """Take what an undo put back."""
+        """Take the files that an undo put back."""
         self._changed(edits)
         self.applied()
 
@@ -349,7 +335,7 @@ class AttemptLog:
         self._log.save("chosen")
 
     def declined(self, reason: str) -> DeclinedError:
-        """Note that the LLM says it cannot; return the error with as much of its reason as is shown."""
+        """Note that the LLM declines; return the error with a bounded part of its reason."""
         self._give_verdict("declined")
         self._log.save("declined")
         return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
@@ -362,13 +348,13 @@ class AttemptLog:
         self._log.save("chosen")
 
     def applying(self, changes: VerifiedChanges) -> None:
-        """Take what is about to be applied, or in a dry run would have been; the verdict stays open."""
+        """Take the changes about to be applied, or proposed in a dry run; the verdict stays open."""
         self._changed(edits_of(changes))
         self._log.add_warnings(changes.warnings)
         self._log.save("applying")
 
     def applied(self) -> None:
-        """Note that what was about to be applied is in the tree."""
+        """Note that the changes are in the tree."""
         self._give_verdict("applied")
         now = {change.path for change in self.record.changes}
         self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
@@ -380,16 +366,15 @@ class AttemptLog:
         self.diff_file.unlink(missing_ok=True)
 
     def known_text(self) -> str:
-        """Return all that the LLM was sent so far, and all that it answered."""
         return known_text(self._log.folder)
 
     def _changed(self, edits: Sequence[FileEdit]) -> None:
-        """Write N-changes.diff and the files' part of the record."""
+        """Write N-changes.diff and the record of the files."""
         self.record.changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.write_bytes(self._name("changes.diff"), diff)
 
     def built(self, edits: Sequence[FileEdit]) -> None:
-        """Take what the build made of files of the answers."""
+        """Take the changes that the build made to files of the answers."""
         changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.record.rewritten = rewritten_files(changes, edits)
         (self._log.folder / BUILT_DIFF).unlink(missing_ok=True)
@@ -397,13 +382,13 @@ class AttemptLog:
             self._log.write_bytes(BUILT_DIFF, diff)
 
     def compared(self, change: int | None, failure: int | None) -> None:
-        """Note the first attempts that changed the same and whose build failed alike, None where none did."""
+        """Note the first attempts with the same change and with the same failure, None where none has."""
         if (change, failure) != (self.record.same_change_as, self.record.same_failure_as):
             self.record.same_change_as, self.record.same_failure_as = change, failure
             self._log.save("repeated")
 
     def build_log(self) -> BuildLog:
-        """Open N-build.txt; the build's result, when there is one, is set on it."""
+        """Open N-build.txt; the caller sets the build's result on it."""
         self._log.save("building")
         return BuildLog(self.build_file, self._log.redactor, self._log.listener.output, self._build_ended)
 
@@ -436,5 +421,4 @@ class AttemptLog:
 
 
 _LONGEST_NAME = 500
-_MOST_NOTES = 20_000
-"""Of characters; run.json is rewritten after every step, N-response.txt has all of them."""
+_MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them

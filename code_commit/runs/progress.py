@@ -1,7 +1,7 @@
-"""What the user sees on stderr while it runs: one line a step, and on a terminal a live region with the elapsed time.
+"""The steps of a run on stderr: one line each, and on a terminal a live region with the elapsed time.
 
-One gate for everything that is printed: keys are censored and control characters escaped, so that neither a file
-name nor a build's output can give orders to the terminal.
+All that is printed is redacted, and control characters are escaped: no file name and no build output can give orders to
+the terminal.
 """
 
 import re
@@ -58,19 +58,15 @@ _PHASES: dict[Event, tuple[str, str]] = {
     "asking": ("asking {model}", "llm_timeout"),
     "retrying": ("asking {model}", ""),
     "building": ("running build.sh", "build_timeout"),
-}
-"""What the live region says of a step that takes time, and the setting that limits it."""
-_SHOWN = 3
-"""Names of changed files, and reasons of a rejection, that a step names; the log and `--verbose` have all of them."""
-_SAID_LINES = 12
-"""So many lines of what the LLM said are shown; `code-commit log` has all of them."""
-_LIVE_BYTES = 1000
-"""So much of the end of a build's output is searched for the line that the live region shows."""
+}  # the words for a step that takes time, and the setting that limits it
+_SHOWN = 3  # changed files, and reasons of a rejection, that a step names without --verbose
+_SAID_LINES = 12  # of the LLM's words; `code-commit log` has all of them
+_LIVE_BYTES = 1000  # of a build's output that are searched for its last line
 _REDRAWS_PER_SECOND = 5
 
 
 class Progress:
-    """Prints the steps of a run. A context manager: on leaving it nothing is left on the terminal but the lines."""
+    """Prints the steps of a run. A context manager: on leaving it only the lines stay on the terminal."""
 
     def __init__(
         self,
@@ -105,7 +101,7 @@ class Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the live region off the terminal while somebody is asked there."""
+        """Take the live region off the terminal while the user is asked there."""
         self.__exit__(None, None, None)
         yield
         self.__enter__()
@@ -120,7 +116,7 @@ class Progress:
             self._region = None
 
     def step(self, record: RunRecord, event: Event) -> None:
-        """Print what has just happened; on a terminal, retries for one reason as one line when they are over."""
+        """Print a step; on a terminal, retries for one reason become one line when they are over."""
         self.record = record
         if event != "retrying":
             self._end_retries()
@@ -151,7 +147,7 @@ class Progress:
             self._on_step(record, event)
 
     def _hold(self, lead: str, retry: Retry) -> None:
-        """Show a retry in the live region, in one line with those before it that had the same reason."""
+        """Show a retry in the live region, in one line with those before it for the same reason."""
         if len(retries_in_words([*self._retries, retry])) > 1:
             self._end_retries()
         self._retries.append(retry)
@@ -164,12 +160,11 @@ class Progress:
         self._retries, self._held = [], ""
 
     def live(self, state: str) -> None:
-        """Show the state inside a step in the live region."""
         if self._region:
             self._region.show(state)
 
     def output(self, piece: bytes) -> None:
-        """Take the next piece of a build's output: print it if `--verbose`, else keep its end."""
+        """Print the next piece of a build's output with `--verbose`, else keep its end."""
         self._output = (self._output + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
         if self.verbose:
             *lines, self._unfinished = (self._unfinished + piece).split(b"\n")
@@ -199,7 +194,7 @@ class Progress:
 
 
 def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> None:
-    """Print lines that stay, in rows of the terminal's width, above what is live there."""
+    """Print lines that stay, in rows of the terminal's width, above the live region."""
     width = terminal_width(stream)
     printed = "\n".join(row for line in text.split("\n") for row in wrapped(line, width))
     with suppress(OSError, ValueError):  # its reader may be gone: what goes on stays the same
@@ -210,10 +205,7 @@ def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> 
 
 
 def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second: int) -> "Live":
-    """Show on a terminal what `draw` returns, redrawn again and again, until it is stopped.
-
-    rich takes 50 ms to load: only here, where a terminal is drawn on. Raises OSError where the terminal is gone.
-    """
+    """Show what `draw` returns on a terminal, redrawn until stopped. Raises OSError if the terminal is gone."""
     from rich.console import Console
     from rich.live import Live
 
@@ -230,13 +222,12 @@ def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second:
 
 
 def _ends_with_failed_build(record: RunRecord) -> bool:
-    """Tell whether it is a build that a run ended with, and not well."""
     build = record.attempts[-1].build if record.attempts else None
     return record.status in ("build_failed", "build_error") and build is not None and not build.passed
 
 
 def _colour(record: RunRecord, event: Event) -> str:
-    """Return the colour of a step's first line: green and red for verdicts, yellow for what needs a look."""
+    """Return the colour of a step's first line: green or red for verdicts, yellow for warnings."""
     if event in ("warned", "applying"):
         return "yellow"
     build = record.attempts[-1].build if record.attempts else None
@@ -246,7 +237,7 @@ def _colour(record: RunRecord, event: Event) -> str:
 
 
 def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[str]:
-    """Return what is said of a step; those of an attempt begin with its number."""
+    """Return the lines of a step; those of an attempt begin with its number."""
     if event == "started" and record.command == "rollup":
         return [f"asking {record.model} which files the task needs whole", f"log: {record.log_dir}"]
     if event == "chosen" and record.command == "rollup":
@@ -261,7 +252,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
 
 
 def _attempt_lead(record: RunRecord) -> str:
-    """Return `attempt 2 of 4`; "" for a command that makes one attempt by its nature."""
+    """Return `attempt 2 of 4`; "" for a command with a single attempt."""
     if record.command != "run":
         return ""
     return f"attempt {len(record.attempts)} of {1 + int(record.options['max_repairs'])}"
@@ -285,7 +276,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
-    """Return what the LLM said outside the blocks, unless it has said the same before."""
+    """Return the LLM's words outside the blocks, unless an earlier attempt had the same."""
     if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
         return []
     from textwrap import wrap
@@ -299,7 +290,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
 
 def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
-    """Return why a response was rejected; what was said of an earlier one is not repeated."""
+    """Return the reasons of a rejection, or the earlier attempt with the same ones."""
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {REJECTED}, for the same reasons as in attempt {same}"]
     named = attempt.rejections[: None if verbose else _SHOWN]
@@ -354,9 +345,8 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 
 class _LiveRegion:
-    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it. Drawn until `close`.
-
-    `clean` makes foreign text fit to be printed.
+    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it. `clean` makes foreign
+    text printable.
     """
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
@@ -370,17 +360,16 @@ class _LiveRegion:
         self.live = start_live(stream, self._draw, _REDRAWS_PER_SECOND)
 
     def close(self) -> None:
-        """Take the region off the terminal."""
         self.live.stop()
 
     def begin_phase(self, lead: str, phase: str, until: str) -> None:
-        """Show another phase from now on, which ends at that time of day at the latest; "" shows none."""
+        """Show another phase, "" for none, which ends at that time of day at the latest."""
         self._lead, self._phase, self._until, self._phase_started = lead, phase, until, time.monotonic()
         self._state = ""
         self.live.refresh()  # or the lines printed next would stand above the phase that is over
 
     def show(self, state: str) -> None:
-        """Show a state of the LLM call, or the last line of the build's output, of which this is the end."""
+        """Show a state of the LLM call, or the last line of this end of a build's output."""
         self._state = state
 
     def _draw(self) -> "Text":
@@ -398,7 +387,7 @@ class _LiveRegion:
         return Text("\n".join(fitted), no_wrap=True, overflow="crop", style="dim")
 
     def _fit(self, row: "Text") -> str:
-        """Cut a row to the terminal's width, so that no terminal wraps it: a third row would not be taken off again."""
+        """Cut a row to the terminal's width: a wrapped row would not be taken off again."""
         row.truncate(self.live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
         return row.plain
 
@@ -409,6 +398,6 @@ class _LiveRegion:
 
 
 def _last_line(output: str) -> str:
-    """Return the last line of a piece of a build's output that says something, as a terminal would show it."""
+    """Return the last line of a build's output that is not blank, as a terminal would show it."""
     lines = re.split(r"[\r\n]+", re.sub(ESCAPE_SEQUENCE, "", output).replace("\t", " "))
     return next((line for line in reversed(lines) if line.strip()), "")

@@ -1,8 +1,7 @@
-"""run.json: the record of a whole run, and the results of the steps that it is made of.
+"""run.json: the record of a whole run, and the results of its steps.
 
-The steps return these values, the run log rewrites the record after each of them. Times are UTC in ISO 8601,
-durations seconds, sizes bytes, costs US dollars. `schema_version` grows whenever a field changes its meaning or goes
-away; the records of older versions still read.
+Times are UTC in ISO 8601, durations seconds, sizes bytes, costs US dollars. `schema_version` grows whenever a field
+changes its meaning or goes away; the records of older versions still read.
 """
 
 import functools
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
-BUILT_DIFF = "built.diff"
-"""The file of a run's log that says what its last build made of files of the answers."""
+BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
+# options of a choice of files in schema 1 that are no settings
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
-"""The options of a choice of files in schema 1 that were no settings."""
 _A_LIFE = 3e9
 
 Status = Literal[
@@ -41,23 +39,19 @@ Status = Literal[
     "interrupted",
 ]
 
+# declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
-"""What became of a response. One that is declined says by `^^^cannot` that no change of the project can do the task.
 
-One that is chosen named files: for a rollup, or to see them whole before it changes anything.
-"""
-
+# statuses of a run with a next step
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
-"""How a run ends that has a next step; the others came to their end."""
 
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None.
-
-    In a sandbox `signal` is also what it told by exit code 128 + N itself: bubblewrap reports both alike.
+    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None. In a sandbox an exit
+    code 128 + N counts as signal N too: bubblewrap reports both alike.
     """
 
     exit_code: int | None
@@ -72,15 +66,14 @@ class BuildResult:
 
     @property
     def shell_code(self) -> int | None:
-        """Its exit code as a shell tells it: 128 + N where signal N ended it."""
+        """Its exit code in a shell: 128 + N where signal N ended it."""
         return self.exit_code if self.signal is None else FIRST_SHELL_SIGNAL_CODE + self.signal
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A request that failed in a way that can pass: why, with which HTTP status, after how many seconds it is repeated.
-
-    `until` is the time, in UTC, when the call is given up; "" where it never is.
+    """A request that failed for a passing reason, its HTTP status, and the seconds until it is repeated. `until` is the
+    time, in UTC, when the call is given up; "" where it never is.
     """
 
     reason: str
@@ -91,22 +84,16 @@ class Retry:
 
 @dataclass(slots=True)
 class Attempt:
-    """One LLM call and what came of it. `seconds` is the LLM's time, retries included.
+    """One LLM call and its result. `seconds` is the LLM's time, `change_seconds` that of parsing, verifying and
+    applying.
 
-    `kind` is `retry` where the same is asked once more, because the answer before was rejected or asked for files.
-
-    `model` is the one that was asked, a fallback too; "" where none was. `finish_reason` is the API's word; it is there
-    when the response is. `changes` without a verdict are those of a dry run, or of an apply that was interrupted.
-    `cut_off` tells of a response that reached the output limit.
-    `change_seconds` is the time from the response to its verdict: parsing, verifying and applying it.
-    `usage` and `cost_usd` are the sums over all its final replies, also those that were no answer; `unsettled_usd` has
-    what each request can have cost at most whose cost is not known: an answer that was lost, or has not come yet.
-    `job_id` is the background job whose final reply has not come, `job_model` the model that it asked, and `job_usd`
-    what of `unsettled_usd` is its.
-    `more_rejections` counts the reasons that `rejections` does not list.
-    `notes` are the LLM's words outside the blocks; `asked` are the files that it asks to see, in its spelling.
-    `same_change_as` is the first attempt whose response had the same blocks, `same_failure_as` the first one after
-    which the build failed in the same way; a repair is told so.
+    `kind` is `retry` after a rejection or a list of files. `finish_reason` is the API's word, there once the response
+    is; `cut_off` marks one that reached the output limit. `changes` without a verdict are those of a dry run or an
+    interrupted apply. `cost_usd` and `usage` sum up all final replies; `unsettled_usd` has the largest cost of each
+    request whose cost is not known. `job_id` is the background job without a final reply, `job_model` its model,
+    `job_usd` its share of `unsettled_usd`. `more_rejections` counts reasons beyond `rejections`. `notes` are the LLM's
+    words outside the blocks, `asked` the files that it asks to see. `same_change_as` and `same_failure_as` are the
+    first attempts with equal blocks and an equal failure.
     """
 
     number: int
@@ -137,7 +124,6 @@ class Attempt:
 
     @property
     def reasons(self) -> list[str]:
-        """Why the response was rejected."""
         return in_words(self.rejections, self.more_rejections)
 
 
@@ -156,7 +142,7 @@ class FileChoice:
 
 @dataclass(frozen=True, slots=True)
 class TreeBefore:
-    """What git said of the tree before the run: the commit of HEAD, "" before the first, and if nothing was changed."""
+    """The state of the tree before the run: the commit of HEAD, "" before the first, and whether git saw no change."""
 
     commit: str
     clean: bool
@@ -164,10 +150,9 @@ class TreeBefore:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run ended without success: `kind` is its status, or in what way the LLM could not be asked.
-
-    `needed_usd` is what the call needs that `--max-cost` did not allow, `left_usd` what was left for it; `may_be_paid`
-    tells of an answer that did not arrive and may cost.
+    """Why a run ended without success: `kind` is its status, or the way in which the LLM could not be asked.
+    `needed_usd` is the price that --max-cost did not allow, `left_usd` the rest of it; `may_be_paid`: a lost answer may
+    cost.
     """
 
     kind: str
@@ -177,7 +162,7 @@ class RunError:
 
 
 def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunError:
-    """Return what programs can act on in an error that ended a run with these attempts."""
+    """Return the fields for programs of an error that ended a run with these attempts."""
     status = getattr(error, "status", "internal_error")
     facts = {name: getattr(error, name) for name in ("needed_usd", "left_usd") if hasattr(error, name)}
     may_be_paid = getattr(error, "may_be_paid", False) or any(attempt.unsettled_usd for attempt in attempts[-1:])
@@ -186,10 +171,8 @@ def error_facts(error: BaseException, attempts: Sequence[Attempt] = ()) -> RunEr
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFile:
-    """A file of the answers that was not as they left it after the last build; the lines are as `git diff` counts.
-
-    `action` is `reformat` where white space alone differs, `mode` where only the permissions do, `create` where an
-    answer had deleted it.
+    """A file of the answers that differs after the last build; lines are counted as `git diff` counts. `reformat` is
+    white space alone, `mode` permissions alone, `create` a file that an answer had deleted.
     """
 
     path: str
@@ -200,12 +183,10 @@ class RewrittenFile:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over the attempts, and the choice of files before them. `attempts` are the run's own.
+    """Sums over the attempts and the choice of files before them; `attempts` are the run's own.
 
-    `seconds` is the run's wall time, and the time of the LLM that chose.
-
-    `cost_usd` is None as soon as the cost of one call is not known; `unsettled_usd` is what calls can have cost beside
-    that, whose cost is not known.
+    `seconds` is the run's wall time and the LLM time of the choice. `cost_usd` is None once one call's cost is unknown;
+    `unsettled_usd` is the largest cost of calls beside that.
     """
 
     seconds: float = 0.0
@@ -225,13 +206,11 @@ Command = Literal["run", "apply", "undo", "rollup"]
 class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
 
-    `process_start` tells that process from a later one with the same id; "" where the system does not say.
-    `undoes` is the run that an undo puts back; `query` the first line of the task.
-    `build_changes` are the tracked files that changed during the run and that no answer changed; `new_files` counts
-    the untracked ones that git lists since, `new_file_names` are the first three of them. `rewritten` are files of the
-    answers that the last build left in another state than they did.
-    `chosen` are the files that an LLM chose for the codebase, also in the run after that; `choice` is there the call.
-    `request` says, in a choice of files, which codebase was asked for, and if a run is to follow.
+    `process_start` distinguishes that process from a later one with the same id. `query` is the first line of the task,
+    `undoes` the run that an undo puts back. `build_changes` are tracked files that changed without an answer,
+    `rewritten` files of answers that the last build changed; `new_files` counts new untracked ones, `new_file_names`
+    are the first three. `chosen` are the files that an LLM chose, also in the run after that, which has the call in
+    `choice`. `request` is the codebase that a choice of files was asked for, and whether a run follows.
     """
 
     version: str
@@ -269,22 +248,21 @@ class RunRecord:
 
     @property
     def final_code(self) -> int:
-        """Its exit code as that of the command: that of a bug where its end was not written down."""
+        """Its exit code; that of a bug where its end was not written down."""
         return EXIT_INTERNAL_ERROR if self.exit_code is None else self.exit_code
 
     @property
     def asked_model(self) -> str:
-        """The model that was asked last, or is to be asked first."""
+        """The model of the latest call, or of the first one to come."""
         return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
 
     @property
     def applied_attempts(self) -> list[int]:
-        """The numbers of the attempts that changed files."""
         return [attempt.number for attempt in self.attempts if attempt.verdict == "applied" and attempt.changes]
 
     @property
     def spent_usd(self) -> float:
-        """What all its calls have cost, and can have cost at most where that is not known."""
+        """The cost of all its calls, at most where it is not known."""
         totals = sum_up(self, 0.0)
         costs = [attempt.cost_usd or 0.0 for attempt in self.attempts]
         return sum(costs) + (self.choice.cost_usd or 0.0 if self.choice else 0.0) + totals.unsettled_usd
@@ -298,23 +276,20 @@ class RunRecord:
 
     @property
     def asks(self) -> bool:
-        """Whether it asks an LLM: a run, or the choice of files before one."""
         return self.command in ("run", "rollup")
 
     @property
     def is_aside(self) -> bool:
-        """Whether it did its part for a run that followed, which is the one to look at."""
+        """Whether it is a choice of files for a run that followed."""
         return self.command == "rollup" and self.status == "success"
 
     @property
     def has_next_step(self) -> bool:
-        """Whether `resume` can go on with it, unless what it applied was taken back or changed since."""
+        """Whether `resume` can continue it, unless its changes were undone or overwritten."""
         return self.asks and self.status in _UNFINISHED and not self.options.get("dry_run")
 
 
 class RunEntry(NamedTuple):
-    """A run in the log: its folder and its record."""
-
     folder: Path
     record: RunRecord
 
@@ -338,18 +313,18 @@ Event = Literal[
 
 
 class RunListener(Protocol):
-    """Told how a run goes on. Its redactor censors what the log and the listener write."""
+    """Called for each step of a run. Its redactor censors what the log and the listener write."""
 
     redactor: Redactor
 
     def step(self, record: RunRecord, event: Event) -> None:
-        """A step was made, and run.json has it."""
+        """Called after a step, when run.json has it."""
 
     def live(self, state: str) -> None:
-        """Something goes on inside an LLM call: a few words for it."""
+        """Called with a few words for the state inside an LLM call."""
 
     def output(self, piece: bytes) -> None:
-        """The next piece of a build's output, without keys."""
+        """Called with the next redacted piece of a build's output."""
 
 
 def utc_timestamp(moment: datetime | None = None) -> str:
@@ -358,12 +333,12 @@ def utc_timestamp(moment: datetime | None = None) -> str:
 
 
 def utc_after(seconds: float) -> str:
-    """Return the moment after so many seconds as run.json writes it; "" where that is never, or after a lifetime."""
+    """Return the moment after so many seconds as run.json writes it; "" for never, or after a lifetime."""
     return utc_timestamp(datetime.now(UTC) + timedelta(seconds=seconds)) if 0 < seconds < _A_LIFE else ""
 
 
 def load_run_record(text: str | bytes) -> RunRecord:
-    """Read a run.json, of an older version too. Raises ValueError when it is not one."""
+    """Return the record in a run.json, of an older version too. Raises ValueError for anything else."""
     from pydantic_core import from_json
 
     document = from_json(text)
@@ -393,14 +368,14 @@ def run_record_schema() -> Mapping[str, Any]:
 
 @functools.cache
 def _adapter() -> "TypeAdapter[RunRecord]":
-    """Return what validates a record; to make one takes as long as to read a hundred records."""
+    """Return the validator of a record; making one takes as long as reading a hundred records."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(RunRecord)
 
 
 def sum_up(record: RunRecord, seconds: float) -> Totals:
-    """Add up what a run's calls cost; `seconds` is the run's own wall time."""
+    """Return the totals of a run; `seconds` is the run's own wall time."""
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
     calls = [attempt for attempt in attempts if attempt.seconds is not None] + [choice] * bool(choice.calls)

@@ -1,6 +1,6 @@
-"""What the reviewer would not see: git is asked before a run and after its builds, and what differs is told.
+"""The review: git is asked before a run and after its builds, and a difference that `git diff` hides becomes a warning.
 
-Read-only questions: `git status` in its second porcelain form, and what the index lists. No submodule is looked into.
+Read-only questions: `git status` in its second porcelain form, and the index. No submodule is looked into.
 """
 
 import os
@@ -25,14 +25,12 @@ _STATUS = (
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 _UNTRACKED = "??"
 
-Stamp = tuple[int, ...] | None
-"""By which a file's change is seen; None for one that is not there."""
+Stamp = tuple[int, ...] | None  # changes with the file; None for a missing one
 
 
 class TreeState(NamedTuple):
-    """The tree as git sees it. `listed` has git's two letters for each path of `git status`, from the root.
-
-    `stamps` are those of the tracked files among them; `is_clean` tells whether nothing is listed.
+    """The tree as git sees it. `listed` has git's two letters for each path of `git status`, from the root. `stamps`
+    are those of its tracked files; `is_clean` where nothing is listed.
     """
 
     branch: str
@@ -46,19 +44,16 @@ class TreeState(NamedTuple):
 
     @property
     def before(self) -> TreeBefore:
-        """The tree as the record of a run has it."""
         return TreeBefore(self.commit, self.is_clean)
 
     @property
     def head(self) -> str:
-        """Where HEAD is, in words."""
         return f"{self.branch} at {self.commit[:9]}"
 
 
 def look_at_tree(project: Project, *, with_filters: bool = False) -> TreeState | None:
-    """Ask git for the state of the tree; None outside a repository. Raises UnansweredError.
-
-    Before a run git may apply the project's filters to tell whether the tree is clean.
+    """Return git's view of the tree, None outside a repository; `with_filters` also lets its filters decide if it is
+    clean. Raises UnansweredError.
     """
     if project.git is None:
         return None
@@ -80,7 +75,7 @@ def look_at_tree(project: Project, *, with_filters: bool = False) -> TreeState |
 
 
 def _replaced(git: Repository) -> frozenset[str]:
-    """Return the names of the objects for which git shows others in their place (`git replace`)."""
+    """Return the names of the objects that `git replace` substitutes."""
     names: set[str] = set()
     with suppress(OSError):
         names.update(os.listdir(git.common_dir / "refs" / "replace"))  # noqa: PTH208 - names alone
@@ -98,7 +93,7 @@ def _is_clean_filtered(project: Project) -> bool:
 
 
 def untracked_before(before: TreeState | None, paths: Iterable[str]) -> list[str]:
-    """Return the paths of files that git listed before the run and did not track: git diff has no old content."""
+    """Return the paths that git listed as untracked before the run: git diff has no old content of them."""
     return sorted(path for path in paths if before is not None and before.listed.get(path) == _UNTRACKED)
 
 
@@ -111,9 +106,8 @@ def _stamp(project: Project, path: str) -> Stamp:
 
 
 def review_changes(project: Project, before: TreeState, record: RunRecord) -> list[str]:
-    """Note in the record what builds changed beside the answers; return a warning for what the reviewer would not see.
-
-    `before` is the tree as it was before the run. What was rolled back nobody has to see.
+    """Note in the record what builds changed beside the answers; return warnings about changes that git hides. `before`
+    is the tree before the run.
     """
     try:
         after = look_at_tree(project) or before
@@ -136,9 +130,8 @@ _NEW_NAMED = 3
 
 
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the files with rules for git that were touched since then, and that bear on a known file.
-
-    So no tool's `target/.gitignore` is among them; nor is the root's, which is put back.
+    """Yield the rule files for git that were touched since then and bear on a known file, but for the root's
+    .gitignore.
     """
     start = datetime.fromisoformat(since).timestamp()
     top = project.git.work_tree if project.git else project.root
@@ -187,7 +180,6 @@ def _file_warnings(project: Project, before: TreeState, after: TreeState, answer
 
 
 def _holds_hidden_text(path: str, project: Project) -> bool:
-    """Tell whether git would store a file without some of its text."""
     content = b""
     with suppress(OSError, ValueError), open_regular(project.root / path) as file:
         content = file.readall()

@@ -1,4 +1,4 @@
-"""A run and its attempts in words: what came of them, their changes, their time, their tokens, their cost."""
+"""A run and its attempts in words: their results, changes, times, tokens and costs."""
 
 import signal
 import time
@@ -31,7 +31,7 @@ _OUTCOMES = {
 
 
 def duration(seconds: float) -> str:
-    """Return a time as it is read: `12.3 s`, `1 min 10 s`, `2 h 5 min`."""
+    """Return a time in words: `12.3 s`, `1 min 10 s`, `2 h 5 min`."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     large, small, units = (_MINUTE, 1, ("min", "s")) if seconds < _HOUR else (_HOUR, _MINUTE, ("h", "min"))
@@ -41,8 +41,7 @@ def duration(seconds: float) -> str:
 
 def retries_in_words(retries: Iterable[Retry]) -> list[str]:
     """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest (4 times)`, a line for each reason.
-
-    Retries in a row that differ only in their times are one, with the times of the last.
+    Consecutive retries that differ only in their times become one, with the times of the last.
     """
     rows = [list(row) for _, row in groupby(retries, lambda retry: (retry.reason, retry.status))]
     return [_retry(row[-1]) + (f" ({len(row):,} times)" if len(row) > 1 else "") for row in rows]
@@ -56,22 +55,18 @@ def _retry(retry: Retry) -> str:
 
 
 def time_of_day(moment: str) -> str:
-    """Return a moment of run.json by this machine's clock: `19:51:35`, with the day where that is not near.
-
-    Raises ValueError for what is no moment in ISO 8601.
-    """
+    """Return a moment of run.json as local time: `19:51:35`, with the day where that is not near. Raises ValueError."""
     limit = datetime.fromisoformat(moment).timestamp()
     style = "%H:%M:%S" if abs(limit - time.time()) < _HALF_A_DAY else "%Y-%m-%d %H:%M"
     return time.strftime(style, time.localtime(limit))
 
 
 def status_in_words(status: str) -> str:
-    """Return a status as people read it: `build failed`, `LLM error`."""
+    """Return a status in words: `build failed`, `LLM error`."""
     return status.replace("_", " ").replace("llm", "LLM")
 
 
 def count(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -91,7 +86,7 @@ def done_by_build(record: RunRecord) -> str:
 
 
 def awaited(record: RunRecord) -> str:
-    """Return what a run waits for: `asking openai:gpt-6.2-sol`, `running build.sh`; "" between the two."""
+    """Return the current wait of a run: `asking openai:gpt-6.2-sol`, `running build.sh`; "" between the two."""
     attempt = record.attempts[-1] if record.attempts and record.asks else None
     if attempt is None or record.status != "running":
         return ""
@@ -109,14 +104,14 @@ def rewritten_by_build(record: RunRecord) -> str:
 
 
 def outcome_of(attempt: Attempt) -> str:
-    """Return what came of an attempt, in one word."""
+    """Return the result of an attempt in one word."""
     if attempt.build:
         return "passed" if attempt.build.passed else "failed"
     return attempt.verdict or ("proposed" if attempt.changes else "unanswered")
 
 
 def summary_of(attempt: Attempt) -> str:
-    """Return what came of an attempt, in a few words: `rejected, nothing written: 2 reasons`."""
+    """Return the result of an attempt in a few words: `rejected, nothing written: 2 reasons`."""
     outcome = outcome_of(attempt)
     said = build_of(attempt) or asked_of(attempt) or _OUTCOMES.get(outcome, outcome)
     if outcome == "rejected":
@@ -141,9 +136,8 @@ def changes_of(attempt: Attempt) -> list[str]:
 
 
 def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
-    """Return a line for each file that checks the work: `tests/a.py is a test: 9 lines added, 4 removed`.
-
-    New files come last: they could be many.
+    """Return a line for each changed test, CI or build file, new ones last: `tests/a.py is a test: 9 lines added, 4
+    removed`.
     """
     lines, order = [], [*_FILE_KINDS, ""]
     for change in sorted(changes, key=lambda change: (change.action == "create", order.index(change.kind))):
@@ -193,14 +187,14 @@ def repeats_of(attempt: Attempt) -> str:
 
 
 def dollars(cost: float | None, *, short: bool = False) -> str:
-    """Return `$0.1384`, in short `$0.14`, or `-` for a cost that is not known; no cost but 0 comes out as 0."""
+    """Return `$0.1384`, in short `$0.14`, or `-` for an unknown cost; only 0 is shown as 0."""
     if cost and abs(cost) < _LEAST_SHOWN:
         return f"<${_LEAST_SHOWN}"
     return "-" if cost is None else f"${cost:.{2 if short and (cost >= _LEAST_CENT or not cost) else 4}f}"
 
 
 def joined(*parts: str) -> str:
-    """Return those of the parts that say something, with commas between them."""
+    """Return the parts that are not empty, with commas between them."""
     return ", ".join(filter(None, parts))
 
 
@@ -224,7 +218,7 @@ def spent(call: Attempt | FileChoice) -> str:
 
 
 def cut_off_in_words(attempt: Attempt, characters: int) -> str:
-    """Return how long an answer was that reached the output limit, and what can be done."""
+    """Return the length of an answer that reached the output limit, and the ways to avoid that."""
     usage = attempt.usage
     tokens = f"{usage.output:,} tokens, {usage.reasoning:,} of them thoughts, " if usage and usage.output else ""
     size = f"the answer of attempt {attempt.number} was cut off after {tokens}{count(characters, 'character')}"
@@ -239,7 +233,7 @@ def choice_in_words(choice: FileChoice) -> str:
 
 
 def done_in_all(record: RunRecord) -> str:
-    """Return `3 files changed in 1 min 10 s, 112,455 tokens, $0.2595`, and what of it the choice of files cost."""
+    """Return `3 files changed in 1 min 10 s, 112,455 tokens, $0.2595`, and the part of it for the choice of files."""
     totals, choice = record.totals, record.choice
     parts = [f"{count(totals.files_changed, 'file')} changed in {duration(totals.seconds)}"]
     tokens = totals.usage.input + totals.usage.output
@@ -250,7 +244,7 @@ def done_in_all(record: RunRecord) -> str:
 
 
 def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
-    """Yield what can be done after a run that did not come to its end; by `argument` a command knows the run."""
+    """Yield the commands that continue, show or undo an unfinished run; `argument` names the run to a command."""
     if record.command == "undo" or record.rolled_back or record.undone:
         return
     if record.has_next_step:

@@ -66,8 +66,7 @@ from code_commit.verify.tree import (
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 
-Originals = dict[str, OriginalFile | None]
-"""What each path held before the change, None for a new file."""
+Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
 
 _IGNORED = "git ignores it, the reviewer would not see it: put the file where .gitignore does not match"
 _HIDDEN = (
@@ -92,7 +91,7 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
-    """What holds for a whole run: options, the keys, and the ignore rules of before the run."""
+    """The rules for a whole run: options, keys, and the ignore rules from before the run."""
 
     allow: tuple[str, ...]
     protect: tuple[str, ...]
@@ -104,7 +103,7 @@ class Rules:
 
 
 def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> Rules:
-    """Read what holds for the whole run, before anything is changed. Raises NotSetUpError."""
+    """Return the rules for the whole run, read before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
         project.configuration()  # as it is before anything is changed
@@ -117,8 +116,7 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> R
 
 
 class _Findings:
-    """The changes of a response, and what is wrong with them so far. `open` are those worth looking at further.
-
+    """The changes of a response and their violations so far. `open` are the changes that are still worth checking.
     `shown_lines` are those of each file that is shown in part.
     """
 
@@ -166,10 +164,10 @@ def verify_changes(
     shown_files: Shown | None,
     reasons: Reasons | None = None,
 ) -> VerifiedChanges:
-    """Check every change against every rule and return them as they may be applied.
+    """Return the changes as they may be applied, checked against every rule.
 
     `shown_files` is what the LLM saw of the project, None where nobody can tell. Raises RejectedResponseError with all
-    violations, after the reasons that are known before; ApplyError where the project cannot be looked at.
+    violations, after `reasons`; ApplyError where the project cannot be looked at.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
@@ -208,7 +206,7 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 
 
 def _check_set(findings: _Findings, project: Project) -> None:
-    """Check what no single path shows."""
+    """Check the paths together."""
     for path, message in find_case_collisions(findings.open_paths):
         findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
@@ -264,9 +262,9 @@ def _check_secrets(
 
 
 def _is_named(path: str, allow: Sequence[str]) -> bool:
-    """Tell whether a pattern names a secret: one that matches its neighbours too names none of them.
+    """Tell whether a pattern names a secret itself, and not its neighbours too.
 
-    Of `prod.env` the neighbour is `other.other`, so that `*.env` names it, while `*`, `*.*` and `src/` do not. That of
+    The neighbour of `prod.env` is `other.other`: `*.env` names it, while `*`, `*.*` and `src/` do not. That of
     `config.py`, which is a secret by its content, is `other.py`.
     """
     folder, slash, name = path.rpartition("/")
@@ -275,7 +273,7 @@ def _is_named(path: str, allow: Sequence[str]) -> bool:
 
 
 def _check_content(findings: _Findings, originals: Originals, rules: Rules, shown_files: Shown) -> list[VerifiedChange]:
-    """Return the changes that pass. Whatever is removed already, as the prompt said, need not be removed again."""
+    """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
     verified = []
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
@@ -297,7 +295,6 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules, show
 
 
 def _shrunk_files(verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
-    """Yield a warning for each file that is less than half of what it was."""
     for change in verified:
         if change.original is not None and change.content is not None:
             old, new = len(change.original.content), len(change.content)
@@ -322,9 +319,8 @@ def _large_ranges(asked: Iterable[RequestedChange], verified: Iterable[VerifiedC
 def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
-    It is always one where the rollup was made to fit: an outline is easily taken for the file. Then nothing more is
-    said of the path: of what is wrong with an edit, the LLM could not have known better. Of a file that is shown in
-    part only edits are taken, and only of lines that are shown.
+    It is always one where the codebase is partial, for an outline is easily taken for the file; then nothing more is
+    said of the path. Of a file that is shown in part only edits are taken, and only of shown lines.
     """
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")

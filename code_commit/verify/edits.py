@@ -1,4 +1,4 @@
-r"""What a file holds after the edits of a response, and what is wrong with them. The rules:
+r"""A file's content after the edits of a response, and the violations of these rules:
 
 no-match   the lines to find do not stand in the file: the nearest are named, and where they differ
 ambiguous  they stand in more than one place
@@ -6,9 +6,8 @@ overlap    two edits share lines
 order      the last lines of a range do not stand after its first ones
 unseen     the LLM was shown the file in part, and these lines do not stand in one passage of it
 
-Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing
-once more without the blanks and the `\r` at their ends. Nothing else is tried. Of a file that is shown in part only
-the lines that are shown are searched.
+Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing once
+more without the blanks and the `\r` at their ends. Of a file shown in part only the shown lines are searched.
 """
 
 import re
@@ -19,21 +18,16 @@ from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
 
-_MOST_PLACES = 10
-"""So many places of an ambiguous find are told."""
+_MOST_PLACES = 10  # of an ambiguous find that are named
 
-_FEW = 10
-"""So many finds are looked for one by one."""
+_FEW = 10  # finds that are searched one by one
 
-_MOST_COMPARED = 100
-"""Lines of a find that look for the nearest passage, and places of a word that count: it costs no more in any file."""
+_MOST_COMPARED = 100  # lines of a find that look for the nearest passage, and places of a word that count
 
-_MOST_PASSAGES = 50
-"""No more reasons are told of a response, and so no more passages are looked for."""
+_MOST_PASSAGES = 50  # as many as there can be reasons
 
 _MOST_LIKELY = 5
-_MOST_CHARACTERS = 200
-"""So many passages are compared by their characters, and so many of each."""
+_MOST_CHARACTERS = 200  # of each of so many passages that are compared
 
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
 _OF_THE_END = "of the last lines (^^^to): "
@@ -43,8 +37,7 @@ _BLANKS = " \t\r"
 
 UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
 
-Span = tuple[int, int]
-"""Lines of the file, from the first to before the last, from 0."""
+Span = tuple[int, int]  # lines of the file, from the first to before the last, from 0
 
 
 class ContentFault(NamedTuple):
@@ -56,10 +49,7 @@ class ContentFault(NamedTuple):
 
 
 class VisibleLines(NamedTuple):
-    """The lines of a file that edits may change, and those that a reason may quote, without the blanks at their ends.
-
-    None stands for all of them.
-    """
+    """The lines of a file that edits may change, and those that a reason may quote, right-stripped; None for all."""
 
     editable: Sequence[Span] | None = None
     quotable: Callable[[], Collection[str]] | None = None
@@ -69,9 +59,8 @@ _ALL = VisibleLines()
 
 
 def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
-    """Return which lines of a text are shown by these passages, each of which says where it begins, from 1.
-
-    A passage that does not stand there any more shows nothing. Blanks at line ends make no difference.
+    """Return the lines of a text that these passages show, each with the number of its first line, from 1. A passage
+    that does not stand there any more shows nothing; blanks at line ends make no difference.
     """
     lines = _stripped(text.removeprefix(_BOM).split("\n"))
     shown: list[Span] = []
@@ -88,9 +77,8 @@ def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
 
 
 def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:
-    r"""Return the text after the edits, or what is wrong with them and the text as it is.
-
-    New lines end as the file's lines do, where these all end alike. A last line without line end stays so.
+    """Return the text after the edits and [], or the text as it is and the faults. New lines end as the file's lines
+    do, where these all end alike; a last line without line end stays so.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
@@ -115,7 +103,7 @@ def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) ->
 
 
 def _put_in(old: Sequence[str], edit: Edit, end: str | None) -> list[str]:
-    """Return the lines that stand in the place of the old ones; those that the edit only repeats stay as they are."""
+    """Return the lines in place of the old ones; those that the edit only repeats stay as they are."""
     first, last, new = _lines(edit.find), _lines(edit.last), _lines(edit.replacement)
     find = [*first, *old[len(first) : len(old) - len(last)], *last]
     shorter = min(len(find), len(new))
@@ -132,7 +120,7 @@ def _lines(text: str) -> list[str]:
 
 
 def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
-    """Return how many lines the ranges among these edits replace, after all of which a file has so many fewer."""
+    """Return how many lines the ranges among these edits replace, given how many `fewer` the file has after all."""
     sent = sum(edit.replacement.count("\n") - (0 if edit.last else edit.find.count("\n")) for edit in edits)
     return fewer + sent if any(edit.last for edit in edits) else 0
 
@@ -140,7 +128,7 @@ def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
 def _locate(
     lines: Sequence[str], edits: Sequence[Edit], visible: VisibleLines
 ) -> tuple[list[Span], list[ContentFault]]:
-    """Return for each edit the lines that it replaces; and the faults, where there are any."""
+    """Return the lines that each edit replaces, or the faults."""
     parts = [(edit, is_end) for edit in edits for is_end in ((False, True) if edit.last else (False,))]
     finds = [_lines(edit.last if is_end else edit.find) for edit, is_end in parts]
     searched = [(0, len(lines))] if visible.editable is None else visible.editable
@@ -176,7 +164,7 @@ def _locate(
 
 
 def _across_gaps(spans: Sequence[Span], edits: Sequence[Edit], searched: Sequence[Span]) -> list[ContentFault]:
-    """Return the first edit that takes lines of more than one of the parts that were searched, as a range may."""
+    """Return the fault of the first edit whose range spans more than one searched part."""
     for (start, stop), edit in zip(spans, edits, strict=True):
         if not any(first <= start and stop <= last for first, last in searched):
             return [ContentFault(edit.line, "unseen", UNSEEN_PART)]
@@ -184,7 +172,7 @@ def _across_gaps(spans: Sequence[Span], edits: Sequence[Edit], searched: Sequenc
 
 
 def _span(edit: Edit, start: int, last: int | None) -> Span:
-    """Return the lines that an edit replaces; those of a range whose ends stand in the wrong order end too early."""
+    """Return the lines that an edit replaces; a range whose ends stand in the wrong order ends too early."""
     return start, start + edit.find.count("\n") if last is None else last + edit.last.count("\n")
 
 
@@ -212,7 +200,8 @@ def _stripped(lines: Iterable[str]) -> list[str]:
 class _Trie:
     """All finds in one, for the search of Aho and Corasick with lines for letters.
 
-    A node is the beginning of finds, 0 the empty one. `shorter` has of each node the longest other one that ends alike.
+    A node is the beginning of finds, 0 the empty one; `shorter` has for each node the longest other one that ends
+    alike.
     """
 
     def __init__(self, finds: Iterable[Sequence[str]]) -> None:
@@ -242,7 +231,7 @@ class _Trie:
 
 
 def _places_in(lines: Sequence[str], searched: Sequence[Span], finds: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Return for each find the indexes of the lines where it begins and does not leave the part that is searched."""
+    """Return for each find the indexes of the lines where it begins within a searched part."""
     found: list[list[int]] = [[] for _ in finds]
     for start, stop in searched:
         for places, inside in zip(found, _places(lines[start:stop], finds), strict=True):
@@ -251,10 +240,8 @@ def _places_in(lines: Sequence[str], searched: Sequence[Span], finds: Sequence[S
 
 
 def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Return for each find the indexes of the lines where it begins: all of them, or one more than are told.
-
-    The time is in proportion to the lines of the file and of the finds, whatever they repeat. Up to ten finds are
-    looked for one by one, in less time than all in one.
+    """Return for each find the indexes of the lines where it begins, up to eleven, in linear time. Up to ten finds are
+    searched one by one, which is faster.
     """
     if len(finds) > _FEW:
         return _places_of_many(lines, finds)
@@ -263,7 +250,7 @@ def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[i
 
 
 def _matches(text: str, find: str) -> Iterator[int]:
-    """Yield how many line ends stand before each place where a find begins, which is with a line end."""
+    """Yield the number of line ends before each place of a find, which begins with a line end."""
     number, counted, place = 0, 0, text.find(find)
     while place >= 0:
         number += text.count("\n", counted, place)
@@ -288,10 +275,7 @@ def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> lis
 def _index_words(
     lines: Sequence[str], finds: Iterable[Sequence[str]], visible: Collection[str]
 ) -> dict[str, list[int]]:
-    """Return the indexes of the first hundred lines that hold each word of the finds, or are one of their lines.
-
-    Lines that are not visible do not count.
-    """
+    """Return the first hundred visible lines that hold each word of the finds, or are one of their lines."""
     wanted = {word for find in finds for line in find[:_MOST_COMPARED] for word in _words(line)}
     index: dict[str, list[int]] = {word: [] for word in wanted}
     for number, line in enumerate(lines):
@@ -306,7 +290,7 @@ def _words(line: str) -> set[str]:
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
-    """Return how much of the characters two passages share in order, from 0 to 1; of long ones the beginnings'."""
+    """Return the share of characters that the beginnings of two passages have in the same order, from 0 to 1."""
     from difflib import SequenceMatcher  # no answer that can be used needs it
 
     there, wanted = ("\n".join(passage)[:_MOST_CHARACTERS] for passage in (lines, find))
@@ -314,9 +298,8 @@ def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
 
 
 def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]], visible: Collection[str]) -> str:
-    """Say which visible lines are nearest to those to find, and where they differ.
-
-    Of those that share the rarest words they are those that share the most characters.
+    """Return a message with the visible lines nearest to those to find, and where they differ. Among those that share
+    the rarest words, the most alike ones are the nearest.
     """
     votes: dict[int, float] = defaultdict(float)
     for offset, line in enumerate(find[:_MOST_COMPARED]):

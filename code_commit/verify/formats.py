@@ -1,8 +1,8 @@
-"""Content that is in another format than the file: rule `wrong-format`.
+"""Content in another format than the file's: rule `wrong-format`.
 
-What LLMs write elsewhere: diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, the line of the codebase that
-names a file. Real files hold such things too: it counts where the old content was not like that, and the new one is
-nothing else, or the old one with marks in it. Where there is no old content, the file's name must say that it is code.
+LLMs write diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, or the codebase's line that names a file. Real
+files hold such things too: it counts where the old content was not like that, and the new one is nothing else, or the
+old one with marks in it. Without old content the file's name must say that it is code.
 """
 
 import re
@@ -13,11 +13,10 @@ _CODE = re.compile(
     r"\.(?:c|cc|cjs|cpp|cs|css|dart|exs?|go|h|hpp|hs|html|java|jsx?|json|kt|lua|mjs|php|pl|pyi?|rb|rs|scala|scss|sh|sql"
     r"|svelte|swift|tf|toml|tsx?|vue|xml|zig)\Z",
     re.IGNORECASE,
-)
-"""No yaml: a map of numbers looks like numbered lines."""
+)  # no yaml: a map of numbers looks like numbered lines
 
+# patches, and what a test of a merge tool may expect
 _DATA = r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/"
-"""Patches; and what in these folders is no code may be what a test of a merge tool expects."""
 
 _DIFF = re.compile(
     r"\s*(?:diff --git |--- .+\n\+\+\+ |@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|@@(?: .*)?\n"
@@ -27,17 +26,16 @@ _LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
 _FENCED = r"(?s)\s*```+([^\n`]*)\n(.*)\n```+\s*"
 _INNER_FENCE = r"(?m)^```+ *(\S*)"
+# groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
-"""The first group is what opens a block, the second what parts it; the others close it."""
 
-_MOST_BLOCKS = 100
-"""So many blocks between markers are looked for in the old content, which costs its size each time."""
+_MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
 
 _INSTEAD = "send the file's own lines alone, all of them"
 
 
 class _File(NamedTuple):
-    """What is to be judged; `old` is None for a new file."""
+    """The contents to judge; `old` is None for a new file."""
 
     path: str
     new: str
@@ -47,7 +45,7 @@ class _File(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Where a block between markers begins and ends in a text, and what stands on either side of its middle."""
+    """The ends of a block between markers, and the text on either side of its middle."""
 
     start: int
     end: int
@@ -55,12 +53,13 @@ class _Block(NamedTuple):
 
 
 def is_code(path: str) -> bool:
-    """Tell whether a file holds code, by its name."""
     return _CODE.search(path) is not None
 
 
 def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
-    """Return what the new content is instead of the file (old content None: a new file), and what to do; else None."""
+    """Return what the new content is instead of the file, and what to do; None for a proper one. `old` is None for a
+    new file.
+    """
     file = _File(path, new, old, is_code(path), not is_code(path) and re.search(_DATA, path) is not None)
     return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
 
@@ -122,14 +121,13 @@ def _is_numbered(file: _File) -> bool:
 
 
 def _resembles(lines: Sequence[str], old: str) -> bool:
-    """Tell whether half of the lines stand in the old content."""
     had = {line.strip() for line in old.split("\n")}
     said = [line.strip() for line in lines if line.strip()]
     return 2 * sum(line in had for line in said) >= len(said) > 0
 
 
 def _has_markers(file: _File) -> bool:
-    """Tell whether blocks between markers are all there is, or one of them holds old lines in their old place."""
+    """Tell whether there are only blocks between markers, or one of them holds old lines in their old place."""
     if file.is_data or "=====" not in file.new or re.search(r"^(?:<{5}|-{5,9} SEARCH)", file.old or "", re.MULTILINE):
         return False
     new, old = (f"\n{text or ''}".replace("\r\n", "\n") for text in (file.new, file.old))

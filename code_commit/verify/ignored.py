@@ -1,7 +1,7 @@
-"""What git would not show the reviewer: what it ignores, and what its index hides. Rules `ignored` and `hidden`.
+"""The files that git would not show the reviewer: rules `ignored` and `hidden`.
 
-git answers, with its own regard to case: one `git check-ignore` for all paths, outside a repository over an empty bare
-one. The rules of before the run count beside those of now, since a build may change a .gitignore. A question without an
+git answers, with its own regard to case: one `git check-ignore` for all paths, outside a repository over an empty one.
+The rules of before the run count beside the present ones, since a build may change a .gitignore. A question without an
 answer rejects.
 """
 
@@ -16,17 +16,15 @@ from code_commit.files import folders_of
 from code_commit.git import UnansweredError, ask_git, repository_options
 from code_commit.project import Project
 
+# the content of each .gitignore before the run, None where there was none, by its path from the work tree's top
 IgnoreFiles = dict[str, bytes | None]
-"""What each .gitignore held before the run, by its path from the top of the work tree; None where there was none."""
 
-_PLAINLY = "./"
-"""In front of a path git sees no pathspec magic in it (check-ignore knows no `--literal-pathspecs`)."""
+_PLAINLY = "./"  # hides pathspec magic: check-ignore knows no `--literal-pathspecs`
 
 
 def remember_ignore_files(project: Project) -> IgnoreFiles:
-    """Read each .gitignore below the root that git tracks and those of the root and above it. Raises UnansweredError.
-
-    Any other one is read, and counts as before the run, when a path below its folder is asked for the first time.
+    """Return the tracked .gitignore files below the root and those of the root and above it. Raises UnansweredError.
+    Any other one is read when a path below its folder is first checked.
     """
     top, root = _top(project), project.prefix
     tracked = {root + path for path in project.index().files if path.endswith("/.gitignore")}
@@ -45,7 +43,6 @@ def load_ignore_files(document: bytes) -> IgnoreFiles:
 
 
 def _top(project: Project) -> Path:
-    """Return the folder that the ignore rules count from."""
     return project.git.work_tree if project.git else project.root
 
 
@@ -54,7 +51,7 @@ def _ignore_files_above(paths: Iterable[str]) -> set[str]:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return what git reads of a .gitignore: nothing where it is a link (git 2.32 and later)."""
+    """Return the content of a .gitignore, None for a link, which git 2.32 and later ignores."""
     try:
         mode = path.lstat().st_mode
         if stat.S_ISFIFO(mode):
@@ -65,7 +62,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def find_ignored(paths: Collection[str], project: Project, before: IgnoreFiles) -> set[str]:
-    """Return those of the paths that the rules of before the run or those of now ignore. Raises UnansweredError."""
+    """Return the paths that the rules of before the run or the present ones ignore. Raises UnansweredError."""
     if not paths:
         return set()
     top, root = _top(project), project.prefix
@@ -91,7 +88,7 @@ def _check_ignore_before(paths: Iterable[str], options: Sequence[str], root: str
 
 
 def ignored_paths(project: Project, paths: Collection[str]) -> frozenset[str]:
-    """Return those of the paths that git ignores now, tracked or not. Raises NotSetUpError."""
+    """Return the paths that git ignores now, tracked or not. Raises NotSetUpError."""
     try:
         return frozenset(find_ignored(paths, project, {}))
     except (UnansweredError, OSError) as error:
@@ -108,10 +105,8 @@ def _check_ignore(paths: Iterable[str], options: Sequence[str], root: Path) -> s
 
 
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
-    """Return the paths whose changes git does not show. Raises UnansweredError.
-
-    The index marks them `skip-worktree` or `assume-unchanged`, or holds one of their folders as a file: then
-    `git status` tells that the file is gone, and nothing of what lies in the folder.
+    """Return the paths whose changes git does not show. Raises UnansweredError. The index marks them, or holds one of
+    their folders as a file, whose content `git status` does not list then.
     """
     index = project.index()
     return frozenset(path for path in paths if path in index.hidden or not index.files.isdisjoint(folders_of([path])))

@@ -1,7 +1,7 @@
 """Placeholders that stand for code which the response left out. Rule `placeholder`.
 
 A line counts when the whole of it is one: a comment, or dots on both sides, around words such as "rest of the file
-unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not: Python's `...`,
+unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not count: Python's `...`,
 spread and variadic arguments, prose, strings.
 """
 
@@ -14,11 +14,9 @@ from typing import Literal, NamedTuple
 
 from code_commit.verify.formats import is_code
 
-_LONGEST_LINE = 160
-"""Longer lines are no placeholders."""
+_LONGEST_LINE = 160  # longer lines are no placeholders
 
-_MOST_LINES = 100_000
-"""So many lines of a file are looked at that hold a hint: an LLM that leaves code out does so in its first thousand."""
+_MOST_LINES = 100_000  # with a hint that are checked: an LLM that leaves code out does so in its first thousand
 
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
@@ -26,18 +24,17 @@ _HINTS = (
     *("...", "\u2026", "as before", "as is", "as-is", "brevity", "elided", "existing", "identical", "no change"),
     *("no further", "not changed", "not modified", "not shown", "nothing", "omitted", "other ", "previous ", "remain"),
     *("rest of", "same as", "snip", "stays", "the same", "truncated", "unchanged", "unmodified", "untouched"),
-)
-"""A line without one of these is no placeholder."""
+)  # every placeholder has one
 
+# their lines may speak of the rest of something: dots must stand on both sides
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
-"""In these files a line of words may speak of the rest of something: dots must stand on both sides."""
 
 _COMMENT = r"//+!?|#+|--\[\[|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|@?rem\b|dnl\b|\"\"\"|'''|\{\{!(?:--)?|\{#|\{-|<%(?:#|--)"
 _COMMENT_END = r"(?:\*+/\}?|(?:--)?\}\}|#\}|-\}|\]\]|-->|\*\)|\"\"\"|'''|--%>|%>| --+| #+)$"
 _OTHER_COMMENTS = ((".vb", "'"), (".bas", "'"), (".vim", '"'), (".f90", "!"), (".rst", ".."))
 _OF_DOCUMENTATION = ("///", "//!")
+# in these a line of dots alone is no code, wherever it begins
 _NO_DOTS = r"\.(?:[cm]?[jt]sx?|cs|go|java|json|kt|rs|s?css|swift)\Z"
-"""Languages in which a line of dots alone is no code, wherever it begins."""
 _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 _SAID = (
@@ -49,8 +46,7 @@ _SAID = (
     r"|preserved?|previous|prior|put|refer|remain(?:s|der|ing)?|removed|rest|retain|routes?|same|scope|script|sections?|see"
     r"|setup|shortened|should|shown|skipped|snip(?:ped)?|so|space|stays?|still|structure|styles?|tests?|text|than|that|the"
     r"|this|to|truncated|types?|unaltered|unchanged|unmodified|untouched|up|variables?|was|what|will|with|your"
-)
-"""The words of a line that speaks of code which was left out, numbers apart."""
+)  # the words of a placeholder, numbers apart
 
 _LEFT_OUT = (
     r"\b(?:un(?:altered|changed|modified|touched)|same|identical|intact|omitted|abbreviated|shortened|truncated|skipped"
@@ -60,7 +56,7 @@ _LEFT_OUT = (
 
 
 class _File(NamedTuple):
-    """What a line stands in. `comment` begins a comment, `bare_dots` is a line of dots alone that is no code."""
+    """The file of a line. `comment` matches the start of a comment, `bare_dots` a line of dots that is no code."""
 
     is_prose: bool
     is_new: bool
@@ -70,7 +66,7 @@ class _File(NamedTuple):
 
 
 def find_placeholder(path: str, new: str, old: str | None) -> tuple[int, str] | None:
-    """Return the first placeholder that the old content (None: a new file) did not have: line from 0, and its text."""
+    """Return the first placeholder that the old content (None: a new file) did not have: its line from 0, its text."""
     name = path.lower()
     comment = next((mark for suffix, mark in _OTHER_COMMENTS if name.endswith(suffix)), _COMMENT)
     bare_dots = r"\s*\.{3,4}" if re.search(_NO_DOTS, name) else r"\.{3,4}" if is_code(name) else r"(?!)"
@@ -100,16 +96,15 @@ def _placeholders(text: str, file: _File) -> Iterator[tuple[int, str]]:
 
 
 def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
-    """Yield the first lines that hold a hint and are short enough, with their position, in their order.
-
-    To find each hint by itself takes half the time of one expression for all.
+    """Yield the first short lines that hold a hint, with their position, in order. One search for each hint takes half
+    the time of one expression for all.
     """
     found = dict(line for hint in _HINTS for line in islice(_lines_with(hint, lowered), _MOST_LINES))
     return ((start, lowered[start:end]) for start, end in sorted(found.items()))
 
 
 def _lines_with(hint: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends that holds the hint and is short enough."""
+    """Yield the start and end of each short line that holds the hint."""
     place = lowered.find(hint)
     while place >= 0:
         start, end = lowered.rfind("\n", 0, place) + 1, lowered.find("\n", place)
@@ -132,7 +127,7 @@ class _Line(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
-    """Tell it of a line; `is_continued`: the one before it is a comment too."""
+    """Tell whether a line is a placeholder; `is_continued`: the one before it is a comment too."""
     text = text.replace("\u2026", "...").replace("[...]", "...")
     line = _taken_apart(text.strip(), file.comment)
     if not line.words:
@@ -152,7 +147,7 @@ def _is_placeholder(text: str, file: _File, *, is_continued: bool) -> bool:
 
 
 def _is_likely(line: _Line, kind: _Kind | None, file: _File, *, is_continued: bool) -> bool:
-    """Tell it of a comment without dots in front."""
+    """Tell whether a comment without dots in front is a placeholder."""
     if kind is None:
         can_be = file.shrinks and not is_continued and " " in line.words
         return can_be and _is_of_placeholders(line.words, must_be_sure=True)
@@ -181,7 +176,7 @@ def _taken_apart(line: str, comment_mark: str) -> _Line:
 
 
 def _is_of_placeholders(words: str, *, must_be_sure: bool) -> bool:
-    """Tell whether all words are those of placeholders, and where it must be sure, some say that code was left out."""
+    """Tell whether all words are those of placeholders; with `must_be_sure` one must say that code was left out."""
     said = re.findall(r"[^\W\d]+", words) if re.fullmatch(r"[\w ,.:;()\[\]/&+'#-]+", words) else []
     can_be = said != [] and all(re.fullmatch(_SAID, word) for word in said)
     return can_be and (not must_be_sure or re.search(_LEFT_OUT, words) is not None)
@@ -200,7 +195,7 @@ def _kind(words: str) -> _Kind | None:
 
 @cache
 def _phrases() -> re.Pattern[str]:
-    """Compiled when a line asks for it: most responses have none, and it takes milliseconds."""
+    """Return the pattern, compiled on demand: most responses need none, and it takes milliseconds."""
     thing = (
         r"(?:codes?|code ?base|files?|contents?|implementations?|methods?|functions?|imports?|class(?:es)?|logic"
         r"|bod(?:y|ies)|lines?|sections?|fields?|propert(?:y|ies)|props|tests?|test cases|config(?:uration)?|set-?up"

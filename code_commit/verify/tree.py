@@ -41,8 +41,8 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
+# git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
-"""What setup.c's is_git_directory() of git asks for: all in one folder, or what says in which other one the rest is."""
 
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
 
@@ -58,9 +58,8 @@ class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be w
 def look_at_targets(
     paths: Iterable[str], project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]
 ) -> tuple[dict[str, OriginalFile | None], dict[str, Fault]]:
-    """Return what each path holds now (None: nothing yet), and the rule that each path breaks that cannot be written.
-
-    The paths have passed the string rules. No file is written, no link followed, no FIFO waited for.
+    """Return the content at each path (None: nothing yet), and the violation of each path that cannot be written. The
+    paths have passed the string rules. No file is written, no link followed, no FIFO waited for.
     """
     originals: dict[str, OriginalFile | None] = {}
     faults: dict[str, Fault] = {}
@@ -77,7 +76,7 @@ def look_at_targets(
 
 
 class _Checks:
-    """What is looked up once for a whole response, and asked on the way down to each target."""
+    """The checks on the way down to each target, with facts that are looked up once for a response."""
 
     def __init__(self, project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]) -> None:
         self._device = project.root.stat().st_dev
@@ -108,7 +107,7 @@ class _Checks:
             raise _Refusal("other-repository", message)
 
     def _check_entry(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
-        """Check what holds for a folder of a path as for its target."""
+        """Apply the checks that folders of a path and its target share."""
         if (status.st_dev, status.st_ino) in self._protected:
             raise _Refusal("protected", f"{shown(path)} is protected, by another name: choose another path")
         if status.st_dev != self._device:
@@ -119,7 +118,7 @@ class _Checks:
             raise _Refusal("same-file", message)
 
     def read_target(self, tree: Tree, path: str) -> OriginalFile | None:
-        """Return what stands at the path, None for nothing. Raises _Refusal for what cannot be replaced."""
+        """Return the file at the path, None for nothing. Raises _Refusal for a target that cannot be replaced."""
         if path in self._submodules:
             raise _Refusal("other-repository", "is a submodule: change files of this repository alone")
         try:
@@ -150,10 +149,7 @@ def _kind(status: os.stat_result) -> str:
 
 
 def find_protected_inodes(project: Project, guarded: Collection[GuardedFolder]) -> frozenset[Inode]:
-    """Return the inodes of the protected entries of the root and of the guarded folders, where they exist.
-
-    Links are followed: what a protected name leads to is as critical as the name.
-    """
+    """Return the inodes of the protected entries of the root and of the guarded folders, following links."""
     paths = [project.root / name for name in {*PROTECTED, *PROTECTED_ANYWHERE}]
     inodes = {_inode(None, path, follow_link=True) for path in [*paths, *(folder.path for folder in guarded)]}
     return frozenset(inode for inode in inodes if inode) - {_inode(None, project.root)}
@@ -168,9 +164,8 @@ def _inode(folder: int | None, path: str | Path, *, follow_link: bool = False) -
 
 
 def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None:
-    """Return how the folder itself spells the entry that `name` led to, None when it is spelled exactly so.
-
-    The folder is read only where another spelling leads to the same file, as nowhere on most Linux file systems.
+    """Return the folder's own spelling of the entry that `name` led to, None if it is exactly that. The folder is read
+    only where another spelling leads to the same file.
     """
     variants = {name.swapcase()}
     if not name.isascii():
@@ -185,7 +180,7 @@ def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None
 
 
 def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fault | None:
-    """Tell the `a/`, `b/` and `path/to/` of diffs and examples from the project's folders. Nothing is at the path."""
+    """Return the violation of a new path below an `a/`, `b/` or `path/to/` that the project does not have."""
     match = re.fullmatch(r"((path)/to|[ab])/(.+)", path)
     if match is None or os.path.lexists(root / path.split("/", 1)[0]):
         return None
@@ -196,9 +191,8 @@ def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fau
 
 
 def find_second_path(path: str, root: Path) -> Fault | None:
-    """Tell `create src/a.c` and `a.c -> b.c` from a name with blanks. Nothing is at the path.
-
-    A later word counts that is a sign, or a path of the project's, where the folder with a blank is not there.
+    """Return the violation of a new path like `create src/a.c` and `a.c -> b.c`. A word after a blank counts as a sign,
+    or as a path whose folder exists.
     """
     for word in re.finditer(r"(?<= )\S+", path):
         first, slash, _ = word[0].partition("/")
@@ -210,7 +204,7 @@ def find_second_path(path: str, root: Path) -> Fault | None:
 
 
 def find_other_cases(paths: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
-    """Yield each new path that is an existing one but for letter case, or begins like that; and what to say of it."""
+    """Yield each new path that equals an existing one but for case, wholly or at its beginning, and a message."""
     spellings: dict[str, dict[str, str]] = {}  # by folder and by name without case, how the folder spells it
     for path in paths:
         *folders, _ = parts = path.split("/")
