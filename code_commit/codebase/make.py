@@ -5,20 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from code_commit.codebase.select import (
-    CONFIDENTIAL,
-    CONTEXT_FILES,
-    DELETED,
-    NO_ROOM,
-    NOT_CHOSEN,
-    OUTSIDE,
-    REVEALS_KEY,
-    UNREADABLE,
-    CodebaseRequest,
-    Selection,
-    read_files,
-    select_files,
-)
+from code_commit.codebase import select
+from code_commit.codebase.select import CodebaseRequest, Selection, read_files
 from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written
 from code_commit.errors import NotSetUpError
 from code_commit.files import identity_of, replacing
@@ -32,7 +20,7 @@ if TYPE_CHECKING:
     from code_commit.codebase.fit import FitRequest
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
-_NOT_OF_THE_PROJECT = {DELETED, OUTSIDE}
+_NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
 
 Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
@@ -47,7 +35,7 @@ def make_codebase(
     choose: Choose | None = None,
 ) -> Codebase:
     """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and the errors of `choose`."""
-    selection = select_files(project, rollup_exclude, request)
+    selection = select.select_files(project, rollup_exclude, request)
     if request.fit is None:
         sizes: dict[str, int] = {}
         parts = list(_whole(project, selection, redactor, sizes))
@@ -67,7 +55,7 @@ def write_codebase(
     NotSetUpError where no file is left, or that file cannot be written.
     """
     sizes: dict[str, int] = {}
-    selection = select_files(project, rollup_exclude, request)
+    selection = select.select_files(project, rollup_exclude, request)
     written = write_parts(project, _whole(project, selection, redactor, sizes))
     return _all_files(sizes, selection, [], written)
 
@@ -101,7 +89,7 @@ def fitted(
     if len(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
     longest = room // _SHARE_OF_CONTEXT
-    context = {file.name for file in found if CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
+    context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
     script = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
     judge = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
     judge = re.sub(r"(?<!\S)--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
@@ -111,7 +99,7 @@ def fitted(
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
     if only_named := {file.name: count(file.bytes, "byte") for file in [*made.names, *made.unnamed]}:
-        left_out[NO_ROOM if need.chosen is None else NOT_CHOSEN] = only_named
+        left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named
     sizes = {file.name: file.bytes for file in made.whole}
     is_partial = len(sizes) < len(found)
     untracked = _untracked(selection, sizes)
@@ -157,7 +145,7 @@ def write_parts(project: Project, parts: Iterable[str]) -> Written:
         raise NotSetUpError(message) from error
 
 
-_WARNED = (REVEALS_KEY, CONFIDENTIAL, UNREADABLE)
+_WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
 _NAMES_SHOWN = 5
 
 
@@ -168,7 +156,7 @@ def warnings_of(codebase: Codebase) -> list[str]:
 def _file_warnings(codebase: Codebase) -> Iterator[str]:
     for reason in _WARNED:
         if files := codebase.left_out.get(reason):
-            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == CONFIDENTIAL else ""
+            mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == select.CONFIDENTIAL else ""
             yield f"left out ({reason}): {listed(_with_details(files))}{mend}"
 
 
@@ -182,7 +170,7 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
     files = count(len(codebase.sizes), "file")
     size = f"{count(codebase.bytes, 'byte')}, about {count(tokens_of(codebase), 'token')}"
     yield f"{AGENT_CONFIG}/codeRollup.txt: {files}, {size}"
-    if codebase.outlined or codebase.windows or {NO_ROOM, NOT_CHOSEN} & codebase.left_out.keys():
+    if codebase.outlined or codebase.windows or {select.NO_ROOM, select.NOT_CHOSEN} & codebase.left_out.keys():
         whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
         shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"

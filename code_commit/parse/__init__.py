@@ -47,24 +47,8 @@ from code_commit.changes import (
     RequestedChange,
     quoted,
 )
-from code_commit.parse.fences import (
-    INNER,
-    MOST_BLOCKS,
-    NAMED_WORD,
-    SHORTEST_FENCE,
-    Block,
-    Findings,
-    canonical,
-    closing_fence,
-    next_fence,
-    reject_indented_fences,
-    reject_inner_fence,
-    reject_short_block,
-    reject_stray_fence,
-    skip_end,
-    split_fence,
-    unequal_carets,
-)
+from code_commit.parse import fences
+from code_commit.parse.fences import Block, Findings
 
 _THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
 
@@ -144,19 +128,19 @@ def _read(text: str) -> Findings:
         position += 1
     found.cuts.append(position)
     while position < len(text) and not found.reasons.more:
-        opening = next_fence(text, position, SHORTEST_FENCE)
+        opening = fences.next_fence(text, position, fences.SHORTEST_FENCE)
         found.cuts.append(opening)
-        reject_short_block(found, position, opening)
-        position = reject_indented_fences(found, position, opening)
+        fences.reject_short_block(found, position, opening)
+        position = fences.reject_indented_fences(found, position, opening)
         if position == opening < len(text):
-            if len(found.cuts) > 2 * MOST_BLOCKS:
-                message = f"the response has more than {MOST_BLOCKS:,} blocks: send each file once"
+            if len(found.cuts) > 2 * fences.MOST_BLOCKS:
+                message = f"the response has more than {fences.MOST_BLOCKS:,} blocks: send each file once"
                 found.reject(found.line_at(opening), "too-many-blocks", message)
                 break
             position = _read_block(found, opening)
             found.cuts.append(position)
     if found.reasons.more:
-        found.reasons.more += text.count(SHORTEST_FENCE, position)
+        found.reasons.more += text.count(fences.SHORTEST_FENCE, position)
     return found
 
 
@@ -164,41 +148,41 @@ def _read_block(found: Findings, opening: int) -> int:
     """Read the block whose opening fence stands at `opening`; return where to continue."""
     text = found.text
     line = found.line_at(opening)
-    carets, name, body = split_fence(text, opening)
-    named = NAMED_WORD.fullmatch(name)
-    if not name or name in INNER or named:
-        reject_stray_fence(found, opening, name, named)
-        return skip_end(text, body, carets) if named else body
+    carets, name, body = fences.split_fence(text, opening)
+    named = fences.NAMED_WORD.fullmatch(name)
+    if not name or name in fences.INNER or named:
+        fences.reject_stray_fence(found, opening, name, named)
+        return fences.skip_end(text, body, carets) if named else body
     if name == _LIST or _DECLINING.match(name):
         return _read_words(found, name, line, carets, body)
     comment = _COMMENT.search(name)
-    path = canonical(name[: comment.start()] if comment else name)
+    path = fences.canonical(name[: comment.start()] if comment else name)
     if comment:
         message = f"has a comment after the path: write {quoted(path)} alone after the carets"
         found.reject(line, "wrong-format", message, name)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
-    closing = closing_fence(text, body, carets)
-    _, word, after = split_fence(text, closing)
+    closing = fences.closing_fence(text, body, carets)
+    _, word, after = fences.split_fence(text, closing)
     if word == "end":
         _add_file(found, FileReplacement(path, text[body:closing], line), carets)
         return after
     if word == "delete" and closing == body:
         found.closed = None
         found.add(FileRemoval(path, line))
-        return skip_end(text, after, carets)
+        return fences.skip_end(text, after, carets)
     if word == "find" and closing == body:
         return _read_edits(found, Block(path, line, carets), closing)
-    return reject_inner_fence(found, Block(path, line, carets), closing)
+    return fences.reject_inner_fence(found, Block(path, line, carets), closing)
 
 
 def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -> int:
     """Read the block, opened in that line, that asks for files or declines the task; return where to continue."""
-    closing = closing_fence(found.text, body, carets)
-    _, word, after = split_fence(found.text, closing)
+    closing = fences.closing_fence(found.text, body, carets)
+    _, word, after = fences.split_fence(found.text, closing)
     found.closed = None
     if word != "end":
-        return reject_inner_fence(found, Block(name if name == _LIST else _DECLINE, line, carets), closing)
+        return fences.reject_inner_fence(found, Block(name if name == _LIST else _DECLINE, line, carets), closing)
     words = found.text[body:closing].strip()
     if name == _LIST:
         if not words:
@@ -221,7 +205,7 @@ def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
         find = None
     if fence := find or _DELETE_ALONE.fullmatch(block.content):
         found.closed = None
-        found.reject(block.line + 1, "unclear-edit", unequal_carets(fence, carets), block.path)
+        found.reject(block.line + 1, "unclear-edit", fences.unequal_carets(fence, carets), block.path)
         return
     found.closed = block
     found.add(block)
@@ -230,30 +214,30 @@ def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
 def _read_edits(found: Findings, block: Block, position: int) -> int:
     """Read the edits of a block from its first find fence on; return where to continue."""
     text, edits = found.text, []
-    carets, word, body = split_fence(text, position)
+    carets, word, body = fences.split_fence(text, position)
     while word == "find":
         line, last = found.line_at(position), None
-        position = closing_fence(text, body, carets)
+        position = fences.closing_fence(text, body, carets)
         find = text[body:position]
-        _, word, body = split_fence(text, position)
+        _, word, body = fences.split_fence(text, position)
         if word == "to":
-            position = closing_fence(text, body, carets)
+            position = fences.closing_fence(text, body, carets)
             last = text[body:position]
-            _, word, body = split_fence(text, position)
+            _, word, body = fences.split_fence(text, position)
         if word != "replace":
-            return reject_inner_fence(found, block, position)
-        position = closing_fence(text, body, carets)
+            return fences.reject_inner_fence(found, block, position)
+        position = fences.closing_fence(text, body, carets)
         if short := _SHORT_FIND.search(text, body, position):
-            found.reject(found.line_at(short.start()), "unclear-edit", unequal_carets(short, carets), block.path)
+            found.reject(found.line_at(short.start()), "unclear-edit", fences.unequal_carets(short, carets), block.path)
         if find and last != "":
             edits.append(Edit(find, text[body:position], line, last or ""))
         else:
             part = "last part of the find (after ^^^to)" if find else "find"
             message = f"the {part} is empty: write lines of the file there, and in the replace those that stay"
             found.reject(line, "empty-find", message, block.path)
-        _, word, body = split_fence(text, position)
+        _, word, body = fences.split_fence(text, position)
     if word != "end":
-        return reject_inner_fence(found, block, position)
+        return fences.reject_inner_fence(found, block, position)
     found.closed = EditBlock(block.path, tuple(edits), block.line)
     found.add(found.closed)
     return body

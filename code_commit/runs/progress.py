@@ -14,40 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from code_commit import terminal
 from code_commit.changes import in_words
 from code_commit.redaction import Redactor
+from code_commit.runs import words
 from code_commit.runs.list import argument_of
 from code_commit.runs.record import BUILT_DIFF, Attempt, Event, Retry, RunRecord, utc_after
-from code_commit.runs.words import (
-    REJECTED,
-    UNCHANGED,
-    asked_of,
-    build_of,
-    changes_of,
-    check_lines,
-    cost_in_words,
-    count,
-    done_by_build,
-    done_in_all,
-    duration,
-    listed,
-    repeats_of,
-    retries_in_words,
-    rewritten_by_build,
-    spent,
-    time_of_day,
-)
-from code_commit.terminal import (
-    ESCAPE_SEQUENCE,
-    TAIL_BYTES,
-    coloured,
-    is_live_terminal,
-    last_lines,
-    render,
-    shown,
-    terminal_width,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -94,7 +66,7 @@ class Progress:
         self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def __enter__(self) -> Self:
-        if not self.quiet and is_live_terminal(self._stream):
+        if not self.quiet and terminal.is_live_terminal(self._stream):
             with suppress(OSError, ValueError):
                 self._region = _LiveRegion(self._stream, self._clean)
         return self
@@ -124,7 +96,7 @@ class Progress:
             with suppress(OSError, ValueError):
                 phase, limit = _PHASES.get(event, ("", ""))
                 until = utc_after(record.options[limit]) if limit else ""
-                until = time_of_day(until) if until else ""
+                until = words.time_of_day(until) if until else ""
                 phase = self._clean(phase.format(model=record.asked_model))
                 self._region.begin_phase(_attempt_lead(record), phase, until)
         if event == "building":
@@ -140,7 +112,7 @@ class Progress:
             lines = _step_lines(record, event, verbose=self.verbose)
         self._warned = len(record.warnings)
         if event == "finished" and not self.verbose and _ends_with_failed_build(record):
-            self.say("\n".join(f"  | {line}" for line in last_lines(self._output)))
+            self.say("\n".join(f"  | {line}" for line in terminal.last_lines(self._output)))
         for number, line in enumerate(lines):
             self.say(line, _colour(record, event) if number == 0 or event == "warned" else "")
         if self._on_step:
@@ -148,10 +120,10 @@ class Progress:
 
     def _hold(self, lead: str, retry: Retry) -> None:
         """Show a retry in the live region, in one line with those before it for the same reason."""
-        if len(retries_in_words([*self._retries, retry])) > 1:
+        if len(words.retries_in_words([*self._retries, retry])) > 1:
             self._end_retries()
         self._retries.append(retry)
-        (line,) = retries_in_words(self._retries)
+        (line,) = words.retries_in_words(self._retries)
         self._held = f"{lead}: {line}" if lead else line
         self.live(line)
 
@@ -165,11 +137,11 @@ class Progress:
 
     def output(self, piece: bytes) -> None:
         """Print the next piece of a build's output with `--verbose`, else keep its end."""
-        self._output = (self._output + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
+        self._output = (self._output + piece[-terminal.TAIL_BYTES :])[-terminal.TAIL_BYTES :]
         if self.verbose:
             *lines, self._unfinished = (self._unfinished + piece).split(b"\n")
             if lines:
-                text = render(b"\n".join(lines)).expandtabs()
+                text = terminal.render(b"\n".join(lines)).expandtabs()
                 self.say("\n".join(f"  | {line}" for line in text.split("\n")))
         elif self._region:
             self._region.show(self._output[-_LIVE_BYTES:].decode("utf-8", "replace"))
@@ -190,18 +162,18 @@ class Progress:
         print_lines(self._clean(text), colour, self._stream, self._region.live if self._region else None)
 
     def _clean(self, text: str) -> str:
-        return "\n".join(shown(line) for line in self.redactor.redact_text(text).split("\n"))
+        return "\n".join(terminal.shown(line) for line in self.redactor.redact_text(text).split("\n"))
 
 
 def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> None:
     """Print lines that stay, in rows of the terminal's width, above the live region."""
-    width = terminal_width(stream)
-    printed = "\n".join(row for line in text.split("\n") for row in wrapped(line, width))
+    width = terminal.terminal_width(stream)
+    printed = "\n".join(row for line in text.split("\n") for row in terminal.wrapped(line, width))
     with suppress(OSError, ValueError):  # its reader may be gone: what goes on stays the same
         if live:
             live.console.print(printed, style=colour or None, markup=False, highlight=False, soft_wrap=True)
         else:
-            print(coloured(printed, colour, stream), file=stream, flush=True)
+            print(terminal.coloured(printed, colour, stream), file=stream, flush=True)
 
 
 def start_live(stream: TextIO, draw: "Callable[[], RenderableType]", per_second: int) -> "Live":
@@ -241,7 +213,7 @@ def _step_lines(record: RunRecord, event: Event, *, verbose: bool) -> Sequence[s
     if event == "started" and record.command == "rollup":
         return [f"asking {record.model} which files the task needs whole", f"log: {record.log_dir}"]
     if event == "chosen" and record.command == "rollup":
-        return [f"{count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
+        return [f"{words.count(len(record.chosen), 'file')} chosen: {', '.join(record.chosen)}".removesuffix(": ")]
     if event == "started":
         return [f"model: {record.model}", f"log: {record.log_dir}"] if record.command == "run" else []
     if event == "finished":
@@ -261,18 +233,18 @@ def _attempt_lead(record: RunRecord) -> str:
 def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[str]:
     *earlier, attempt = record.attempts
     if event == "retrying":
-        return retries_in_words(attempt.retries[-1:])
+        return words.retries_in_words(attempt.retries[-1:])
     if event == "responded":
-        answered = f"{record.asked_model} answered after {duration(attempt.seconds or 0)}"
-        return [": ".join(filter(None, [answered, spent(attempt)])), *_said(attempt, earlier)]
+        answered = f"{record.asked_model} answered after {words.duration(attempt.seconds or 0)}"
+        return [": ".join(filter(None, [answered, words.spent(attempt)])), *_said(attempt, earlier)]
     if event == "rejected":
         return _rejected(attempt, earlier, verbose=verbose)
     if event == "applied":
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
-        return [f"{repeats_of(attempt)}: the next prompt says so"]
-    words = {"built": build_of, "chosen": asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
-    return words.split("\n") if words else []
+        return [f"{words.repeats_of(attempt)}: the next prompt says so"]
+    told = {"built": words.build_of, "chosen": words.asked_of, "applying": _checks}.get(event, lambda _: "")(attempt)
+    return told.split("\n") if told else []
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
@@ -281,9 +253,9 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
         return []
     from textwrap import wrap
 
-    width = max(20, (terminal_width(sys.stderr) or 80) - 2)
+    width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    lines = [part for line in start.split("\n") for part in wrap(shown(line.expandtabs(4)), width)]
+    lines = [part for line in start.split("\n") for part in wrap(terminal.shown(line.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]
@@ -292,26 +264,26 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
     """Return the reasons of a rejection, or the earlier attempt with the same ones."""
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
-        return [f"response {REJECTED}, for the same reasons as in attempt {same}"]
+        return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
     named = attempt.rejections[: None if verbose else _SHOWN]
     more = len(attempt.rejections) - len(named) + attempt.more_rejections
-    return [f"response {REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]
+    return [f"response {words.REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]
 
 
 def _checks(attempt: Attempt) -> str:
-    lines = check_lines(attempt.changes)
+    lines = words.check_lines(attempt.changes)
     return "\n  ".join(["the answer changes tests, CI files or build files:", *lines]) if lines else ""
 
 
 def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
     changes = attempt.changes
     if not changes:
-        return [f"{UNCHANGED}, every file holds this already"]
+        return [f"{words.UNCHANGED}, every file holds this already"]
     added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
-    summary = f"{count(len(changes), 'file')} changed, +{added} -{removed}"
+    summary = f"{words.count(len(changes), 'file')} changed, +{added} -{removed}"
     if verbose:
-        return [summary, *(f"  {row}" for row in changes_of(attempt))]
-    return [f"{summary}: {listed([change.path for change in changes], _SHOWN)}"]
+        return [summary, *(f"  {row}" for row in words.changes_of(attempt))]
+    return [f"{summary}: {words.listed([change.path for change in changes], _SHOWN)}"]
 
 
 def _closing_lines(record: RunRecord) -> list[str]:
@@ -319,29 +291,29 @@ def _closing_lines(record: RunRecord) -> list[str]:
     if record.is_aside:
         return []
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
-    done = done_by_build(record)
+    done = words.done_by_build(record)
     besides = [f"The build also {done} (if you did not): undo leaves that alone."] if done else []
-    if rewritten := rewritten_by_build(record):
+    if rewritten := words.rewritten_by_build(record):
         besides = [f"After the answer the build {rewritten} (if you did not): {record.log_dir}/{BUILT_DIFF}.", *besides]
     of_git = "git status, git diff, " if record.tree or record.command == "undo" else ""
     review = [f"Review: code-commit diff, {of_git}code-commit log."] if totals.files_changed else []
     if record.message and record.status == "success":
         if record.command == "run" and record.attempts and record.attempts[-1].changes:  # a dry one
             edits = record.options.get("answer_format", "files")
-            words = f"apply{'' if edits == 'files' else f' --answer-format {edits}'} {record.log_dir}/1-response.txt"
-            review = [f"To apply it: code-commit {words}"]
+            as_edits = "" if edits == "files" else f" --answer-format {edits}"
+            review = [f"To apply it: code-commit apply{as_edits} {record.log_dir}/1-response.txt"]
         return [f"{record.message[0].upper()}{record.message[1:]}.", *review, *(log if review else [])]
     if record.status not in ("success", "build_failed"):
-        cost = cost_in_words(totals.cost_usd, totals.unsettled_usd)
+        cost = words.cost_in_words(totals.cost_usd, totals.unsettled_usd)
         return [*besides, f"Cost: {cost} (no reply says how much)."] if totals.unsettled_usd else besides
     build = "The build passes" if record.status == "success" else "The build still fails"
-    after = f" after {count(totals.attempts, 'attempt')}" if record.command == "run" else ""
+    after = f" after {words.count(totals.attempts, 'attempt')}" if record.command == "run" else ""
     if record.status == "build_failed":
         review = ["Look: code-commit log --open."]
         if totals.files_changed:
             run = argument_of(Path(record.root, record.log_dir))
             review = [f"Look: code-commit diff{run}, code-commit log{run} --open. Take it back: code-commit undo{run}."]
-    return [f"{build}{after}: {done_in_all(record)}.", *besides, *review, *log]
+    return [f"{build}{after}: {words.done_in_all(record)}.", *besides, *review, *log]
 
 
 class _LiveRegion:
@@ -377,7 +349,7 @@ class _LiveRegion:
 
         if not self._phase:
             return Text("")
-        elapsed = duration(time.monotonic() - self._phase_started)
+        elapsed = words.duration(time.monotonic() - self._phase_started)
         state = self._clean(_last_line(self._state))
         row = f"{self._lead}{', ' if self._lead else ''}{elapsed}: {self._phase}"
         limited = f"{row} (until {self._until})"
@@ -399,5 +371,5 @@ class _LiveRegion:
 
 def _last_line(output: str) -> str:
     """Return the last line of a build's output that is not blank, as a terminal would show it."""
-    lines = re.split(r"[\r\n]+", re.sub(ESCAPE_SEQUENCE, "", output).replace("\t", " "))
+    lines = re.split(r"[\r\n]+", re.sub(terminal.ESCAPE_SEQUENCE, "", output).replace("\t", " "))
     return next((line for line in reversed(lines) if line.strip()), "")

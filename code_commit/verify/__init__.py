@@ -30,32 +30,20 @@ from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.git import UnansweredError, match_patterns
-from code_commit.paths.names import (
-    find_case_collisions,
-    find_flood,
-    find_path_fault,
-    find_protected,
-    guarded_folders,
-    read_limits,
-)
+from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
+from code_commit.verify import ignored
 from code_commit.verify.content import (
     check_content,
     read_umask,
     verified_change,
 )
 from code_commit.verify.edits import UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
-from code_commit.verify.ignored import (
-    IgnoreFiles,
-    find_hidden,
-    find_ignored,
-    ignored_paths,
-    remember_ignore_files,
-)
+from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.tree import (
     find_bare_repositories,
     find_invented_folder,
@@ -107,7 +95,7 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> R
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
         project.configuration()  # as it is before anything is changed
-        ignore_files, submodules = remember_ignore_files(project), project.index().submodules
+        ignore_files, submodules = ignored.remember_ignore_files(project), project.index().submodules
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
     takes_edits = settings.answer_format != "files"
@@ -187,19 +175,19 @@ def verify_changes(
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
-    limits, guarded = read_limits(project.root), guarded_folders(project)
-    flood = find_flood((change.path for change in findings.changes), limits)
+    limits, guarded = names.read_limits(project.root), names.guarded_folders(project)
+    flood = names.find_flood((change.path for change in findings.changes), limits)
     if flood:
         findings.add("", *flood, line=0)
         findings.reasons.reject(redactor.redact_quotations)
     for change in findings.changes:
-        fault = find_path_fault(change.path, limits)
+        fault = names.find_path_fault(change.path, limits)
         if redactor.reveals_key(change.path):
             fault = "holds-key", "the path holds an API key: choose another name"
         if fault:
             findings.close(change.path, *fault)
             continue
-        protected = find_protected(change.path, guarded)
+        protected = names.find_protected(change.path, guarded)
         if protected:
             findings.close(change.path, "protected", protected)
     _check_set(findings, project)
@@ -207,7 +195,7 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 
 def _check_set(findings: _Findings, project: Project) -> None:
     """Check the paths together."""
-    for path, message in find_case_collisions(findings.open_paths):
+    for path, message in names.find_case_collisions(findings.open_paths):
         findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
     for path, folder in find_bare_repositories(written, project.root):
@@ -217,7 +205,9 @@ def _check_set(findings: _Findings, project: Project) -> None:
 
 def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
-        originals, faults = look_at_targets(findings.open_paths, project, guarded_folders(project), rules.submodules)
+        originals, faults = look_at_targets(
+            findings.open_paths, project, names.guarded_folders(project), rules.submodules
+        )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
     removed = {change.path for change in findings.open if isinstance(change, FileRemoval)}
@@ -231,8 +221,8 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
 
 def _check_git(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:
     paths = findings.open_paths
-    findings.ask("ignored", _IGNORED, lambda: find_ignored(paths, project, rules.ignore_files))
-    findings.ask("hidden", _HIDDEN, lambda: find_hidden(originals.keys(), project))
+    findings.ask("ignored", _IGNORED, lambda: ignored.find_ignored(paths, project, rules.ignore_files))
+    findings.ask("hidden", _HIDDEN, lambda: ignored.find_hidden(originals.keys(), project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
     findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
     if rules.allow and paths:
