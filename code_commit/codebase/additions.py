@@ -29,6 +29,11 @@ _AROUND = 30  # lines, before and after one that the output names in a file that
 
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
+_MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
+_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
+_NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
+_FAILED = r"(?i)\b(fail|error|not ok)"
+_PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
 def find_additions(
@@ -109,9 +114,6 @@ def show_asked(
     return [FileReplacement(path, text) for path, text in texts.items()], "; ".join(told)
 
 
-_MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
-
-
 def _read_named(project: Project, selection: Selection, room: int, redactor: Redactor) -> dict[str, str]:
     """Return the selection's presentable texts, up to `room` characters; record why other files are left out."""
     texts = _read(project, selection.named, redactor, selection)
@@ -120,10 +122,6 @@ def _read_named(project: Project, selection: Selection, room: int, redactor: Red
             selection.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
         room -= len(texts.get(path, ""))
     return texts
-
-
-_SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
-_NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
 
 
 def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
@@ -180,10 +178,6 @@ def without_passed(output: str) -> str:
     if not any(failed):
         return output
     return "\n".join(line for line, bad in zip(lines, failed, strict=True) if bad or not re.match(_PASSED, line))
-
-
-_FAILED = r"(?i)\b(fail|error|not ok)"
-_PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
 def _spellings(word: str) -> Iterator[str]:

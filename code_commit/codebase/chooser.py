@@ -20,6 +20,12 @@ _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
+# of commit messages
+_NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
+_MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
+_MANY_LINES, _DEFINES = 40, 0
+_MOST_UNKNOWN, _MOST_HINTS = 20, 5
+_UNKNOWN = "no file of [codebase] that can be chosen"
 
 
 class NothingChosenError(RejectedResponseError):
@@ -64,13 +70,6 @@ def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
         yield _DEFINES if is_definition else _DEFINES + 1, place, text
 
 
-# of commit messages
-_NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
-
-_MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
-_MANY_LINES, _DEFINES = 40, 0
-
-
 def select_files(
     prompt: Prompt, files: Collection[str], ask: Callable[[Prompt, AttemptLog], Response], log: RunLog
 ) -> list[str]:
@@ -112,10 +111,6 @@ def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], l
         for number, name in enumerate(unknown[:_MOST_UNKNOWN])
     ]
     return [name for name in names if name in files], reasons
-
-
-_MOST_UNKNOWN, _MOST_HINTS = 20, 5
-_UNKNOWN = "no file of [codebase] that can be chosen"
 
 
 def _lines_of(text: str) -> list[str] | None:

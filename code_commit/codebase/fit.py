@@ -34,6 +34,27 @@ _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependab
 _LAST = re.compile(
     r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
 )
+_IMPORT = re.compile(
+    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
+    r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
+    re.MULTILINE,
+)
+_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_MOST_OF_A_NAME = 100  # files: one that more have tells nothing
+_FOLDER_NAMES = {"__init__", "index", "mod"}
+_CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
+_KEYWORD = (
+    r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
+    r"|type|val|var)"
+)
+_BEFORE_NAME = r"[ \t]+(?:\([^)\n]{0,99}\)[ \t]*)?(?:self\.)?"
+DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
+_BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
+_ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
+_MOST_NAMES = 300
+_MOST_WORDS = 64
+_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
+_RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 
 
 class FitRequest(NamedTuple):
@@ -197,16 +218,6 @@ def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Wi
             yield file.name, text
 
 
-_IMPORT = re.compile(
-    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
-    r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
-    re.MULTILINE,
-)
-_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
-_MOST_OF_A_NAME = 100  # files: one that more have tells nothing
-_FOLDER_NAMES = {"__init__", "index", "mod"}
-
-
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     """Return the files next to the chosen ones: their imports, importers, tests, folders, and the change log. Imports
     are matched by file names, the nearest in the tree where several match; a document has no neighbours.
@@ -280,17 +291,6 @@ def rank(sections: Iterable[Section], request: FitRequest, context: Collection[s
     return [files[number] for number in sorted(range(len(files)), key=place)]
 
 
-_CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
-_KEYWORD = (
-    r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
-    r"|type|val|var)"
-)
-_BEFORE_NAME = r"[ \t]+(?:\([^)\n]{0,99}\)[ \t]*)?(?:self\.)?"
-DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
-_BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
-_ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
-
-
 def identifiers(query: str, files: Iterable[Section]) -> set[str]:
     """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; without file names."""
     suffixes = {file.name.rpartition(".")[2] for file in files}
@@ -301,9 +301,6 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
 def names_in(text: str, least: int = 3) -> set[str]:
     """Return the first names of a text with at least so many characters."""
     return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
-
-
-_MOST_NAMES = 300
 
 
 def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:
@@ -330,19 +327,12 @@ def _defines(text: str, pattern: re.Pattern[str]) -> bool:
     return False
 
 
-_MOST_WORDS = 64
-_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
-
-
 def _words(query: str) -> list[str]:
     """Return the lower-case stems of the words of a query, the longest ones of a long query."""
     pieces = re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}", query)
     words = {word.lower() for word in [*pieces, *re.findall(r"\w{3,}", query)]}
     stems = {re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words}
     return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
-
-
-_RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
 
 
 def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], dict[str, set[int]]]:

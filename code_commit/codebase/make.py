@@ -25,6 +25,8 @@ _NAMES_LEFT_OUT = 20
 
 Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
 """Returns the files to show whole, None for all."""
+_WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
+_NAMES_SHOWN = 5
 
 
 def make_codebase(
@@ -143,10 +145,6 @@ def write_parts(project: Project, parts: Iterable[str]) -> Written:
     except OSError as error:
         message = f"{AGENT_CONFIG}/{project.codebase_file.name} cannot be written, it is as it was: {error.strerror}"
         raise NotSetUpError(message) from error
-
-
-_WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
-_NAMES_SHOWN = 5
 
 
 def warnings_of(codebase: Codebase) -> list[str]:

@@ -77,6 +77,18 @@ _DEFINITION = re.compile(
 )
 _MARKDOWN = re.compile(r"^(?:(?P<fence>```|~~~)(?s:.*?)^(?P=fence)|(#{1,6}[ \t].*))", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.{2,})\n(?:={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$", re.MULTILINE)
+_IMPORT = re.compile(r"\s*(?:from|import|package|(?:pub )?use|using|#include)\b")
+_TEST_OR_IMPORT = re.compile(
+    rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
+    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
+)
+_ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
+_DETAIL = re.compile(
+    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
+    r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
+    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
+)  # the text after a definition's name
+_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # characters, bytes, seconds
 
 
 def outline(path: str, text: str) -> str:
@@ -120,19 +132,6 @@ def beside(lines: str, *, tests: bool) -> str:
     return "".join(f"{line}\n" for line in lines.splitlines() if not out.match(line))
 
 
-_IMPORT = re.compile(r"\s*(?:from|import|package|(?:pub )?use|using|#include)\b")
-_TEST_OR_IMPORT = re.compile(
-    rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
-    r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
-)
-_ANNOTATION = re.compile(r"(?<!\S)@[\w.]+(?:\((?:[^()]|\([^()]*\))*\))?\s+")
-_DETAIL = re.compile(
-    r"^(\s*from (?:\.+ import .*|\S+)).*|^(\s*(?:pub )?use [\w:]+(?=::\{)).*"
-    r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
-    r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
-)  # the text after a definition's name
-
-
 @functools.cache
 def _parser(language: str) -> "Parser | None":
     """Return the parser of a language, None where the extra is not installed."""
@@ -157,9 +156,6 @@ def _parsed(parser: "Parser", source: bytes) -> "Node":
 
 def _has_long_line(text: str) -> bool:
     return max(map(len, text.split("\n"))) > _LONGEST_LINE
-
-
-_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # characters, bytes, seconds
 
 
 @functools.cache

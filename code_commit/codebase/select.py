@@ -54,6 +54,7 @@ _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 _OWN_MARK = '<meta name="generator" content="code-commit">'
+_NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
 
 
 class CodebaseRequest(NamedTuple):
@@ -253,9 +254,6 @@ def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
         return LINK, name, "behind a link"
     is_gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
     return (DELETED, name, "") if is_gone else (UNREADABLE, name, str(error.strerror))
-
-
-_NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
 
 
 def _kind_of(path: Path) -> str:

@@ -18,6 +18,14 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 Layout = Literal["spec", "cached"]
+_LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
+_LONG_FILE = 200  # lines, without the blank one after it
+_DIFFS = """\
+In [file replacements] a line that ends with (diff) ---, in place of ---, stands
+before a unified diff, with ten lines of context, of the file from [codebase] to
+what it holds now: outside of it the file is as it is there. Find what you send
+in the file as it is now, and send no diff."""
+_CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
 
 
 class SystemPrompts(NamedTuple):
@@ -89,9 +97,6 @@ def most_attempts(settings: Settings) -> int:
     return 1 if settings.dry_run else 1 + settings.max_repairs
 
 
-_LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
-
-
 def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
     if settings.answer_format == "auto":
         is_long = (content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
@@ -101,9 +106,6 @@ def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
 
 def _shows_diffs(settings: Settings) -> bool:
     return settings.file_replacements == "diff" and settings.prompt_layout == "cached"
-
-
-_LONG_FILE = 200  # lines, without the blank one after it
 
 
 def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
@@ -125,13 +127,6 @@ def may_change(settings: Settings) -> Iterator[str]:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:
         yield f"Paths that match one of these are protected as well: {_patterns(settings.protect)}"
-
-
-_DIFFS = """\
-In [file replacements] a line that ends with (diff) ---, in place of ---, stands
-before a unified diff, with ten lines of context, of the file from [codebase] to
-what it holds now: outside of it the file is as it is there. Find what you send
-in the file as it is now, and send no diff."""
 
 
 def _patterns(patterns: Iterable[str]) -> str:
@@ -224,6 +219,3 @@ def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked
             diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole or is_head else text
             mark, text = (_DIFF_MARK, diff) if is_head or len(diff) * _SHORTER < len(text) else (mark, text)
         yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"
-
-
-_CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"

@@ -29,6 +29,7 @@ _LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for 
 _ROOM_WITHOUT_WINDOW = 400_000
 
 _RAW_BYTES_PER_LIMIT = 4  # progress bars and colours shrink to less than a quarter of their bytes
+_UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 class Room(NamedTuple):
@@ -194,9 +195,6 @@ def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known
     except OSError as error:
         why = error.strerror or "it cannot be read"
     return FileReplacement(path, _UNREADABLE.format(why))
-
-
-_UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:

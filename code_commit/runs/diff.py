@@ -29,6 +29,10 @@ MOST_LINES = 250_000  # of both versions together; longer files are replaced who
 
 Range = tuple[int, int]
 Block = tuple[Range, Range]  # lines of the old version, first to before last, and the new ones in their place
+_OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
+_FUNCTION_REACH = 500  # lines before a hunk
+# git's own rule, and nested functions
+_FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
 
 
 class FileEdit(NamedTuple):
@@ -117,9 +121,6 @@ def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> byte
 def _without_conversion(content: bytes) -> bytes:
     """Return a content without carriage returns and object names, which git adds on checkout."""
     return _OWN_ID.sub(b"$Id$", content).replace(b"\r\n", b"\n")
-
-
-_OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")
 
 
 def hunks_between(before: str, after: str, context: int) -> str:
@@ -226,11 +227,6 @@ def _function_before(lines: Sequence[bytes], start: int) -> bytes:
         if _FUNCTION.match(line):
             return b" " + line.strip()[:80].decode("utf-8", "ignore").encode()
     return b""
-
-
-_FUNCTION_REACH = 500  # lines before a hunk
-# git's own rule, and nested functions
-_FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|function|interface|struct|impl)\b")
 
 
 def _span(lines: Range) -> bytes:

@@ -19,6 +19,16 @@ from code_commit.terminal import shown
 
 # the time, and the number within that second (in older logs before the suffix)
 _LOG_FOLDER = re.compile(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
+_RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
+_COMPLETION = {
+    "bash": "_code_commit_runs",
+    "zsh": f"(latest {_RUNS})",
+    "fish": f"latest {_RUNS}",
+    "preamble": {"bash": f'_code_commit_runs() {{ compgen -W "latest {_RUNS}" -- "$1"; }}'},
+}
+_MOMENT = "%Y-%m-%d-%H-%M-%S"
+_MOST_IN_A_SECOND = 9
+_DAY, _ASIDE = 24 * 3600, ".removed-"
 
 
 class UnreadableRun(NamedTuple):
@@ -68,15 +78,6 @@ def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
     action.complete = _COMPLETION  # type: ignore[attr-defined]  # as shtab reads it
 
 
-_RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
-_COMPLETION = {
-    "bash": "_code_commit_runs",
-    "zsh": f"(latest {_RUNS})",
-    "fish": f"latest {_RUNS}",
-    "preamble": {"bash": f'_code_commit_runs() {{ compgen -W "latest {_RUNS}" -- "$1"; }}'},
-}
-
-
 def next_run_name(project: Project, started: datetime) -> str:
     """Return the name of the folder of a new run: the time in UTC, and later than every other name.
 
@@ -91,10 +92,6 @@ def next_run_name(project: Project, started: datetime) -> str:
                 later = datetime.strptime(f"{moment}+0000", f"{_MOMENT}%z") + timedelta(seconds=1)
                 moment, number = later.strftime(_MOMENT), 1
     return f"{moment}{LOG_FOLDER_SUFFIX}{f'-{number}' if number > 1 else ''}"
-
-
-_MOMENT = "%Y-%m-%d-%H-%M-%S"
-_MOST_IN_A_SECOND = 9
 
 
 def argument_of(folder: Path) -> str:
@@ -227,9 +224,6 @@ def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal
         except OSError as error:
             failures.append(LogError(aside if os.path.lexists(aside) else folder, error, "removed"))
     return Removal(removed, size, kept, failures)
-
-
-_DAY, _ASIDE = 24 * 3600, ".removed-"
 
 
 def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:

@@ -47,6 +47,10 @@ from code_commit.terminal import shown
 from code_commit.version import __version__
 
 BeforeEnd = Callable[["RunLog", Status], object]  # called with the run's status before its end is written
+# as the run began with them; N-codebase.txt is that of attempt N
+QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
+_LONGEST_NAME = 500
+_MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 
 
 def open_run_log(
@@ -87,10 +91,6 @@ def reopen_run_log(
     record.schema_version = SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(run, listener, project.git, before_end)
-
-
-# as the run began with them; N-codebase.txt is that of attempt N
-QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
 
 
 class RunLog:
@@ -418,7 +418,3 @@ class AttemptLog:
 
     def _name(self, name: str) -> str:
         return f"{self.record.number}-{name}"
-
-
-_LONGEST_NAME = 500
-_MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them

@@ -46,6 +46,23 @@ Verdict = Literal["applied", "rejected", "declined", "chosen"]
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
+Command = Literal["run", "apply", "undo", "rollup"]
+Event = Literal[
+    "started",
+    "asking",
+    "retrying",
+    "responded",
+    "rejected",
+    "declined",
+    "chosen",
+    "applying",
+    "applied",
+    "building",
+    "built",
+    "repeated",
+    "warned",
+    "finished",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +216,6 @@ class Totals:
     files_changed: int = 0
 
 
-Command = Literal["run", "apply", "undo", "rollup"]
-
-
 @dataclass(slots=True)
 class RunRecord:
     """The whole run, as run.json holds it. One that was killed stays `running`, and no process has its `pid`.
@@ -292,24 +306,6 @@ class RunRecord:
 class RunEntry(NamedTuple):
     folder: Path
     record: RunRecord
-
-
-Event = Literal[
-    "started",
-    "asking",
-    "retrying",
-    "responded",
-    "rejected",
-    "declined",
-    "chosen",
-    "applying",
-    "applied",
-    "building",
-    "built",
-    "repeated",
-    "warned",
-    "finished",
-]
 
 
 class RunListener(Protocol):

@@ -26,6 +26,8 @@ _FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 _UNTRACKED = "??"
 
 Stamp = tuple[int, ...] | None  # changes with the file; None for a missing one
+_NEW_NAMED = 3
+_RULE_FILES = {".gitignore": "git status may not show new files", ".gitattributes": "git diff may not show changes"}
 
 
 class TreeState(NamedTuple):
@@ -126,9 +128,6 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
     return [*_repository_warnings(before, after), *hidden, *_rule_warnings(written)]
 
 
-_NEW_NAMED = 3
-
-
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
     """Yield the rule files for git that were touched since then and bear on a known file, but for the root's
     .gitignore.
@@ -141,9 +140,6 @@ def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterato
         with suppress(OSError):
             if path != ".gitignore" and os.lstat(f"{project.root}/{path}").st_ctime >= start:
                 yield path
-
-
-_RULE_FILES = {".gitignore": "git status may not show new files", ".gitattributes": "git diff may not show changes"}
 
 
 def _rule_warnings(written: Collection[str]) -> Iterator[str]:

@@ -28,6 +28,7 @@ _OUTCOMES = {
     "proposed": "verified, not applied",
     "unanswered": "no usable answer",
 }
+_FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
 def duration(seconds: float) -> str:
@@ -150,9 +151,6 @@ def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
         if change.kind:
             lines.append(f"{shown(change.path)} is {_FILE_KINDS[change.kind]}: {done}")
     return lines
-
-
-_FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
 def ending_of(build: BuildResult) -> str:

@@ -32,6 +32,7 @@ from code_commit.verify.formats import find_wrong_format
 from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"
+_COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")
 
 
 def check_content(
@@ -84,9 +85,6 @@ def verified_change(change: FileChange, original: OriginalFile | None, umask: in
         mode = 0o777 if content.startswith(_SHEBANG) else 0o666
         return VerifiedChange(change, "create", content, mode & ~umask, None)
     return VerifiedChange(change, "replace", content, original.mode, original)
-
-
-_COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")
 
 
 def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
