@@ -39,9 +39,7 @@ _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 def find_additions(
     project: Project, codebase: str, output: str, known: Collection[str], redactor: Redactor
 ) -> tuple[list[FileReplacement], list[Window]]:
-    """Return the files, or windows on long ones, that the output names and the codebase lacks, without `known` paths.
-    Together they take a tenth of the codebase's characters, at least 8,000; those named with a line come first.
-    """
+    """Return the files that the output names and the codebase lacks, without `known` ones, and windows on long ones."""
     if project.git is None:
         return [], []
     try:
@@ -78,9 +76,7 @@ def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
 def show_unseen(
     project: Project, rejection: RejectedResponseError, room: int, redactor: Redactor
 ) -> tuple[list[FileReplacement], list[str]]:
-    """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons. Each
-    reason says whether the next prompt holds the file; one rejected for another reason too is not shown.
-    """
+    """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons."""
     others = [reason for reason in rejection.violations if reason.rule != "unseen"]
     unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
     selection = Selection(named=[reason.path for reason in unseen])
@@ -136,9 +132,7 @@ def _read(project: Project, paths: Collection[str], redactor: Redactor, selectio
 
 
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:
-    """Return the project's paths that a text names, each with the numbers of its named lines, those with numbers first.
-    A path may be named by an end that only it has, or in a copy of the project elsewhere.
-    """
+    """Return the paths that a text names, by a unique end or in a copy of the project, each with its line numbers."""
     by_name = defaultdict(list)
     for path in paths:
         by_name[path.rpartition("/")[2]].append(path)

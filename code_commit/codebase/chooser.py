@@ -42,9 +42,7 @@ def selection_prompt(instructions: str, query: str, mentions: str, outlines: str
 
 
 def find_mentions(files: Sequence[Section], query: str) -> str:
-    """Return the lines that hold names which the query writes as code, or the words of its first paragraph. Rare names
-    come first, definitions before other lines; a frequent name has only its definitions.
-    """
+    """Return the lines that hold names from the query's code, or words of its first paragraph, rare names first."""
     found = []
     files = [file for file in files if not CHANGE_LOG.fullmatch(file.name)]
     query = _NO_NAMES.sub("", query)
@@ -73,9 +71,7 @@ def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
 def select_files(
     prompt: Prompt, files: Collection[str], ask: Callable[[Prompt, AttemptLog], Response], log: RunLog
 ) -> list[str]:
-    """Return the files that the LLM chose; an answer that names unknown files, or has no list, is asked for once more.
-    Raises NothingChosenError when no answer can be used, and LLMError.
-    """
+    """Return the files that the LLM chose in two answers at most. Raises NothingChosenError and LLMError."""
     chosen: list[str] | None = None
     attempt, reasons = log.attempt(1), list[Violation]()
     for number in (1, 2):

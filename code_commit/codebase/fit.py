@@ -114,9 +114,7 @@ class _Budget:
     def add(
         self, candidates: Iterable[tuple[str, str]], most: int | None = None, *, misses: int = sys.maxsize
     ) -> dict[str, str]:
-        """Replace each file's text where the cost, in characters, is at most what is left, and return the new texts.
-        `most` limits all of them together; after so many misses no more candidates are read.
-        """
+        """Replace texts while the room, of it `most` for these, allows, up to so many misses; return them."""
         added, left = {}, self.room if most is None else most
         for name, text in candidates:
             cost = len(text) - len(self.texts.get(name, ""))
@@ -219,9 +217,7 @@ def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Wi
 
 
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
-    """Return the files next to the chosen ones: their imports, importers, tests, folders, and the change log. Imports
-    are matched by file names, the nearest in the tree where several match; a document has no neighbours.
-    """
+    """Return the files next to the chosen ones: their imports, importers, tests, folders, and the change log."""
     code = {name for name in chosen if not _is_document(name)}
     folders = {name.rpartition("/")[0] for name in code}
     by_module = defaultdict(list)
@@ -304,9 +300,7 @@ def names_in(text: str, least: int = 3) -> set[str]:
 
 
 def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:
-    """Return the numbers of the files that define one of the names, ignoring names that many files define. `holding`
-    maps each word to the files that hold it, which only need to be searched.
-    """
+    """Return the numbers of the files that define one of the names, without names that many files define."""
     found: set[int] = set()
     for name in names:
         pattern = re.compile(rf"{name}\b")  # begins with what is searched for at once

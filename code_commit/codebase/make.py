@@ -53,9 +53,7 @@ def make_codebase(
 def write_codebase(
     project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor
 ) -> Codebase:
-    """Write a codebase with all files whole into agent-config/codeRollup.txt while it is read, and return it. Raises
-    NotSetUpError where no file is left, or that file cannot be written.
-    """
+    """Write all files whole into agent-config/codeRollup.txt while they are read. Raises NotSetUpError."""
     sizes: dict[str, int] = {}
     selection = select.select_files(project, rollup_exclude, request)
     written = write_parts(project, _whole(project, selection, redactor, sizes))
@@ -130,9 +128,7 @@ def _left_out_section(selection: Selection) -> str:
 
 
 def write_parts(project: Project, parts: Iterable[str]) -> Written:
-    """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError, with
-    the old file in place, when it cannot be written.
-    """
+    """Replace agent-config/codeRollup.txt by these parts at once, without a sync to disk. Raises NotSetUpError."""
     characters, size, parts = 0, 0, iter(parts)
     first = next(parts)  # before anything is made: there may be no file
     try:

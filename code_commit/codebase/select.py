@@ -60,9 +60,8 @@ _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says
 class CodebaseRequest(NamedTuple):
     """The codebase to make: of the files that the pathspecs name, or of all.
 
-    `include` has pathspecs of files to take against all rules. `fit` is the tokens that it may have (0: all that the
-    model leaves), None for no limit; with `select` an LLM chooses the files to show whole. `query` ranks the files, as
-    do those that `mentions` names; with `edits` answers may be edits.
+    `include` has pathspecs of files to take against all rules. `fit` is its limit in tokens (0: the model's), or None;
+    with `select` an LLM chooses. `query` and `mentions` rank the files; with `edits` answers may be edits.
     """
 
     pathspecs: Sequence[str] = ()
@@ -77,10 +76,10 @@ class CodebaseRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Selection:
-    """The names of the files that a codebase may hold, and those left out: by reason, each with a detail.
+    """The files that a codebase may hold, the `untracked` ones among them, and those left out by reason, each with a
+    detail.
 
-    `untracked` are those of the names that git does not track. `included` may look like secrets; `named` may be large
-    or generated.
+    Files that are `included` may look like secrets; `named` ones may be large or generated.
     """
 
     names: list[str] = field(default_factory=list)
@@ -137,9 +136,7 @@ class _UnfitFileError(Exception):
 
 
 def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, bool], list[str]]:
-    """Return the files that git tracks or would track, by path, each with whether it is tracked, and git's warnings.
-    `options` stand before the command; a folder that git does not enter ends in "/". Raises NotSetUpError.
-    """
+    """Return git's files by path, each with whether it is tracked, and git's warnings. Raises NotSetUpError."""
     question = ["ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard", "--", *pathspecs]
     answer = ask_git([*options, *question], root)
     complaint = answer.stderr.decode("utf-8", "replace").strip()
@@ -154,9 +151,7 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
 def find_marked(
     root: Path, names: Collection[str], selection: Selection, options: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the unwanted files that .gitattributes has encrypted, vendored or generated, with the reason. Raises
-    NotSetUpError.
-    """
+    """Return unwanted files that .gitattributes has encrypted, vendored or generated, and why. Raises NotSetUpError."""
     asked = b"".join(os.fsencode(name) + b"\0" for name in names)
     answer = ask_git([*options, "check-attr", "--stdin", "-z", *_MARKS], root, asked)
     if answer.returncode != 0:
@@ -188,9 +183,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[str]:
-    """Return the names that may stand in a codebase, without agent-config; the others go into the selection. Installed
-    packages go there by the name of their folder.
-    """
+    """Return the names that may stand in a codebase, without agent-config; the others go into the selection."""
     names, environments = [], find_environments(root, paths)
     for path in paths:
         if path.startswith(f"{AGENT_CONFIG}/"):

@@ -78,18 +78,14 @@ _MOST_LISTED = 200  # files of a list that are read
 
 
 def parse_response(text: str) -> tuple[RequestedChange, ...]:
-    """Return the changes in the order of the response. Raises FilesAskedError, DeclinedError, and RejectedResponseError
-    with the first fifty reasons.
-    """
+    """Return the changes of a response in order. Raises FilesAskedError, DeclinedError and RejectedResponseError."""
     changes, reasons = read_response(text)
     reasons.reject()
     return changes
 
 
 def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
-    """Return the changes of the blocks that can be read, and what is wrong with the others. Raises FilesAskedError and
-    DeclinedError. After fifty reasons only fences are counted.
-    """
+    """Return the readable changes, and up to fifty reasons to reject. Raises FilesAskedError and DeclinedError."""
     found = _read(text)
     if found.listed_in and (found.changes or found.declined_in):
         found.reject(found.listed_in, "mixed", _MIXED[_LIST])

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.codebase.text import Codebase, Window, file_section, header, read_sections
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Prompt, labelled
+from code_commit.exchange import Prompt, Shown, labelled
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -145,42 +145,44 @@ def lay_out(
     `history` describes the attempts before; `additions` are files that the codebase does not hold whole; `rejected`
     says why the response before was rejected.
     """
-    phase = task.prompts.repair_query if failed else task.prompts.initial_query
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
-    number = len(history) + 1
-    if history:
-        phase += f"This is attempt {number} of {task.attempts}. Before it:\n{''.join(history)}\n"
-    if number == task.attempts:
-        phase += _LAST
-    query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
-    changes = failed.replacements if failed else []
-    asked = {file.path for file in additions}
-    heads = _heads_now(task, failed, asked) if failed else {}
-    shown_changes = list(_show_changes(task, failed, heads, asked)) if failed else []
-    files = {file.path: file for file in (*additions, *(failed.additions if failed else ()))}
-    for change in changes:
-        files.pop(change.path, None)
-    added = [file_section(file.path, file.content) for file in files.values()]
-    windows = failed.windows if failed else ()
-    if windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*shown_changes, *added]):
+    phase, build = _phase(task, history, is_repair=failed is not None), failed or FailedBuild("", ())
+    asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
+    heads = _heads_now(task, build, asked)
+    changes = list(_show_changes(task, build, heads, asked))
+    files = {file.path: file for file in (*additions, *build.additions) if file.path not in changed}.values()
+    added = [file_section(file.path, file.content) for file in files]
+    if build.windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added]):
         phase = task.late_edits + phase
-    output = labelled("build.sh output", failed.output) if failed else ""
-    replacements = labelled("file replacements", "".join(shown_changes)) if failed else ""
-    added += [part.section for part in windows]
+    added += [part.section for part in build.windows]
+    query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
+    output = labelled("build.sh output", build.output) if failed else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
+    replacements = labelled("file replacements", "".join(changes)) if failed else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
-    all_seen = (file for file in (*files.values(), *changes) if isinstance(file, FileReplacement))
-    seen = {file.path: file.content for file in all_seen if file.path not in heads}
-    removed = tuple(change.path for change in changes if isinstance(change, FileRemoval))
-    shown = task.codebase.shown
-    passages = ((part.path, part.first, part.text) for part in windows)
-    first_lines = ((path, 1, head) for path, head in heads.items())
-    shows = shown._replace(files=seen, removed=removed, windows=(*shown.windows, *passages, *first_lines))
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
+    shows = _visible_files(task, build, files, heads)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection, parts, shows)
+
+
+def _phase(task: Task, history: Sequence[str], *, is_repair: bool) -> str:
+    number, phase = len(history) + 1, task.prompts.repair_query if is_repair else task.prompts.initial_query
+    before = f"This is attempt {number} of {task.attempts}. Before it:\n{''.join(history)}\n" if history else ""
+    return phase + before + (_LAST if number == task.attempts else "")
+
+
+def _visible_files(task: Task, build: FailedBuild, added: Iterable[FileReplacement], heads: Mapping[str, str]) -> Shown:
+    """Return what the prompt shows of files: the codebase, the added files, and the changed ones as they are now."""
+    shown_files = (file for file in (*added, *build.replacements) if isinstance(file, FileReplacement))
+    texts = {file.path: file.content for file in shown_files if file.path not in heads}
+    removed = tuple(change.path for change in build.replacements if isinstance(change, FileRemoval))
+    passages = [(part.path, part.first, part.text) for part in build.windows]
+    passages += [(path, 1, head) for path, head in heads.items()]
+    codebase = task.codebase.shown
+    return codebase._replace(files=texts, removed=removed, windows=(*codebase.windows, *passages))
 
 
 def _ended(content: str) -> str:
@@ -188,9 +190,7 @@ def _ended(content: str) -> str:
 
 
 def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[str, str]:
-    """Return the new first lines of files of which nothing else changed, and of which the codebase shows only those. A
-    file in `asked` is shown whole instead.
-    """
+    """Return the new first lines of files of which nothing else changed, and the codebase shows only those."""
     heads = {part.path: part.text for part in task.codebase.windows if task.diffs and part.first == 1}
     now: dict[str, str] = {}
     for change in failed.replacements:
@@ -203,9 +203,7 @@ def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[
 
 
 def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked: Collection[str]) -> Iterator[str]:
-    """Yield each changed file, sorted by path: whole, or as a much shorter diff against the codebase that holds it. A
-    file in `asked` is whole in any case.
-    """
+    """Yield each changed file by path: whole, or as a much shorter diff against the codebase that holds it."""
     codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):
         if isinstance(change, FileRemoval):

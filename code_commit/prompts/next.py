@@ -86,9 +86,7 @@ class Conversation:
         self._outcomes: list[Outcome] = []
 
     def next_prompt(self) -> Prompt:
-        """Return the next prompt, with a smaller codebase where it is too long and the settings want that. It may still
-        be too long, which the call reports.
-        """
+        """Return the next prompt, with a smaller codebase where it is too long and the settings want that."""
         task, longest = self._task, self._longest
         prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
         if longest is None or self._shrink is None:
@@ -101,9 +99,8 @@ class Conversation:
         return next_prompt(self._task, self._outcomes)
 
     def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
-        """Note a rejection for the next prompt, with the files that the response asks for or would have changed unseen.
-        They take the free room, and half of that of a codebase which is made to fit; `blocks` are those of the
-        response.
+        """Note a rejection, with the files that the response asks for or would have changed unseen, for the next
+        prompt. They take the free room, and half of that of a codebase which is made to fit.
         """
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
         if longest is None:
@@ -132,9 +129,7 @@ class Conversation:
         changed: Collection[str],
         originals: Mapping[str, bytes],
     ) -> None:
-        """Note a failed build for the next prompt; `changed` are the paths that answers changed so far. `blocks` are
-        those of the response, `originals` the content of these files before the run, where diffs are wanted.
-        """
+        """Note a failed build; `originals` is the content before the run of files that are shown as diffs."""
         failed = self._read_failed_build(attempt, changed)
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
         failed = failed._replace(originals=texts)
@@ -175,9 +170,7 @@ def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
 def read_replacements(
     root: Path, paths: Iterable[str], redact: Callable[[str], str], known: Callable[[], str]
 ) -> list[FileChange]:
-    """Return the current content of changed files, which a build may have formatted or removed. A secret is shown only
-    if it stands in the `known` text.
-    """
+    """Return the current content of changed files; a secret is shown only if it stands in the `known` text."""
     with Tree(root) as tree:
         return [_read_replacement(tree, path, redact, known) for path in sorted(paths)]
 
@@ -198,10 +191,9 @@ def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
-    """Return a build log as the prompt shows it: as a terminal would finally show it, without colours. Raises LogError.
+    """Return a build log as a terminal would finally show it, without colours. Raises LogError.
 
-    Beyond `limit` bytes (0: none) the first and last lines are kept, half of the limit each, with a line between them
-    that gives the missing bytes and `shown_name`, the file that has all.
+    Beyond `limit` bytes (0: none) the first and last lines are kept, with a line between them that names the whole log.
     """
     window = _RAW_BYTES_PER_LIMIT * limit or sys.maxsize
     try:

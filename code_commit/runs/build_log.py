@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 from code_commit.changes import AppliedChange
@@ -19,9 +18,7 @@ _ROOM_FOR_THE_END = 64 * 1024
 
 
 class BuildLog:
-    """N-build.txt while the build runs: its redacted output as it comes, unbuffered, and at last how it ended. `show`
-    gets the redacted output too, and `end` the result, None where there is none.
-    """
+    """N-build.txt while the build runs: its redacted output, which `show` gets too, and at last how it ended."""
 
     def __init__(
         self,
@@ -45,9 +42,7 @@ class BuildLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             if isinstance(error, LogError):
                 self._make_room()

@@ -36,9 +36,7 @@ _FUNCTION = re.compile(rb"[A-Za-z_$]|\s+(?:\w+ ){0,3}(?:def|class|func|fn|functi
 
 
 class FileEdit(NamedTuple):
-    """A file before and after: its content (None: not there) and permission bits. `owner` is user and group of a
-    restored file; an existing one keeps its own.
-    """
+    """A file before and after: its content (None: not there), permission bits, and the owner of a restored one."""
 
     path: str
     old: bytes | None
@@ -103,9 +101,7 @@ def diff_files(
 
 
 def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> bytes:
-    """Return the content as git stores it, but with the written lines that hold text which git leaves out. A line that
-    stood in the file before stays as git stores it.
-    """
+    """Return the content as git stores it, but with new lines as written that hold text which git leaves out."""
     if written == stored or _without_conversion(written) == _without_conversion(stored):
         return stored
     lines, as_stored = _lines(written), _lines(stored)

@@ -79,10 +79,9 @@ def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
 
 
 def next_run_name(project: Project, started: datetime) -> str:
-    """Return the name of the folder of a new run: the time in UTC, and later than every other name.
+    """Return the time in UTC as the name of a new run's folder, made later than every other name by a number.
 
-    A run no later than the latest one (same second, or the clock went back) has that one's time and the next number;
-    after nine, the next second, so that names sort in time.
+    After nine runs in a second the name has the next second, so that names sort in time.
     """
     moment, number = started.strftime(_MOMENT), 1
     if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
@@ -197,9 +196,8 @@ class Removal(NamedTuple):
 
 
 def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal:
-    """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none); the latest stays.
-
-    The caller holds the tree's lock. A folder is renamed before it is removed, and interrupted removals are finished.
+    """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none); the latest stays. The
+    caller holds the tree's lock. A folder is renamed before it is removed, and interrupted removals are finished.
     """
     folders = find_run_folders(project)
     too_many = len(folders) - keep_runs if keep_runs else 0
@@ -238,9 +236,7 @@ def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, or a link to one, and return the bytes of its files. Raises OSError. The snapshot goes first,
-    for it is not redacted.
-    """
+    """Remove a folder, its unredacted snapshot first, or a link to one; return its files' bytes. Raises OSError."""
     import shutil  # few runs remove one
 
     if folder.is_symlink():

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
@@ -97,11 +96,7 @@ class RunLog:
     """The log of one run, with diffs for the repository `git`. A context manager: records an exception as the end."""
 
     def __init__(
-        self,
-        run: RunEntry,
-        listener: RunListener,
-        git: Repository | None = None,
-        before_end: BeforeEnd | None = None,
+        self, run: RunEntry, listener: RunListener, git: Repository | None = None, before_end: BeforeEnd | None = None
     ) -> None:
         self.folder, self.record = run
         self.redactor = listener.redactor
@@ -110,7 +105,8 @@ class RunLog:
         self._before_end = before_end
         self._is_ended = False
         self._end = KeptRoom(self.folder / "run.json")
-        self._started = time.monotonic() - _seconds_before(run.record)
+        before = run.record.totals.seconds - (run.record.choice.seconds if run.record.choice else 0.0)
+        self._started = time.monotonic() - before
 
     @property
     def snapshot(self) -> Path:
@@ -120,9 +116,7 @@ class RunLog:
         self.save("started")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and not self._is_ended:
             with ending_signals_held():  # of a caller's own handlers
                 self._end_by(error)
@@ -227,10 +221,6 @@ class RunLog:
     def shown_name(self, name: str) -> str:
         """Return the path of a file of the log from the project's root."""
         return f"{self.record.log_dir}/{name}"
-
-
-def _seconds_before(record: RunRecord) -> float:
-    return record.totals.seconds - (record.choice.seconds if record.choice else 0.0)
 
 
 class AttemptLog:

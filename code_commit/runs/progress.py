@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from code_commit import terminal
@@ -74,13 +73,11 @@ class Progress:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Take the live region off the terminal while the user is asked there."""
-        self.__exit__(None, None, None)
+        self.__exit__()
         yield
         self.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end_retries()
         if self._region:
             with suppress(OSError, ValueError):
@@ -317,9 +314,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 
 class _LiveRegion:
-    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it. `clean` makes foreign
-    text printable.
-    """
+    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it, made fit by `clean`."""
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
         self._clean = clean

@@ -89,9 +89,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A request that failed for a passing reason, its HTTP status, and the seconds until it is repeated. `until` is the
-    time, in UTC, when the call is given up; "" where it never is.
-    """
+    """A request that is repeated after `delay` seconds, `until` a time in UTC or "" for ever; its HTTP `status`."""
 
     reason: str
     status: int | None = None
@@ -168,8 +166,7 @@ class TreeBefore:
 @dataclass(frozen=True, slots=True)
 class RunError:
     """Why a run ended without success: `kind` is its status, or the way in which the LLM could not be asked.
-    `needed_usd` is the price that --max-cost did not allow, `left_usd` the rest of it; `may_be_paid`: a lost answer may
-    cost.
+    `needed_usd` is the price beyond --max-cost, `left_usd` the rest of it; `may_be_paid`: a lost answer may cost.
     """
 
     kind: str

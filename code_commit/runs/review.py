@@ -31,9 +31,7 @@ _RULE_FILES = {".gitignore": "git status may not show new files", ".gitattribute
 
 
 class TreeState(NamedTuple):
-    """The tree as git sees it. `listed` has git's two letters for each path of `git status`, from the root. `stamps`
-    are those of its tracked files; `is_clean` where nothing is listed.
-    """
+    """The tree as git sees it: two letters for each `listed` path, and `stamps` of the tracked files among them."""
 
     branch: str
     commit: str
@@ -54,9 +52,7 @@ class TreeState(NamedTuple):
 
 
 def look_at_tree(project: Project, *, with_filters: bool = False) -> TreeState | None:
-    """Return git's view of the tree, None outside a repository; `with_filters` also lets its filters decide if it is
-    clean. Raises UnansweredError.
-    """
+    """Return git's view of the tree, None outside a repository. Raises UnansweredError."""
     if project.git is None:
         return None
     answer = project.git.ask_unfiltered(_STATUS)
@@ -108,9 +104,7 @@ def _stamp(project: Project, path: str) -> Stamp:
 
 
 def review_changes(project: Project, before: TreeState, record: RunRecord) -> list[str]:
-    """Note in the record what builds changed beside the answers; return warnings about changes that git hides. `before`
-    is the tree before the run.
-    """
+    """Note in the record what builds changed since `before`; return warnings about changes that git hides."""
     try:
         after = look_at_tree(project) or before
     except UnansweredError as error:
@@ -129,9 +123,7 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
 
 
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
-    """Yield the rule files for git that were touched since then and bear on a known file, but for the root's
-    .gitignore.
-    """
+    """Yield touched rule files for git that bear on a known file, but for the root's .gitignore."""
     start = datetime.fromisoformat(since).timestamp()
     top = project.git.work_tree if project.git else project.root
     above = (os.path.relpath(folder, project.root) for folder in project.root.parents if folder.is_relative_to(top))

@@ -41,8 +41,8 @@ def duration(seconds: float) -> str:
 
 
 def retries_in_words(retries: Iterable[Retry]) -> list[str]:
-    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest (4 times)`, a line for each reason.
-    Consecutive retries that differ only in their times become one, with the times of the last.
+    """Return `the API answered 429; again in 2.0 s, until 19:51:35 at the latest (4 times)` for each run of equal
+    reasons.
     """
     rows = [list(row) for _, row in groupby(retries, lambda retry: (retry.reason, retry.status))]
     return [_retry(row[-1]) + (f" ({len(row):,} times)" if len(row) > 1 else "") for row in rows]
@@ -137,9 +137,7 @@ def changes_of(attempt: Attempt) -> list[str]:
 
 
 def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
-    """Return a line for each changed test, CI or build file, new ones last: `tests/a.py is a test: 9 lines added, 4
-    removed`.
-    """
+    """Return `tests/a.py is a test: 9 lines added, 4 removed` for each test, CI or build file, new ones last."""
     lines, order = [], [*_FILE_KINDS, ""]
     for change in sorted(changes, key=lambda change: (change.action == "create", order.index(change.kind))):
         added, removed = count(change.lines_added, "line"), count(change.lines_removed, "line")

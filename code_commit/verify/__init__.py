@@ -104,9 +104,7 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> R
 
 
 class _Findings:
-    """The changes of a response and their violations so far. `open` are the changes that are still worth checking.
-    `shown_lines` are those of each file that is shown in part.
-    """
+    """The changes of a response, their violations so far, and `shown_lines` of files that are shown in part."""
 
     def __init__(self, changes: Sequence[RequestedChange], reasons: Reasons) -> None:
         self.changes = changes
@@ -252,10 +250,8 @@ def _check_secrets(
 
 
 def _is_named(path: str, allow: Sequence[str]) -> bool:
-    """Tell whether a pattern names a secret itself, and not its neighbours too.
-
-    The neighbour of `prod.env` is `other.other`: `*.env` names it, while `*`, `*.*` and `src/` do not. That of
-    `config.py`, which is a secret by its content, is `other.py`.
+    """Tell whether a pattern names a secret itself, and not its neighbours `other.other` or, by its content,
+    `other.py`.
     """
     folder, slash, name = path.rpartition("/")
     neighbour = folder + slash + re.sub(r"[^.]+", "other", name, count=0 if is_secret_name(path) else 1)
@@ -309,8 +305,8 @@ def _large_ranges(asked: Iterable[RequestedChange], verified: Iterable[VerifiedC
 def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
 
-    It is always one where the codebase is partial, for an outline is easily taken for the file; then nothing more is
-    said of the path. Of a file that is shown in part only edits are taken, and only of shown lines.
+    It is always one where the codebase is partial: an outline is easily taken for the file. Of a file shown in part
+    only edits of shown lines are taken.
     """
     texts = {
         path: original.content.decode("utf-8", "surrogateescape")

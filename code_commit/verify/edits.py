@@ -59,9 +59,7 @@ _ALL = VisibleLines()
 
 
 def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
-    """Return the lines of a text that these passages show, each with the number of its first line, from 1. A passage
-    that does not stand there any more shows nothing; blanks at line ends make no difference.
-    """
+    """Return the lines of a text that these passages, each with its first line number, still show."""
     lines = _stripped(text.removeprefix(_BOM).split("\n"))
     shown: list[Span] = []
     for first, passage in sorted(passages):
@@ -78,7 +76,7 @@ def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
 
 def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:
     """Return the text after the edits and [], or the text as it is and the faults. New lines end as the file's lines
-    do, where these all end alike; a last line without line end stays so.
+    do.
     """
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
@@ -240,9 +238,7 @@ def _places_in(lines: Sequence[str], searched: Sequence[Span], finds: Sequence[S
 
 
 def _places(lines: Sequence[str], finds: Sequence[Sequence[str]]) -> list[list[int]]:
-    """Return for each find the indexes of the lines where it begins, up to eleven, in linear time. Up to ten finds are
-    searched one by one, which is faster.
-    """
+    """Return for each find the indexes of the lines where it begins, up to eleven, in linear time."""
     if len(finds) > _FEW:
         return _places_of_many(lines, finds)
     text, *wanted = ("\n".join(["", *part, ""]) for part in (lines, *finds))
@@ -298,9 +294,7 @@ def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
 
 
 def _nearest(lines: Sequence[str], find: Sequence[str], index: dict[str, list[int]], visible: Collection[str]) -> str:
-    """Return a message with the visible lines nearest to those to find, and where they differ. Among those that share
-    the rarest words, the most alike ones are the nearest.
-    """
+    """Return a message with the visible lines most like those to find, and where they differ."""
     votes: dict[int, float] = defaultdict(float)
     for offset, line in enumerate(find[:_MOST_COMPARED]):
         for word in _words(line):

@@ -57,9 +57,7 @@ def is_code(path: str) -> bool:
 
 
 def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
-    """Return what the new content is instead of the file, and what to do; None for a proper one. `old` is None for a
-    new file.
-    """
+    """Return what the new content is instead of the file, None for a proper one; `old` is None for a new file."""
     file = _File(path, new, old, is_code(path), not is_code(path) and re.search(_DATA, path) is not None)
     return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
 

@@ -23,9 +23,7 @@ _PLAINLY = "./"  # hides pathspec magic: check-ignore knows no `--literal-pathsp
 
 
 def remember_ignore_files(project: Project) -> IgnoreFiles:
-    """Return the tracked .gitignore files below the root and those of the root and above it. Raises UnansweredError.
-    Any other one is read when a path below its folder is first checked.
-    """
+    """Return the tracked .gitignore files and those of the root and above it. Raises UnansweredError."""
     top, root = _top(project), project.prefix
     tracked = {root + path for path in project.index().files if path.endswith("/.gitignore")}
     paths = tracked | _ignore_files_above([f"{root}x"])
@@ -105,8 +103,6 @@ def _check_ignore(paths: Iterable[str], options: Sequence[str], root: Path) -> s
 
 
 def find_hidden(paths: Collection[str], project: Project) -> frozenset[str]:
-    """Return the paths whose changes git does not show. Raises UnansweredError. The index marks them, or holds one of
-    their folders as a file, whose content `git status` does not list then.
-    """
+    """Return the paths that the index hides, or holds a folder of as a file. Raises UnansweredError."""
     index = project.index()
     return frozenset(path for path in paths if path in index.hidden or not index.files.isdisjoint(folders_of([path])))

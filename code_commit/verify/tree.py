@@ -58,9 +58,7 @@ class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be w
 def look_at_targets(
     paths: Iterable[str], project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]
 ) -> tuple[dict[str, OriginalFile | None], dict[str, Fault]]:
-    """Return the content at each path (None: nothing yet), and the violation of each path that cannot be written. The
-    paths have passed the string rules. No file is written, no link followed, no FIFO waited for.
-    """
+    """Return the content at each path (None: nothing yet), and the violation of each that cannot be written."""
     originals: dict[str, OriginalFile | None] = {}
     faults: dict[str, Fault] = {}
     checks = _Checks(project, guarded, submodules)
@@ -164,9 +162,7 @@ def _inode(folder: int | None, path: str | Path, *, follow_link: bool = False) -
 
 
 def other_spelling(folder: int, name: str, status: os.stat_result) -> str | None:
-    """Return the folder's own spelling of the entry that `name` led to, None if it is exactly that. The folder is read
-    only where another spelling leads to the same file.
-    """
+    """Return the folder's own spelling of the entry that `name` led to, None if it is exactly that."""
     variants = {name.swapcase()}
     if not name.isascii():
         variants |= {unicodedata.normalize(form, name) for form in ("NFC", "NFD")}
@@ -191,9 +187,7 @@ def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fau
 
 
 def find_second_path(path: str, root: Path) -> Fault | None:
-    """Return the violation of a new path like `create src/a.c` and `a.c -> b.c`. A word after a blank counts as a sign,
-    or as a path whose folder exists.
-    """
+    """Return the violation of a new path like `create src/a.c` and `a.c -> b.c`."""
     for word in re.finditer(r"(?<= )\S+", path):
         first, slash, _ = word[0].partition("/")
         is_path = slash and os.path.lexists(root / first) and not os.path.lexists(root / (path[: word.start()] + first))
