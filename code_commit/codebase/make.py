@@ -144,14 +144,12 @@ def write_parts(project: Project, parts: Iterable[str]) -> Written:
 
 
 def warnings_of(codebase: Codebase) -> list[str]:
-    return [*codebase.warnings, *_file_warnings(codebase)]
-
-
-def _file_warnings(codebase: Codebase) -> Iterator[str]:
+    warnings = list(codebase.warnings)
     for reason in _WARNED:
         if files := codebase.left_out.get(reason):
             mend = f"; --include takes {'it' if len(files) == 1 else 'them'}" if reason == select.CONFIDENTIAL else ""
-            yield f"left out ({reason}): {listed(_with_details(files))}{mend}"
+            warnings.append(f"left out ({reason}): {listed(_with_details(files))}{mend}")
+    return warnings
 
 
 def _with_details(files: Mapping[str, str]) -> list[str]:

@@ -88,7 +88,8 @@ _DETAIL = re.compile(
     r"|^(\s*(?:(?:import|use|using|require\w*|package|#)\b|\w+[.\w]*[ (]+[\"'`]).*)"
     r"|(?<=\w)(?<!\bpub)(?:<[^()]*>)?\(.*|(?<!\s)\s*(?:(?<!:):(?!:)|=|->).*"
 )  # the text after a definition's name
-_LONGEST_LINE, _PIECE, _PARSING_TIME = 10_000, 65_536, 0.5  # characters, bytes, seconds
+_LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
+_PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
 
 
 def outline(path: str, text: str) -> str:
@@ -100,7 +101,7 @@ def outline(path: str, text: str) -> str:
             lines = [match[2] for match in _MARKDOWN.finditer(text) if match[2]]
         elif suffix == "rst":
             lines = _UNDERLINED.findall(text)
-        elif language and not _has_long_line(text) and (parser := _parser(language)):
+        elif language and max(map(len, text.split("\n"))) <= _LONGEST_LINE and (parser := _parser(language)):
             source = text.encode()
             root = _parsed(parser, source)
             lines = [line for node in root.named_children for line in _lines(source, node, node.start_byte, 0)]
@@ -152,10 +153,6 @@ def _parsed(parser: "Parser", source: bytes) -> "Node":
     parser.reset()  # of a source before that took too long
     tree = parser.parse(lambda at, _: source[at : at + _PIECE], progress_callback=lambda *_: time.thread_time() > end)
     return tree.root_node
-
-
-def _has_long_line(text: str) -> bool:
-    return max(map(len, text.split("\n"))) > _LONGEST_LINE
 
 
 @functools.cache

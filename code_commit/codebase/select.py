@@ -20,20 +20,13 @@ from code_commit.terminal import shown
 
 BINARY = "binary"
 DELETED = "deleted"
-ENVIRONMENT = "installed packages"
-EXCLUDED = "excluded"
-KEY_FILE = "key file"
 LINK = "link"
 OUTSIDE = "outside of this folder"
 OTHER_REPOSITORY = "submodule or other repository"
 REVEALS_KEY = "holds an API key"
 CONFIDENTIAL = "looks like a secret"
 UNREADABLE = "unreadable"
-LOCK_FILE = "lock file"
 MINIFIED = "minified"
-MARKED = "vendored or generated"
-LARGE = "over 256 kB"
-OWN_PAGE = "page of code-commit"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 
@@ -119,7 +112,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         names = fit_names(project.root, paths, selection)
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
-        dropped |= dict.fromkeys(match_patterns(exclude, names), EXCLUDED)
+        dropped |= dict.fromkeys(match_patterns(exclude, names), "excluded")
     for name in sorted(dropped):
         selection.leave_out(dropped[name], name)
     selection.names = in_order(name for name in names if name not in dropped)
@@ -129,10 +122,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
 
 
 class _UnfitFileError(Exception):
-    def __init__(self, reason: str, detail: str = "") -> None:
-        super().__init__(reason, detail)
-        self.reason = reason
-        self.detail = detail
+    """The reason why a file is left out, and perhaps a detail."""
 
 
 def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()) -> tuple[dict[str, bool], list[str]]:
@@ -168,7 +158,7 @@ def find_marked(
             if name not in selection.included and re.fullmatch(ENCRYPTING_FILTERS, os.fsdecode(value)):
                 marked[name] = CONFIDENTIAL
         elif value in {b"set", b"true"} and not selection.is_wanted(name):
-            marked.setdefault(name, MARKED)
+            marked.setdefault(name, "vendored or generated")
     return marked
 
 
@@ -189,14 +179,14 @@ def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[
         if path.startswith(f"{AGENT_CONFIG}/"):
             continue
         if environments and not selection.is_wanted(path) and (inside := environments & folders_of([path])):
-            selection.leave_out(ENVIRONMENT, f"{min(inside)}/")
+            selection.leave_out("installed packages", f"{min(inside)}/")
             continue
         name = path.rpartition("/")[2]
         reason = _fault_of_name(path)
         if not reason and path not in selection.included and is_secret_name(path):
             reason = CONFIDENTIAL
         if not reason and not selection.is_wanted(path):
-            reason = LOCK_FILE if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
+            reason = "lock file" if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
         if reason:
             selection.leave_out(reason, path)
         else:
@@ -220,7 +210,7 @@ def _fault_of_name(path: str) -> str | None:
         return OTHER_REPOSITORY
     if shown(path) != path:
         return "unprintable name"
-    return KEY_FILE if path.rpartition("/")[2] in _KEY_FILES else None
+    return "key file" if path.rpartition("/")[2] in _KEY_FILES else None
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
@@ -230,8 +220,9 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
             try:
                 content = _read(tree, name, is_wanted=selection.is_wanted(name))
                 section = _section(name, content, redactor, may_be_secret=name in selection.included)
-            except _UnfitFileError as fault:
-                selection.leave_out(fault.reason, name, fault.detail)
+            except _UnfitFileError as unfit:
+                reason, *detail = unfit.args
+                selection.leave_out(reason, name, *detail)
             except NotAFileError:
                 selection.leave_out(_kind_of(root / name), name)
             except OSError as error:
@@ -263,7 +254,7 @@ def _read(tree: Tree, path: str, *, is_wanted: bool) -> bytes:
             raise _UnfitFileError(BINARY)
         if state.st_size > _LARGE:
             if not is_wanted:
-                raise _UnfitFileError(LARGE, f"{state.st_size:,} bytes")
+                raise _UnfitFileError("over 256 kB", f"{state.st_size:,} bytes")
             content += read_all(file, state.st_size - len(content))
             if b"\0" in content:
                 raise _UnfitFileError(BINARY)
@@ -282,7 +273,7 @@ def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bo
     if not may_be_secret and (secret := find_secret(text)):
         raise _UnfitFileError(CONFIDENTIAL, secret)
     if name.endswith(".html") and _OWN_MARK in text:
-        raise _UnfitFileError(OWN_PAGE)
+        raise _UnfitFileError("page of code-commit")
     section = file_section(name, text)
     if redactor.reveals_key(section):
         raise _UnfitFileError(REVEALS_KEY)

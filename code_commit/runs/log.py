@@ -19,27 +19,11 @@ from code_commit.files import KeptRoom, ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
 from code_commit.project import Project
+from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
-from code_commit.runs.record import (
-    BUILT_DIFF,
-    SCHEMA_VERSION,
-    Attempt,
-    BuildResult,
-    Command,
-    Event,
-    Retry,
-    RunEntry,
-    RunListener,
-    RunRecord,
-    Status,
-    Verdict,
-    error_facts,
-    sum_up,
-    utc_after,
-    utc_timestamp,
-)
+from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunListener, RunRecord, Status
 from code_commit.runs.words import ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -53,11 +37,7 @@ _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 
 
 def open_run_log(
-    project: Project,
-    command: Command,
-    settings: Settings,
-    listener: RunListener,
-    before_end: BeforeEnd | None = None,
+    project: Project, command: Command, settings: Settings, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
     """Make the folder and the record of a new run. Raises NotSetUpError."""
     started = datetime.now(UTC)
@@ -71,7 +51,7 @@ def open_run_log(
         version=__version__,
         run=folder.name,
         command=command,
-        started=utc_timestamp(started),
+        started=records.utc_timestamp(started),
         root=shown(str(project.root)),
         log_dir=str(folder.relative_to(project.root)),
         pid=os.getpid(),
@@ -87,7 +67,7 @@ def reopen_run_log(
     """Continue the log of an interrupted run."""
     record = run.record
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
-    record.schema_version = SCHEMA_VERSION
+    record.schema_version = records.SCHEMA_VERSION
     record.pid, record.process_start = os.getpid(), process_start(os.getpid())
     return RunLog(run, listener, project.git, before_end)
 
@@ -134,7 +114,7 @@ class RunLog:
             error.add_note(message)
         elif not self.record.asks or self.record.options["quiet"]:  # else its start has said so
             error.add_note(f"Log: {self.record.log_dir}")
-        self.record.error = error_facts(known, self.record.attempts)
+        self.record.error = records.error_facts(known, self.record.attempts)
         with suppress(LogError):
             self.finish(status, getattr(known, "exit_code", EXIT_INTERNAL_ERROR), message)
         for line in ways_on(self.record, argument_of(self.folder)):
@@ -176,7 +156,7 @@ class RunLog:
             self.record.status = status
             self.record.exit_code = exit_code
             self.record.message = message
-            self.record.finished = utc_timestamp()
+            self.record.finished = records.utc_timestamp()
             self.write_record()
             self._is_ended = True
         self.listener.step(self.record, "finished")
@@ -189,7 +169,7 @@ class RunLog:
 
     def write_record(self) -> None:
         """Rewrite run.json, and keep room for its last state in case the disk is full by then."""
-        self.record.totals = sum_up(self.record, time.monotonic() - self._started)
+        self.record.totals = records.sum_up(self.record, time.monotonic() - self._started)
         data = self.redactor.redact_json(self.record)
         try:
             if self.record.status != "running":
@@ -269,7 +249,9 @@ class AttemptLog:
             self.record.unsettled_usd.remove(reserved)
 
     def retrying(self, retry: FailedRequest) -> None:
-        self.record.retries.append(Retry(retry.reason, retry.status, retry.delay, utc_after(retry.limit)))
+        self.record.retries.append(
+            records.Retry(retry.reason, retry.status, retry.delay, records.utc_after(retry.limit))
+        )
         self._log.save("retrying")
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
@@ -367,9 +349,9 @@ class AttemptLog:
         """Take the changes that the build made to files of the answers."""
         changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.record.rewritten = rewritten_files(changes, edits)
-        (self._log.folder / BUILT_DIFF).unlink(missing_ok=True)
+        (self._log.folder / records.BUILT_DIFF).unlink(missing_ok=True)
         if diff:
-            self._log.write_bytes(BUILT_DIFF, diff)
+            self._log.write_bytes(records.BUILT_DIFF, diff)
 
     def compared(self, change: int | None, failure: int | None) -> None:
         """Note the first attempts with the same change and with the same failure, None where none has."""
@@ -387,7 +369,7 @@ class AttemptLog:
         if result:
             self._log.save("built")
 
-    def _give_verdict(self, verdict: Verdict) -> None:
+    def _give_verdict(self, verdict: records.Verdict) -> None:
         self.record.verdict = verdict
         self.record.change_seconds = time.monotonic() - self._responded
 

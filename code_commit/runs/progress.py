@@ -350,18 +350,16 @@ class _LiveRegion:
         limited = f"{row} (until {self._until})"
         row = limited if self._until and len(limited) < self.live.console.width else row
         rows = [row, *([f"  {state}"] if state else [])]
-        fitted = (self._fit(Text(self._printable(row))) for row in rows)
-        return Text("\n".join(fitted), no_wrap=True, overflow="crop", style="dim")
+        return Text("\n".join(map(self._fit, rows)), no_wrap=True, overflow="crop", style="dim")
 
-    def _fit(self, row: "Text") -> str:
-        """Cut a row to the terminal's width: a wrapped row would not be taken off again."""
-        row.truncate(self.live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
-        return row.plain
+    def _fit(self, row: str) -> str:
+        """Cut a row to the terminal's width, without combining characters, on whose width terminals disagree."""
+        from rich.text import Text
 
-    def _printable(self, row: str) -> str:
-        """Drop combining characters and variation selectors: terminals disagree on their width."""
         row = row.encode(self._encoding, "backslashreplace").decode(self._encoding)
-        return "".join(char for char in row if unicodedata.category(char) not in ("Mn", "Me"))
+        text = Text("".join(char for char in row if unicodedata.category(char) not in ("Mn", "Me")))
+        text.truncate(self.live.console.width - 1, overflow="ellipsis" if self._encoding == "utf-8" else "crop")
+        return text.plain
 
 
 def _last_line(output: str) -> str:

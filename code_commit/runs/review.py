@@ -74,9 +74,7 @@ def look_at_tree(project: Project, *, with_filters: bool = False) -> TreeState |
 
 def _replaced(git: Repository) -> frozenset[str]:
     """Return the names of the objects that `git replace` substitutes."""
-    names: set[str] = set()
-    with suppress(OSError):
-        names.update(os.listdir(git.common_dir / "refs" / "replace"))  # noqa: PTH208 - names alone
+    names = {path.name for path in (git.common_dir / "refs" / "replace").glob("*")}
     with suppress(OSError):
         packed = read_regular_file(git.common_dir / "packed-refs").decode("utf-8", "replace")
         names.update(re.findall(r"refs/replace/(\S+)", packed))

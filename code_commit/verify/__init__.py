@@ -1,14 +1,7 @@
 """The verification pass: a response is checked whole before any file is modified; one violation rejects all of it.
 
-Rules by name, each in the module that owns it (`paths` is beside this package):
-
-    outside unclear-path wrong-format windows-name too-long protected same-file        paths
-    link not-a-file other-file-system other-repository same-file protected unreadable  tree
-    ignored hidden                                                                     ignored
-    not-allowed protected-by-option secret                                             below
-    not-text placeholder missing holds-key wrong-format stale                          content
-    no-match ambiguous overlap order unseen                                            edits
-    whole-file                                                                         below
+The rules stand in the modules that own them, those for paths in the package `paths`. This one has `not-allowed`,
+`protected-by-option`, `secret`, `whole-file` and `stale`.
 """
 
 import functools
@@ -37,11 +30,7 @@ from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored
-from code_commit.verify.content import (
-    check_content,
-    read_umask,
-    verified_change,
-)
+from code_commit.verify.content import check_content, read_umask, verified_change
 from code_commit.verify.edits import UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 from code_commit.verify.tree import (
@@ -168,8 +157,8 @@ def verify_changes(
         RunWarning("case", f"{shown(path)} {message}", path)
         for path, message in find_other_cases(created, project.root)
     )
-    shrunk = (*_shrunk_files(verified), *_large_ranges(findings.changes, verified))
-    return VerifiedChanges(project.root, tuple(verified), (*shrunk, *other_cases, *stale))
+    losses = _loss_warnings(findings.changes, verified)
+    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -188,11 +177,6 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
         protected = names.find_protected(change.path, guarded)
         if protected:
             findings.close(change.path, "protected", protected)
-    _check_set(findings, project)
-
-
-def _check_set(findings: _Findings, project: Project) -> None:
-    """Check the paths together."""
     for path, message in names.find_case_collisions(findings.open_paths):
         findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
@@ -280,26 +264,20 @@ def _check_content(findings: _Findings, originals: Originals, rules: Rules, show
     return verified
 
 
-def _shrunk_files(verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
-    for change in verified:
-        if change.original is not None and change.content is not None:
-            old, new = len(change.original.content), len(change.content)
-            if 2 * new < old:
-                message = f"{shown(change.path)} shrinks to under half: from {old} to {new} bytes"
-                yield RunWarning("shrunk", message, change.path)
-
-
-def _large_ranges(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
-    """Yield a warning for each file of which ranges replace more than half: the answer does not show those lines."""
+def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
+    """Yield a warning for each file that shrinks to under half, or of which ranges replace more than half unseen."""
     edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
     for change in verified:
-        if change.path in edits and change.original is not None and change.content is not None:
-            old, new = (content.count(b"\n") for content in (change.original.content, change.content))
-            if 2 * (lines := lines_in_ranges(edits[change.path], old - new)) > old:
-                message = (
-                    f"{shown(change.path)}: ranges replace {lines:,} of its {old:,} lines: check what they take away"
-                )
-                yield RunWarning("shrunk", message, change.path)
+        if change.original is None or change.content is None:
+            continue
+        path, old, new = shown(change.path), change.original.content, change.content
+        if 2 * len(new) < len(old):
+            message = f"{path} shrinks to under half: from {len(old)} to {len(new)} bytes"
+            yield RunWarning("shrunk", message, change.path)
+        size = old.count(b"\n")
+        if 2 * (lines := lines_in_ranges(edits.get(change.path, ()), size - new.count(b"\n"))) > size:
+            message = f"{path}: ranges replace {lines:,} of its {size:,} lines: check what they take away"
+            yield RunWarning("shrunk", message, change.path)
 
 
 def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:

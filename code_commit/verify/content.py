@@ -5,7 +5,6 @@ not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
 holds-key     the content holds an API key
-stale         the code rollup does not hold the original as it is now
 """
 
 import codecs
@@ -121,20 +120,10 @@ def kept_bytes(text: str, original: bytes | None) -> bytes:
 
 
 def read_umask() -> int:
-    """Return the process's umask. It is not set meanwhile, as umask(2) does: another thread may be making a file."""
+    """Return the process's umask, from /proc where there is one: setting it touches the files of other threads."""
     with suppress(FileNotFoundError):
         status = Path("/proc/self/status").read_text("utf-8", "replace")
         if found := re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE):
             return int(found[1], 8)
-    return _umask_of_a_file()
-
-
-def _umask_of_a_file() -> int:
-    from tempfile import TemporaryDirectory  # for macOS, which has no /proc
-
-    with TemporaryDirectory() as folder:
-        file = os.open(Path(folder, "file"), os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o777)
-        try:
-            return 0o777 & ~os.fstat(file).st_mode
-        finally:
-            os.close(file)
+    os.umask(umask := os.umask(0o077))  # on macOS: a file that another thread makes meanwhile is private
+    return umask

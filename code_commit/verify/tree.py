@@ -50,10 +50,6 @@ _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in mar
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
     """The rule that a path breaks, and what to do instead."""
 
-    def __init__(self, rule: str, message: str) -> None:
-        super().__init__(rule, message)
-        self.fault: Fault = (rule, message)
-
 
 def look_at_targets(
     paths: Iterable[str], project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]
@@ -67,7 +63,8 @@ def look_at_targets(
             try:
                 originals[path] = checks.read_target(tree, path)
             except _Refusal as refusal:
-                faults[path] = refusal.fault
+                rule, message = refusal.args
+                faults[path] = rule, message
             except OSError as error:
                 faults[path] = ("unreadable", f"cannot be looked at ({error.strerror}): choose another path")
     return originals, faults
@@ -205,18 +202,11 @@ def find_other_cases(paths: Iterable[str], root: Path) -> Iterator[tuple[str, st
         known = list(takewhile(lambda folder: os.path.lexists(root / folder), accumulate(folders, "{}/{}".format)))
         folder = known[-1] if known else ""
         if folder not in spellings:
-            spellings[folder] = {name.casefold(): name for name in _names_in(root / folder)}
+            spellings[folder] = {entry.name.casefold(): entry.name for entry in (root / folder).glob("*")}
         spelling = spellings[folder].get(parts[len(known)].casefold())
         if spelling is not None:
             other = shown(f"{folder}/{spelling}" if folder else spelling)
             yield path, f"differs from {other} in letter case alone: on macOS and Windows they are one"
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir()]
-    except OSError:
-        return []
 
 
 def find_bare_repositories(written: Iterable[str], root: Path) -> Iterator[tuple[str, str]]:
