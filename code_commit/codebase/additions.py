@@ -24,9 +24,7 @@ from code_commit.settings import did_you_mean
 _SHARE = 10
 _SMALLEST_ROOM = 8_000
 _MOST_FILES = 200
-
 _AROUND = 30  # lines, before and after one that the output names in a file that is too long
-
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200

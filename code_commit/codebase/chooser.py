@@ -93,7 +93,6 @@ def select_files(
 
 
 def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], list[Violation]]:
-    """Return the files that a response names, and what is wrong with it."""
     try:
         lines = _lines_of(_THINKING.sub("", response.complete_text()))
     except RejectedResponseError as rejection:
@@ -110,7 +109,6 @@ def _read_list(response: Response, files: Collection[str]) -> tuple[list[str], l
 
 
 def _lines_of(text: str) -> list[str] | None:
-    """Return the lines of all lists, None where there is no whole one."""
     lists: list[list[str]] = []
     opened: list[str] | None = None
     for line in map(str.strip, text.split("\n")):

@@ -19,7 +19,6 @@ from code_commit.codebase.text import NAMES_LINE, Section, Window, window
 from code_commit.project import BUILD_SCRIPT
 
 BESIDE = 48_000  # characters, about 15,000 tokens, beside the chosen files; beside larger ones, as many as they have
-
 _NO_ROOM = "no room for an outline, or nothing to outline:\n"
 _FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
@@ -27,7 +26,6 @@ _LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
-
 CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
 _HEAD = 60  # lines of a change log: new entries go there
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
@@ -105,8 +103,6 @@ class Fitted:
 
 
 class _Budget:
-    """The room that is left, and the current text of each file."""
-
     def __init__(self, room: int) -> None:
         self.room = room
         self.texts: dict[str, str] = {}
@@ -349,5 +345,4 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
 
 
 def beginning(query: str) -> str:
-    """Return the first paragraph."""
     return query.strip().partition("\n\n")[0]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
-
 Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
 """Returns the files to show whole, None for all."""
 _WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
@@ -157,7 +156,6 @@ def _with_details(files: Mapping[str, str]) -> list[str]:
 
 
 def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
-    """Yield lines that say what is in a codebase and what is left out."""
     yield from (f"warning: {warning}" for warning in warnings_of(codebase))
     files = count(len(codebase.sizes), "file")
     size = f"{count(codebase.bytes, 'byte')}, about {count(tokens_of(codebase), 'token')}"
@@ -181,5 +179,4 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
 
 
 def tokens_of(codebase: Codebase) -> int:
-    """Return the estimated number of tokens of a codebase."""
     return round(codebase.characters / CHARACTERS_PER_TOKEN)

@@ -135,7 +135,6 @@ def beside(lines: str, *, tests: bool) -> str:
 
 @functools.cache
 def _parser(language: str) -> "Parser | None":
-    """Return the parser of a language, None where the extra is not installed."""
     grammar, function = _GRAMMARS.get(language, (language, "language"))
     try:
         from tree_sitter import Language, Parser

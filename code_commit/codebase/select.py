@@ -29,7 +29,6 @@ UNREADABLE = "unreadable"
 MINIFIED = "minified"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
-
 _LARGE = 256_000  # bytes
 CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
@@ -232,7 +231,6 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
 
 
 def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
-    """Return the reason why a file could not be read, its name and a detail."""
     folder = root / name.rpartition("/")[0]
     if error.errno in _NO_FOLDER and os.path.realpath(folder) != str(folder):
         return LINK, name, "behind a link"

@@ -24,7 +24,6 @@ from code_commit.runs.words import count, listed
 
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
-
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
 _PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")  # `a.py (outline, 1,234 bytes)`
 _DRESSED = (
@@ -40,7 +39,6 @@ def header(path: str) -> str:
 
 
 def file_section(path: str, text: str) -> str:
-    """Return a file's part of a codebase."""
     return f"{header(path)}{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
 
 
@@ -53,12 +51,10 @@ class Section(NamedTuple):
 
     @property
     def content(self) -> str:
-        """The file's text, and the line ends before the next section."""
         return self.text[len(header(self.name)) :]
 
     @property
     def as_name(self) -> str:
-        """The line of a file that has neither text nor outline here."""
         return f"{self.name} ({count(self.bytes, 'byte')})\n"
 
     def as_outline(self, outline: str) -> str:
@@ -148,7 +144,6 @@ class Codebase:
 
     @property
     def shown(self) -> Shown:
-        """What a reader of it sees of the project's files."""
         whole = frozenset(self.sizes) if self.is_partial else None
         return Shown(self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows))
 

@@ -51,10 +51,8 @@ from code_commit.parse import fences
 from code_commit.parse.fences import Block, Findings
 
 _THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
-
 _DECLINE = "cannot"  # opens the block of a reason, in any case; a file of this name is sent as `./cannot`
 _DECLINING = re.compile(rf"(?i:{_DECLINE})(?![\w/-]|\.\S)")
-
 _LIST = "files"  # opens a list of files to be seen whole; a file of this name is sent as `./files`
 
 _MIXED = {
@@ -73,7 +71,6 @@ _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
-
 _MOST_LISTED = 200  # files of a list that are read
 
 
@@ -107,7 +104,6 @@ def notes_of(text: str) -> str:
 
 
 def blocks_of(text: str) -> str:
-    """Return the blocks of a response alone."""
     cuts = _read(text).cuts
     return _pieces(text, cuts[1::2], cuts[2::2])
 

@@ -14,11 +14,8 @@ _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
-
 INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
-
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
-
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
 
 
@@ -182,7 +179,6 @@ def reject_stray_fence(found: Findings, position: int, name: str, named: re.Matc
 
 
 def _longer_fence(found: Findings, path: str) -> str:
-    """Return the advice to use a fence longer than any in the response."""
     if not found.unused_carets:
         text = f"\n{found.text}"
         longer = (

@@ -12,7 +12,6 @@ _LONGEST_HISTORY = 1_950  # characters; 2,000 with the words before it
 _LONGEST_NOTES = 600
 _COUNTED = ("added", "removed")
 _STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
-
 _NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
 
@@ -33,7 +32,6 @@ class Told(NamedTuple):
 
 
 def tell_attempt(attempt: Attempt) -> Told:
-    """Return the summary of an attempt for the prompts after it."""
     start, ending = f"Attempt {attempt.number} ", ""
     idle = not attempt.changes
     start += f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""

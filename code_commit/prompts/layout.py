@@ -83,7 +83,6 @@ def load_system_prompt(overrides: Path, name: str) -> str:
 
 
 def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
-    """Return the task of a run in the project at `root`."""
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     attempts = most_attempts(settings)
@@ -93,7 +92,6 @@ def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str
 
 
 def most_attempts(settings: Settings) -> int:
-    """Return the largest number of attempts of a run with these settings."""
     return 1 if settings.dry_run else 1 + settings.max_repairs
 
 
@@ -122,7 +120,6 @@ def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[st
 
 
 def may_change(settings: Settings) -> Iterator[str]:
-    """Yield lines on the paths that the options allow and protect."""
     if settings.allow:
         yield f"Only paths that match one of these patterns (.gitignore syntax) may change: {_patterns(settings.allow)}"
     if settings.protect:

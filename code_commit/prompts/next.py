@@ -24,10 +24,8 @@ from code_commit.settings import Settings
 from code_commit.terminal import render
 
 _LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for the answer gives way
-
 # characters of files that answers may ask for in a run whose model's window is not known
 _ROOM_WITHOUT_WINDOW = 400_000
-
 _RAW_BYTES_PER_LIMIT = 4  # progress bars and colours shrink to less than a quarter of their bytes
 _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
@@ -75,8 +73,6 @@ def _tell_rejection(task: Task, outcome: Outcome) -> str:
 
 
 class Conversation:
-    """The prompts of a run, one after the other."""
-
     def __init__(self, project: Project, settings: Settings, redactor: Redactor, task: Task, room: Room) -> None:
         self._project = project
         self._settings = settings
@@ -159,7 +155,6 @@ class Conversation:
 
 
 def _first_with(value: object, earlier: Sequence[object]) -> int | None:
-    """Return the number, from 1, of the first attempt with the same value."""
     return earlier.index(value) + 1 if value is not None and value in earlier else None
 
 

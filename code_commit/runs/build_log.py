@@ -76,7 +76,6 @@ class BuildLog:
 
 
 def rewritten_files(changes: Iterable[AppliedChange], edits: Iterable[FileEdit]) -> list[RewrittenFile]:
-    """Return the record of each file that a build rewrote."""
     return [
         RewrittenFile(change.path, _action_of_build(edit), change.lines_added, change.lines_removed)
         for change, edit in zip(changes, edits, strict=True)

@@ -20,13 +20,9 @@ from code_commit.paths.checks import file_kind
 from code_commit.paths.secrets import explain_secret
 
 CONTEXT_LINES = 3  # as git diff
-
 NOT_SHOWN = b"# %s (a secret, not shown)\n"
-
 MOST_LEVELS = 16  # recursions; each takes time for all lines
-
 MOST_LINES = 250_000  # of both versions together; longer files are replaced whole, to save gigabytes of memory
-
 Range = tuple[int, int]
 Block = tuple[Range, Range]  # lines of the old version, first to before last, and the new ones in their place
 _OWN_ID = re.compile(rb"[$]Id:(?: (?:[0-9a-f]{40}(?:[0-9a-f]{24})? )?)?[$]")

@@ -64,7 +64,6 @@ def open_run_log(
 def reopen_run_log(
     project: Project, run: RunEntry, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Continue the log of an interrupted run."""
     record = run.record
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
     record.schema_version = records.SCHEMA_VERSION
@@ -281,7 +280,6 @@ class AttemptLog:
         return Response(text, self.record.finish_reason, CutOff(incomplete) if self.record.cut_off else incomplete)
 
     def given(self, response: Response, notes: str) -> None:
-        """Take a response that no LLM was asked for."""
         self._take(response, notes)
         self._responded = time.monotonic()
 
@@ -290,7 +288,6 @@ class AttemptLog:
         self.record.notes = self._log.redactor.redact_cut(notes[:_MOST_NOTES])
 
     def restored(self, edits: Sequence[FileEdit]) -> None:
-        """Take the files that an undo put back."""
         self._changed(edits)
         self.applied()
 
@@ -313,7 +310,6 @@ class AttemptLog:
         return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
 
     def chose(self, files: Sequence[str]) -> None:
-        """Take the files that are to be whole in the rollup."""
         if self.record.verdict is None:
             self._give_verdict("chosen")
         self._log.record.chosen = list(files)
@@ -326,14 +322,12 @@ class AttemptLog:
         self._log.save("applying")
 
     def applied(self) -> None:
-        """Note that the changes are in the tree."""
         self._give_verdict("applied")
         now = {change.path for change in self.record.changes}
         self._log.record.rewritten = [file for file in self._log.record.rewritten if file.path not in now]
         self._log.save("applied")
 
     def not_applied(self) -> None:
-        """Note that the tree is as it was."""
         self.record.changes = []
         self.diff_file.unlink(missing_ok=True)
 

@@ -144,12 +144,10 @@ class Progress:
             self._region.show(self._output[-_LIVE_BYTES:].decode("utf-8", "replace"))
 
     def say(self, text: str, colour: str = "") -> None:
-        """Print a message, unless `--quiet`."""
         if not self.quiet and text:
             self._print(text, colour)
 
     def error(self, text: str) -> None:
-        """Print an error, each further line of it indented."""
         first, *others = text.split("\n")
         self._print(f"code-commit: {first}", "red")
         for line in others:

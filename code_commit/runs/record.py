@@ -41,10 +41,8 @@ Status = Literal[
 
 # declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
-
 # statuses of a run with a next step
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
-
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 Command = Literal["run", "apply", "undo", "rollup"]
 Event = Literal[
@@ -355,7 +353,6 @@ def _upgrade(document: dict[str, Any]) -> None:
 
 
 def run_record_schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of run.json (draft 2020-12)."""
     return _adapter().json_schema()
 
 

@@ -24,7 +24,6 @@ _STATUS = (
 )
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10, "?": 1}
 _UNTRACKED = "??"
-
 Stamp = tuple[int, ...] | None  # changes with the file; None for a missing one
 _NEW_NAMED = 3
 _RULE_FILES = {".gitignore": "git status may not show new files", ".gitattributes": "git diff may not show changes"}

@@ -12,7 +12,6 @@ from code_commit.terminal import shown
 
 _MINUTE, _HOUR, _HALF_A_DAY = 60, 3600, 12 * 3600
 _LEAST_CENT, _LEAST_SHOWN = 0.01, 0.0001
-
 REJECTED, UNCHANGED = "rejected, nothing written", "the answer changes nothing"
 _FEW = 3
 _REWRITTEN = {
@@ -105,7 +104,6 @@ def rewritten_by_build(record: RunRecord) -> str:
 
 
 def outcome_of(attempt: Attempt) -> str:
-    """Return the result of an attempt in one word."""
     if attempt.build:
         return "passed" if attempt.build.passed else "failed"
     return attempt.verdict or ("proposed" if attempt.changes else "unanswered")
@@ -190,7 +188,6 @@ def dollars(cost: float | None, *, short: bool = False) -> str:
 
 
 def joined(*parts: str) -> str:
-    """Return the parts that are not empty, with commas between them."""
     return ", ".join(filter(None, parts))
 
 

@@ -42,9 +42,7 @@ from code_commit.verify.tree import (
 )
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
-
 Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
-
 _IGNORED = "git ignores it, the reviewer would not see it: put the file where .gitignore does not match"
 _HIDDEN = (
     "git hides changes of it (its index says skip-worktree or assume-unchanged, or holds one of its folders as a file),"
@@ -68,8 +66,6 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
-    """The rules for a whole run: options, keys, and the ignore rules from before the run."""
-
     allow: tuple[str, ...]
     protect: tuple[str, ...]
     strict: bool

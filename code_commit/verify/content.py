@@ -66,7 +66,6 @@ def _edited(block: EditBlock, old: str | None, visible: VisibleLines) -> str | l
 
 
 def _placeholder_fault(change: FileReplacement | EditBlock, at: int, text: str) -> ContentFault:
-    """Return the fault of the placeholder that stands in this line of the content, from 0."""
     message = f"'{shown(text)}' stands for code that is left out: "
     if isinstance(change, FileReplacement):
         line = change.line + 1 + at if change.line else 0

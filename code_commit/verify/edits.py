@@ -19,24 +19,16 @@ from typing import NamedTuple
 from code_commit.changes import Edit, quoted
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
-
 _FEW = 10  # finds that are searched one by one
-
 _MOST_COMPARED = 100  # lines of a find that look for the nearest passage, and places of a word that count
-
 _MOST_PASSAGES = 50  # as many as there can be reasons
-
 _MOST_LIKELY = 5
 _MOST_CHARACTERS = 200  # of each of so many passages that are compared
-
 _MORE_LINES = "take so many of the lines around the right place into the find that it is there once"
 _OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
-
-
 UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
-
 Span = tuple[int, int]  # lines of the file, from the first to before the last, from 0
 
 
@@ -75,9 +67,7 @@ def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
 
 
 def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:
-    """Return the text after the edits and [], or the text as it is and the faults. New lines end as the file's lines
-    do.
-    """
+    """Return the text after the edits and no faults, or the text as it is and the faults."""
     bom = _BOM if text.startswith(_BOM) else ""
     body = text[len(bom) :]
     all_ends, long_ends = body.count("\n"), body.count("\r\n")
@@ -196,11 +186,7 @@ def _stripped(lines: Iterable[str]) -> list[str]:
 
 
 class _Trie:
-    """All finds in one, for the search of Aho and Corasick with lines for letters.
-
-    A node is the beginning of finds, 0 the empty one; `shorter` has for each node the longest other one that ends
-    alike.
-    """
+    """All finds in one, for the search of Aho and Corasick with lines for letters; a node is the beginning of finds."""
 
     def __init__(self, finds: Iterable[Sequence[str]]) -> None:
         self._steps: dict[tuple[int, str], int] = {}
@@ -286,7 +272,6 @@ def _words(line: str) -> set[str]:
 
 
 def _likeness(lines: Sequence[str], find: Sequence[str]) -> float:
-    """Return the share of characters that the beginnings of two passages have in the same order, from 0 to 1."""
     from difflib import SequenceMatcher  # no answer that can be used needs it
 
     there, wanted = ("\n".join(passage)[:_MOST_CHARACTERS] for passage in (lines, find))

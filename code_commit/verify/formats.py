@@ -28,9 +28,7 @@ _FENCED = r"(?s)\s*```+([^\n`]*)\n(.*)\n```+\s*"
 _INNER_FENCE = r"(?m)^```+ *(\S*)"
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
-
 _MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
-
 _INSTEAD = "send the file's own lines alone, all of them"
 
 

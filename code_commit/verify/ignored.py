@@ -18,7 +18,6 @@ from code_commit.project import Project
 
 # the content of each .gitignore before the run, None where there was none, by its path from the work tree's top
 IgnoreFiles = dict[str, bytes | None]
-
 _PLAINLY = "./"  # hides pathspec magic: check-ignore knows no `--literal-pathspecs`
 
 

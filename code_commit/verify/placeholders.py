@@ -15,9 +15,7 @@ from typing import Literal, NamedTuple
 from code_commit.verify.formats import is_code
 
 _LONGEST_LINE = 160  # longer lines are no placeholders
-
 _MOST_LINES = 100_000  # with a hint that are checked: an LLM that leaves code out does so in its first thousand
-
 _Kind = Literal["rest", "rest of all", "rest and state", "state"]
 
 _HINTS = (
@@ -28,7 +26,6 @@ _HINTS = (
 
 # their lines may speak of the rest of something: dots must stand on both sides
 _PROSE = (".md", ".markdown", ".txt", ".rst", ".adoc", ".org", ".tex")
-
 _COMMENT = r"//+!?|#+|--\[\[|--+|/\*+|<!--|\{/\*|;+|%+|\(\*|@?rem\b|dnl\b|\"\"\"|'''|\{\{!(?:--)?|\{#|\{-|<%(?:#|--)"
 _COMMENT_END = r"(?:\*+/\}?|(?:--)?\}\}|#\}|-\}|\]\]|-->|\*\)|\"\"\"|'''|--%>|%>| --+| #+)$"
 _OTHER_COMMENTS = ((".vb", "'"), (".bas", "'"), (".vim", '"'), (".f90", "!"), (".rst", ".."))
@@ -102,7 +99,6 @@ def _candidates(lowered: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines_with(hint: str, lowered: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each short line that holds the hint."""
     place = lowered.find(hint)
     while place >= 0:
         start, end = lowered.rfind("\n", 0, place) + 1, lowered.find("\n", place)

@@ -30,7 +30,6 @@ from code_commit.project import Project
 from code_commit.terminal import shown
 
 Inode = tuple[int, int]
-
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -43,7 +42,6 @@ _KINDS = {
 
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
-
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
 
 
