@@ -180,13 +180,7 @@ def fit_names(root: Path, paths: Collection[str], selection: Selection) -> list[
         if environments and not selection.is_wanted(path) and (inside := environments & folders_of([path])):
             selection.leave_out("installed packages", f"{min(inside)}/")
             continue
-        name = path.rpartition("/")[2]
-        reason = _fault_of_name(path)
-        if not reason and path not in selection.included and is_secret_name(path):
-            reason = CONFIDENTIAL
-        if not reason and not selection.is_wanted(path):
-            reason = "lock file" if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
-        if reason:
+        if reason := _fault_of_name(path, selection):
             selection.leave_out(reason, path)
         else:
             names.append(path)
@@ -202,14 +196,18 @@ def find_environments(root: Path, paths: Iterable[str]) -> set[str]:
     }
 
 
-def _fault_of_name(path: str) -> str | None:
-    if path.startswith("../"):
-        return OUTSIDE
-    if path.endswith("/"):
-        return OTHER_REPOSITORY
-    if shown(path) != path:
-        return "unprintable name"
-    return "key file" if path.rpartition("/")[2] in _KEY_FILES else None
+def _fault_of_name(path: str, selection: Selection) -> str | None:
+    name, is_wanted = path.rpartition("/")[2], selection.is_wanted(path)
+    faults = {
+        OUTSIDE: path.startswith("../"),
+        OTHER_REPOSITORY: path.endswith("/"),
+        "unprintable name": shown(path) != path,
+        "key file": name in _KEY_FILES,
+        CONFIDENTIAL: path not in selection.included and is_secret_name(path),
+        "lock file": not is_wanted and name in _LOCK_FILES,
+        MINIFIED: not is_wanted and _MINIFIED_NAMES.fullmatch(name) is not None,
+    }
+    return next((reason for reason, holds in faults.items() if holds), None)
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:

@@ -135,11 +135,8 @@ class Conversation:
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
         """Note the first attempts with the same blocks and with the same failure, and return both values."""
         change = (attempt.record.verdict, blocks) if blocks else None
-        earlier = self._outcomes
-        attempt.compared(
-            _first_with(change, [outcome.change for outcome in earlier]),
-            _first_with(failure, [outcome.failure for outcome in earlier]),
-        )
+        changes, failures = [done.change for done in self._outcomes], [done.failure for done in self._outcomes]
+        attempt.compared(_first_with(change, changes), _first_with(failure, failures))
         return change, failure
 
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:

@@ -282,11 +282,8 @@ def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *
     It is always one where the codebase is partial: an outline is easily taken for the file. Of a file shown in part
     only edits of shown lines are taken.
     """
-    texts = {
-        path: original.content.decode("utf-8", "surrogateescape")
-        for path in findings.open_paths
-        if (original := originals[path]) is not None
-    }
+    contents = {path: original.content for path in findings.open_paths if (original := originals[path]) is not None}
+    texts = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     edited = {change.path for change in findings.open if isinstance(change, EditBlock)}
     for path in sorted(find_unseen(texts, shown_files.codebase)):

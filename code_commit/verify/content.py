@@ -13,15 +13,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from code_commit.changes import (
-    EditBlock,
-    FileChange,
-    FileRemoval,
-    FileReplacement,
-    OriginalFile,
-    RequestedChange,
-    VerifiedChange,
-)
+from code_commit.changes import EditBlock, FileChange, FileRemoval, FileReplacement, OriginalFile, VerifiedChange
 from code_commit.files import decode_text
 from code_commit.paths.names import Fault
 from code_commit.redaction import Redactor
@@ -35,7 +27,7 @@ _COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u
 
 
 def check_content(
-    change: RequestedChange, original: OriginalFile | None, redactor: Redactor, visible: VisibleLines
+    change: FileChange | EditBlock, original: OriginalFile | None, redactor: Redactor, visible: VisibleLines
 ) -> FileChange | list[ContentFault]:
     """Return the change with all that the file will hold, also where it was sent as edits; else the rules it breaks."""
     if isinstance(change, FileRemoval):
