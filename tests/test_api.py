@@ -78,7 +78,7 @@ def test_the_codebase_and_the_task_as_calls(project_folder: Path, capfd):
     assert "[query]\nSay it.\nLoud.\n" in prompt
     assert "--- new.txt ---\nnew\n" in prompt
     assert capfd.readouterr() == ("", "")
-    with pytest.raises(NotSetUpError, match="no file that git does not ignore is there"):
+    with pytest.raises(NotSetUpError, match="matches no file, or only ignored ones"):
         rollup(project_folder, ["nowhere"])
 
 

@@ -327,7 +327,7 @@ def test_what_an_answer_costs_has_one_verdict(project_folder: Path, run_code_com
 def test_a_rollup_of_nothing_names_what_is_not_there(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, "rollup", "no-such-folder")
     assert done.returncode == 2
-    assert "no-such-folder: no file that git does not ignore is there" in done.stderr
+    assert "no-such-folder matches no file, or only ignored ones" in done.stderr
 
 
 def test_a_project_that_nobody_prepared_is_sent_to_init(tmp_path: Path, run_code_commit: Run):

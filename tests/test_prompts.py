@@ -9,7 +9,7 @@ from code_commit.codebase.text import Codebase, window
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Shown
 from code_commit.parse import parse_response
-from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
+from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, lay_out, load_system_prompts, make_task
 from code_commit.prompts.next import Outcome, next_prompt, read_build_output
 from code_commit.runs.record import Attempt, BuildResult
@@ -181,13 +181,13 @@ def test_additions_follow_the_codebase():
     assert "[codebase]\nthe codebase\n\n[codebase additions]\n--- e ---\nseen\n\n\n[file replacements]\n" in prompt.user
 
 
-BEFORE = Outcome(Told("Attempt 1 changed a.c", "", ""), failed=FAILED)
+BEFORE = Outcome(AttemptSummary("Attempt 1 changed a.c", "", ""), failed=FAILED)
 
 
 @pytest.mark.parametrize("before", [[], [BEFORE]])
 def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(before):
     number = len(before) + 1
-    told = Told(f"Attempt {number} was rejected", ", nothing of it was written: no block", "x")
+    told = AttemptSummary(f"Attempt {number} was rejected", ", nothing of it was written: no block", "x")
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
     reasons = RejectedResponseError(violations, 12_345).reasons
     history = [*(str(outcome.told) for outcome in before), f"Attempt {number} was rejected: see [rejected response].\n"]
@@ -201,7 +201,7 @@ def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_af
 
 def test_a_prompt_says_which_files_it_shows_and_in_which_version():
     unseen = [FileReplacement("a.c", "old\n"), FileReplacement("d", "seen\n")]
-    rejected = Outcome(Told("Attempt 1", "", ""), reasons=["x"], unseen=unseen)
+    rejected = Outcome(AttemptSummary("Attempt 1", "", ""), reasons=["x"], unseen=unseen)
     assert next_prompt(TASK, []).shows == Shown("the codebase\n")
     assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
     then = next_prompt(TASK, [rejected, BEFORE]).shows
@@ -252,7 +252,7 @@ def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, told):
 
 def test_the_same_notes_of_two_attempts_are_told_once():
     notes = {"1 a": "One.", "2 b": "Same.", "3 c": "Same.", "4 d": ""}
-    told = [Told(f"Attempt {number}", "", said) for number, said in notes.items()]
+    told = [AttemptSummary(f"Attempt {number}", "", said) for number, said in notes.items()]
     assert tell_history(told, last_is_told_apart=False) == [
         "Attempt 1 a\n  Its notes: One.\n",
         "Attempt 2 b\n",
@@ -287,7 +287,7 @@ def test_builds_that_end_in_other_ways_did_not_fail_alike(ending):
 
 def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_the_oldest_notes_first():
     outcomes = [
-        Outcome(Told(f"Attempt {number}", " changed a.c", f"{str(number) * 600} ..."), failed=FAILED)
+        Outcome(AttemptSummary(f"Attempt {number}", " changed a.c", f"{str(number) * 600} ..."), failed=FAILED)
         for number in range(1, 6)
     ]
     prompt = next_prompt(TASK, outcomes).system
@@ -295,8 +295,8 @@ def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_
     assert 1_300 < len(told) <= 2_000
     assert [f"Attempt {number} changed a.c\n" in told for number in range(1, 6)] == [True] * 5
     assert [str(number) * 600 in told for number in range(1, 6)] == [False, False, False, True, True]
-    long = Outcome(Told("Attempt 1 changed ", "x" * 9_000, ""), failed=FAILED)
-    short = Outcome(Told("Attempt 2 changed a.c", "", ""), failed=FAILED)
+    long = Outcome(AttemptSummary("Attempt 1 changed ", "x" * 9_000, ""), failed=FAILED)
+    short = Outcome(AttemptSummary("Attempt 2 changed a.c", "", ""), failed=FAILED)
     prompt = next_prompt(TASK, [long, short]).system
     told = prompt[prompt.index("This is attempt 3 of 4.") :]
     assert (len(told) <= 2_000, told.endswith("x\nAttempt 2 changed a.c\n\n")) == (True, True)

@@ -68,7 +68,7 @@ def _lines_with(name: str, file: Section) -> Iterator[tuple[int, int, str]]:
         yield _DEFINES if is_definition else _DEFINES + 1, place, text
 
 
-def select_files(
+def choose_files(
     prompt: Prompt, files: Collection[str], ask: Callable[[Prompt, AttemptLog], Response], log: RunLog
 ) -> list[str]:
     """Return the files that the LLM chose in two answers at most. Raises NothingChosenError and LLMError."""

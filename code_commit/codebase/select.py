@@ -99,11 +99,11 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
     with repository_options(project.root, project.git) as options:
         paths, selection.warnings = list_files(project.root, request.pathspecs, options)
         if request.pathspecs and not paths:
-            raise NotSetUpError(f"{shown(' '.join(request.pathspecs))}: no file that git does not ignore is there")
+            raise NotSetUpError(f"{shown(' '.join(request.pathspecs))} matches no file, or only ignored ones")
         if request.include:
             selection.included, _ = list_files(project.root, request.include, options)
             if not selection.included:
-                raise NotSetUpError(f"--include {shown(request.include[0])}: no file that git does not ignore is there")
+                raise NotSetUpError(f"--include {shown(request.include[0])} matches no file, or only ignored ones")
             paths |= selection.included
         if BUILD_SCRIPT not in paths and project.build_script.is_file():
             paths[BUILD_SCRIPT] = list_files(project.root, [BUILD_SCRIPT], options)[0].get(BUILD_SCRIPT, False)

@@ -65,7 +65,7 @@ class FileChooser:
 
         Raises NotSetUpError, LLMError and RejectedResponseError.
         """
-        from code_commit.codebase.chooser import find_mentions, select_files, selection_prompt
+        from code_commit.codebase.chooser import find_mentions, choose_files, selection_prompt
         from code_commit.workflow import ask  # a run whose files nobody chooses does without
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
@@ -91,7 +91,7 @@ class FileChooser:
             self.log = log
             with self.progress, asking(asked, project, log) as complete:
                 names = {file.name for file in found}
-                return interruptible(lambda: select_files(prompt, names, partial(ask, complete), log))
+                return interruptible(lambda: choose_files(prompt, names, partial(ask, complete), log))
 
     def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
         plan = self.plan

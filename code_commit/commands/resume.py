@@ -109,7 +109,7 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
             continue
         ended, is_dry = f"{record.run} ({record.command}, {record.status})", bool(record.options.get("dry_run"))
         goes_on = record.has_next_step or (
-            record.is_aside and not argument_of(folder) and record.request.get("for_run")
+            record.is_auxiliary and not argument_of(folder) and record.request.get("for_run")
         )
         if goes_on and later:
             raise NotSetUpError(
@@ -121,7 +121,7 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
         if name:
             why = "a dry run starts anew" if is_dry else "nothing to resume"
             raise NotSetUpError(f"{ended} has no next step: {why}")
-        later = later or ("" if record.command == "undo" or record.is_aside or is_dry else ended)
+        later = later or ("" if record.command == "undo" or record.is_auxiliary or is_dry else ended)
     which = f"no run {shown(name)}" if name else "no interrupted run"
     raise NotSetUpError(f"there is {which} to resume: code-commit log lists the runs")
 

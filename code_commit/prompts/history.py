@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mn
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
 
 
-class Told(NamedTuple):
+class AttemptSummary(NamedTuple):
     """An attempt as the next prompts describe it: its number and changes, its result, the LLM's notes on one line."""
 
     start: str
@@ -31,7 +31,7 @@ class Told(NamedTuple):
         return f"{self.start}{self.ending}\n"
 
 
-def tell_attempt(attempt: Attempt) -> Told:
+def tell_attempt(attempt: Attempt) -> AttemptSummary:
     start, ending = f"Attempt {attempt.number} ", ""
     idle = not attempt.changes
     start += f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""
@@ -52,10 +52,10 @@ def tell_attempt(attempt: Attempt) -> Told:
         is_repeated = attempt.same_change_as or attempt.same_failure_as
         ending += _STUCK if idle or is_repeated else ""
     notes = " ".join(attempt.notes.split())
-    return Told(start, ending, notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ...")
+    return AttemptSummary(start, ending, notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ...")
 
 
-def tell_history(attempts: Sequence[Told], *, last_is_told_apart: bool) -> list[str]:
+def tell_history(attempts: Sequence[AttemptSummary], *, last_is_told_apart: bool) -> list[str]:
     """Return a line for each attempt, 1,950 characters at most; older attempts lose their notes first, then their
     lines. Repeated notes stand once, at the latest attempt; `last_is_told_apart` points to [rejected response] instead.
     """
@@ -64,7 +64,7 @@ def tell_history(attempts: Sequence[Told], *, last_is_told_apart: bool) -> list[
         if before.notes == after.notes:
             lines[number] = before.without_notes
     if last_is_told_apart:
-        attempts = [*attempts[:-1], Told(attempts[-1].start, ": see [rejected response].", "")]
+        attempts = [*attempts[:-1], AttemptSummary(attempts[-1].start, ": see [rejected response].", "")]
         lines[-1] = str(attempts[-1])
     for number, told in enumerate(attempts):
         if sum(map(len, lines)) > _LONGEST_HISTORY:

@@ -15,7 +15,7 @@ from code_commit.exchange import Prompt
 from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
-from code_commit.prompts.history import Told, comparable, tell_attempt, tell_history
+from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, Task, lay_out
 from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
     asks to see. Equal values of `change`, or of `failure`, mean the same change, or the same failure.
     """
 
-    told: Told
+    told: AttemptSummary
     change: object = None
     failure: object = None
     failed: FailedBuild | None = None
@@ -107,14 +107,14 @@ class Conversation:
         if isinstance(rejection, FilesAskedError):
             unseen, shown = show_asked(self._project, self._task.codebase.text, rejection.names, room, self._redactor)
             start, _, notes = tell_attempt(attempt.record)
-            self._outcomes.append(Outcome(Told(*map(redact, (start, f"; {shown}", notes))), unseen=unseen))
+            self._outcomes.append(Outcome(AttemptSummary(*map(redact, (start, f"; {shown}", notes))), unseen=unseen))
             return
         change, _ = self._compare(attempt, blocks)
         text = redact(response)
         is_kept = not attempt.record.cut_off and (not limit or len(text) <= limit)
         text = text if is_kept else ""  # one that was cut off would only be written as long again
         unseen, reasons = show_unseen(self._project, rejection, room - len(text), self._redactor)
-        told = Told(*map(redact, tell_attempt(attempt.record)))
+        told = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
         self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))
 
     def build_failed(

@@ -47,7 +47,7 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         return folders
     if name == "latest" or re.fullmatch(r"-[1-9]\d{0,8}", name):
         back = 1 if name == "latest" else int(name[1:])
-        runs = (folder for folder in reversed(folders) if not _is_aside(folder))
+        runs = (folder for folder in reversed(folders) if not _is_auxiliary(folder))
         found = next(islice(runs, back - 1, None), folders[-1] if folders and back == 1 else None)
         if not found:
             raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
@@ -67,9 +67,9 @@ def short_name(run: str) -> str:
     return run.replace(LOG_FOLDER_SUFFIX, "")
 
 
-def _is_aside(folder: Path) -> bool:
+def _is_auxiliary(folder: Path) -> bool:
     run = read_run(folder)
-    return isinstance(run, RunRecord) and run.is_aside
+    return isinstance(run, RunRecord) and run.is_auxiliary
 
 
 def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
@@ -179,7 +179,7 @@ def is_standing(folder: Path) -> bool:
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return changed_files(folder)
-    return run.command != "undo" and not run.is_aside and not run.rolled_back and not run.undone
+    return run.command != "undo" and not run.is_auxiliary and not run.rolled_back and not run.undone
 
 
 def changed_files(folder: Path) -> bool:

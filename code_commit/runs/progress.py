@@ -283,7 +283,7 @@ def _changed_files(attempt: Attempt, *, verbose: bool) -> list[str]:
 
 def _closing_lines(record: RunRecord) -> list[str]:
     totals = record.totals
-    if record.is_aside:
+    if record.is_auxiliary:
         return []
     log = [f"Log: {record.log_dir}"] if record.command != "run" else []  # which says at its start where it is
     done = words.done_by_build(record)

@@ -288,7 +288,7 @@ class RunRecord:
         return self.command in ("run", "rollup")
 
     @property
-    def is_aside(self) -> bool:
+    def is_auxiliary(self) -> bool:
         """Whether it is a choice of files for a run that followed."""
         return self.command == "rollup" and self.status == "success"
 

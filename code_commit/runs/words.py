@@ -241,7 +241,7 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     if record.command == "undo" or record.rolled_back or record.undone:
         return
     if record.has_next_step:
-        yield f"code-commit resume{argument} goes on with it where it ended."
+        yield f"code-commit resume{argument} continues this run."
     if files := record.totals.files_changed:
         it = "it" if files == 1 else "them"
         commands = f"code-commit diff{argument} shows {it}, code-commit undo{argument} takes {it} back"

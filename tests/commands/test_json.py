@@ -77,7 +77,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "no answer": (remove("agent-config/recorded/1-response.txt"), REPLAY, 3, "1-response.txt"),
     "a failing build": (write("build.sh", "#!/bin/sh\nexit 1\n"), [*REPLAY, "--max-repairs", "0"], 1, ""),
     "a passing build": (NOTHING, REPLAY, 0, ""),
-    "rollup of nothing": (NOTHING, ["rollup", "nowhere"], 2, "nowhere: no file that git does not ignore is there"),
+    "rollup of nothing": (NOTHING, ["rollup", "nowhere"], 2, "nowhere matches no file, or only ignored ones"),
     "rollup in a folder that git refuses": (give_away, ["rollup"], 2, "dubious ownership"),
     "rollup with a bad config.toml": (write("agent-config/config.toml", "x = 1\n"), ["rollup"], 2, "no setting 'x'"),
     "check in a folder that git refuses": (give_away, ["check"], 2, "dubious ownership"),

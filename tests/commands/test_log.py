@@ -201,7 +201,7 @@ def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Ru
     assert table(root)[1][1] == "killed"
     shown = run_code_commit(root, "log", paid.name).stdout
     assert "status    killed\n" in shown
-    assert re.search("code-commit resume 2[0-9-]+ goes on with it", shown)
+    assert re.search("code-commit resume 2[0-9-]+ continues this run", shown)
     for pid, status in ((os.getpid(), "running"), (2**40, "killed"), (-1, "killed")):
         give(paid, pid=pid, process_start="")  # as before it was noted
         assert table(root)[1][1] == status

@@ -245,7 +245,7 @@ def test_a_tree_that_is_half_changed_is_told_and_repaired(root: Path, run_code_c
         assert (copy / "a.txt").exists() == (command in (["resume"], options))
 
 
-WAYS_ON = "code-commit resume goes on with it"
+WAYS_ON = "code-commit resume continues this run"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -277,7 +277,7 @@ def test_a_run_that_ends_early_says_what_can_be_done(answers, options, code, sai
         assert (words in done.stderr) == (words in said)
     shown = run_code_commit(root, "log", the_log(root).name).stdout
     name = the_log(root).name.replace("-committing-code", "")
-    assert (f"code-commit resume {name} goes on with it" in shown) == (WAYS_ON in said)
+    assert (f"code-commit resume {name} continues this run" in shown) == (WAYS_ON in said)
 
 
 def test_what_the_llm_wrote_before_is_not_stale_to_it(root: Path, run_code_commit: Run):
@@ -346,7 +346,7 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     (later,) = set((root / "agent-config/logs").iterdir()) - {interrupted}
     done = resume(root, run_code_commit, interrupted.name)
     run = interrupted.name.replace("-committing-code", "")
-    assert (done.returncode, f"code-commit resume {run} goes on with it" in done.stderr) == (3, True), done.stderr
+    assert (done.returncode, f"code-commit resume {run} continues this run" in done.stderr) == (3, True), done.stderr
     assert f"code-commit diff {run} shows it, code-commit undo {run} takes it back" in done.stderr
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
