@@ -291,7 +291,6 @@ def identifiers(query: str, files: Iterable[Section]) -> set[str]:
 
 
 def names_in(text: str, least: int = 3) -> set[str]:
-    """Return the first names of a text with at least so many characters."""
     return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
 
 

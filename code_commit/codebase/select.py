@@ -88,7 +88,6 @@ class Selection:
         return name in self.included or name in self.named
 
     def left_out_line(self) -> str:
-        """Return the count of each reason in one line, "" where nothing was left out."""
         counts = [f"{reason} {len(names)}" for reason, names in sorted(self.left_out.items())]
         return f"left out: {', '.join(counts)}" if counts else ""
 

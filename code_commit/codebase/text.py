@@ -75,7 +75,6 @@ class Window(NamedTuple):
 
 
 def window(path: str, text: str, first: int, last: int) -> Window:
-    """Return these lines of a file's text, as far as it has them."""
     lines = text.split("\n")[: -1 if text.endswith("\n") else None]
     first, last = max(first, 1), min(last, len(lines))
     return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
@@ -134,9 +133,8 @@ class Codebase:
 
     @cached_property
     def bytes(self) -> int:
-        if self.written:
-            return self.written.bytes
-        return sum(len(part.encode("utf-8", "surrogatepass")) for part in self.parts)
+        sizes = (len(part.encode("utf-8", "surrogatepass")) for part in self.parts)
+        return self.written.bytes if self.written else sum(sizes)
 
     @property
     def largest(self) -> list[tuple[str, int]]:

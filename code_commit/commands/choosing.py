@@ -65,7 +65,7 @@ class FileChooser:
 
         Raises NotSetUpError, LLMError and RejectedResponseError.
         """
-        from code_commit.codebase.chooser import find_mentions, choose_files, selection_prompt
+        from code_commit.codebase.chooser import choose_files, find_mentions, selection_prompt
         from code_commit.workflow import ask  # a run whose files nobody chooses does without
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor

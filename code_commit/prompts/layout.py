@@ -107,7 +107,6 @@ def _shows_diffs(settings: Settings) -> bool:
 
 
 def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
-    """Yield lines on the project and the run: its folder, what may change, how long a build may take."""
     if attempts > 1:
         yield f"You have {attempts} attempts: each answer is one, also a rejected one and a list of files to see."
     yield f"The project's root folder is called {shown(root.name)}; paths begin below it, as [codebase] has them."

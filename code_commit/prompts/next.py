@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -142,8 +142,9 @@ class Conversation:
     def _read_failed_build(self, attempt: AttemptLog, changed: Collection[str]) -> FailedBuild:
         output = read_build_output(attempt.build_file, self._settings.build_output_limit, attempt.shown_build_file())
         output = self._redactor.redact_text(output)  # a key may have been whole again when the escapes went
-        known_text = functools.cache(attempt.known_text)
-        replacements = read_replacements(self._project.root, changed, self._redactor.redact_text, known_text)
+        redact, known_text = self._redactor.redact_text, functools.cache(attempt.known_text)
+        with Tree(self._project.root) as tree:  # a build may have formatted or removed changed files
+            replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
         if not self._settings.codebase_additions:
             return FailedBuild(output, replacements)
         known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
@@ -157,14 +158,6 @@ def _first_with(value: object, earlier: Sequence[object]) -> int | None:
 
 def _last_failed(outcomes: Sequence[Outcome]) -> FailedBuild | None:
     return next((outcome.failed for outcome in reversed(outcomes) if outcome.failed), None)
-
-
-def read_replacements(
-    root: Path, paths: Iterable[str], redact: Callable[[str], str], known: Callable[[], str]
-) -> list[FileChange]:
-    """Return the current content of changed files; a secret is shown only if it stands in the `known` text."""
-    with Tree(root) as tree:
-        return [_read_replacement(tree, path, redact, known) for path in sorted(paths)]
 
 
 def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known: Callable[[], str]) -> FileChange:

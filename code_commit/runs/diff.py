@@ -64,7 +64,6 @@ def edits_of(changes: VerifiedChanges) -> list[FileEdit]:
 
 
 def known_text(log_folder: Path) -> str:
-    """Return all that the LLM of a run was sent, and all that it answered."""
     texts = []
     for path in (*sorted(log_folder.glob("*-query.txt")), *sorted(log_folder.glob("*-response.txt"))):
         with suppress(OSError):
@@ -122,7 +121,6 @@ def hunks_between(before: str, after: str, context: int) -> str:
 
 
 def _differences(before: bytes, after: bytes, context: int = CONTEXT_LINES) -> tuple[int, int, list[bytes]]:
-    """Return how many lines are added and removed, and the hunks."""
     sizes = _count_lines(before), _count_lines(after)
     if before == after:
         return 0, 0, []

@@ -47,7 +47,7 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
         return folders
     if name == "latest" or re.fullmatch(r"-[1-9]\d{0,8}", name):
         back = 1 if name == "latest" else int(name[1:])
-        runs = (folder for folder in reversed(folders) if not _is_auxiliary(folder))
+        runs = (folder for folder in reversed(folders) if not getattr(read_run(folder), "is_auxiliary", False))
         found = next(islice(runs, back - 1, None), folders[-1] if folders and back == 1 else None)
         if not found:
             raise NotSetUpError(f"there is no run {name}: the log has {len(folders)} of them")
@@ -65,11 +65,6 @@ def find_run_folders(project: Project, name: str = "") -> list[Path]:
 def short_name(run: str) -> str:
     """Return the name that users type for a run, `2026-11-21-19-51-35` or `2026-11-21-19-51-35-2`."""
     return run.replace(LOG_FOLDER_SUFFIX, "")
-
-
-def _is_auxiliary(folder: Path) -> bool:
-    run = read_run(folder)
-    return isinstance(run, RunRecord) and run.is_auxiliary
 
 
 def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
@@ -100,12 +95,10 @@ def argument_of(folder: Path) -> str:
 
 
 def is_earlier(name: str, than: str) -> bool:
-    """Tell whether this is the name of a log folder whose run came before the other."""
     return _LOG_FOLDER.fullmatch(name) is not None and _order(name) < _order(than)
 
 
 def _order(name: str) -> tuple[str, int]:
-    """Return the time and the number of the run of a log folder."""
     match = _LOG_FOLDER.fullmatch(name)
     return (match[1], int(match[2] or match[3] or 1)) if match else ("", 0)
 

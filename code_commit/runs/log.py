@@ -139,7 +139,6 @@ class RunLog:
             self.save("warned")
 
     def fall_back(self, model: str, why: str) -> None:
-        """Note that this model is asked from the latest attempt on, and why."""
         attempt = self.record.attempts[-1]
         message = f"{attempt.model} cannot be asked, {model} takes over: {why}"
         attempt.model = model
@@ -180,7 +179,6 @@ class RunLog:
         self._write("run.json", data)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a file of the log, redacted."""
         self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
 
     def write_bytes(self, name: str, data: bytes) -> None:
@@ -198,7 +196,6 @@ class RunLog:
             raise LogError(path, error) from error
 
     def shown_name(self, name: str) -> str:
-        """Return the path of a file of the log from the project's root."""
         return f"{self.record.log_dir}/{name}"
 
 
@@ -298,7 +295,6 @@ class AttemptLog:
         self._log.save("rejected")
 
     def asked(self, names: Sequence[str]) -> None:
-        """Note that the response only asks to see these files whole."""
         self._give_verdict("chosen")
         self.record.asked = [self._log.redactor.redact_cut(name[:_LONGEST_NAME]) for name in names]
         self._log.save("chosen")

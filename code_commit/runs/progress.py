@@ -81,7 +81,7 @@ class Progress:
         self._end_retries()
         if self._region:
             with suppress(OSError, ValueError):
-                self._region.close()
+                self._region.live.stop()
             self._region = None
 
     def step(self, record: RunRecord, event: Event) -> None:
@@ -257,7 +257,6 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
 
 def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
-    """Return the reasons of a rejection, or the earlier attempt with the same ones."""
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
     named = attempt.rejections[: None if verbose else _SHOWN]
@@ -323,9 +322,6 @@ class _LiveRegion:
         self._state = ""
         self._encoding = stream.encoding or "ascii"
         self.live = start_live(stream, self._draw, _REDRAWS_PER_SECOND)
-
-    def close(self) -> None:
-        self.live.stop()
 
     def begin_phase(self, lead: str, phase: str, until: str) -> None:
         """Show another phase, "" for none, which ends at that time of day at the latest."""

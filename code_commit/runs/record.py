@@ -142,8 +142,6 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class FileChoice:
-    """The call, in a run of its own, by which an LLM chose the files of the codebase."""
-
     run: str
     model: str = ""
     calls: int = 0
@@ -278,7 +276,6 @@ class RunRecord:
 
     @property
     def as_choice(self) -> FileChoice:
-        """A choice of files as the run that follows it holds it."""
         totals = self.totals
         costs = totals.usage, totals.cost_usd, totals.unsettled_usd
         return FileChoice(self.run, self.asked_model, totals.attempts, totals.llm_seconds, *costs)
@@ -365,7 +362,6 @@ def _adapter() -> "TypeAdapter[RunRecord]":
 
 
 def sum_up(record: RunRecord, seconds: float) -> Totals:
-    """Return the totals of a run; `seconds` is the run's own wall time."""
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
     calls = [attempt for attempt in attempts if attempt.seconds is not None] + [choice] * bool(choice.calls)

@@ -62,7 +62,6 @@ def time_of_day(moment: str) -> str:
 
 
 def status_in_words(status: str) -> str:
-    """Return a status in words: `build failed`, `LLM error`."""
     return status.replace("_", " ").replace("llm", "LLM")
 
 

@@ -29,17 +29,10 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
 from code_commit.terminal import shown
-from code_commit.verify import ignored
+from code_commit.verify import ignored, tree
 from code_commit.verify.content import check_content, read_umask, verified_change
 from code_commit.verify.edits import UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
-from code_commit.verify.tree import (
-    find_bare_repositories,
-    find_invented_folder,
-    find_other_cases,
-    find_second_path,
-    look_at_targets,
-)
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
 Originals = dict[str, OriginalFile | None]  # the content at each path before the change, None for a new file
@@ -151,7 +144,7 @@ def verify_changes(
     created = [change.path for change in verified if change.original is None]
     other_cases = (
         RunWarning("case", f"{shown(path)} {message}", path)
-        for path, message in find_other_cases(created, project.root)
+        for path, message in tree.find_other_cases(created, project.root)
     )
     losses = _loss_warnings(findings.changes, verified)
     return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *stale))
@@ -176,21 +169,21 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
     for path, message in names.find_case_collisions(findings.open_paths):
         findings.add(path, "same-file", message)
     written = [change.path for change in findings.open if not isinstance(change, FileRemoval)]
-    for path, folder in find_bare_repositories(written, project.root):
+    for path, folder in tree.find_bare_repositories(written, project.root):
         message = f"makes {shown(folder) or 'the root'} look like a bare git repository: choose another name"
         findings.add(path, "other-repository", message)
 
 
 def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
-        originals, faults = look_at_targets(
+        originals, faults = tree.look_at_targets(
             findings.open_paths, project, names.guarded_folders(project), rules.submodules
         )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
     removed = {change.path for change in findings.open if isinstance(change, FileRemoval)}
     for path in [path for path, original in originals.items() if original is None]:
-        fault = find_invented_folder(path, project.root, removed) or find_second_path(path, project.root)
+        fault = tree.find_invented_folder(path, project.root, removed) or tree.find_second_path(path, project.root)
         faults |= {path: fault} if fault else {}
     for path, fault in faults.items():
         findings.close(path, *fault)

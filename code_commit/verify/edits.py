@@ -33,8 +33,6 @@ Span = tuple[int, int]  # lines of the file, from the first to before the last, 
 
 
 class ContentFault(NamedTuple):
-    """A rule that a change breaks, and the line of the response that is to blame."""
-
     line: int
     rule: str
     message: str
@@ -116,7 +114,6 @@ def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
 def _locate(
     lines: Sequence[str], edits: Sequence[Edit], visible: VisibleLines
 ) -> tuple[list[Span], list[ContentFault]]:
-    """Return the lines that each edit replaces, or the faults."""
     parts = [(edit, is_end) for edit in edits for is_end in ((False, True) if edit.last else (False,))]
     finds = [_lines(edit.last if is_end else edit.find) for edit, is_end in parts]
     searched = [(0, len(lines))] if visible.editable is None else visible.editable

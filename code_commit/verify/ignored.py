@@ -30,7 +30,6 @@ def remember_ignore_files(project: Project) -> IgnoreFiles:
 
 
 def dump_ignore_files(files: IgnoreFiles) -> dict[str, str | None]:
-    """Return the ignore files as JSON has them, byte for byte."""
     return {path: None if content is None else content.decode("latin-1") for path, content in files.items()}
 
 

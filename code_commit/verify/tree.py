@@ -100,7 +100,6 @@ class _Checks:
             raise _Refusal("other-repository", message)
 
     def _check_entry(self, folder: int, name: str, path: str, status: os.stat_result) -> None:
-        """Apply the checks that folders of a path and its target share."""
         if (status.st_dev, status.st_ino) in self._protected:
             raise _Refusal("protected", f"{shown(path)} is protected, by another name: choose another path")
         if status.st_dev != self._device:
