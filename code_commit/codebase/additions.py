@@ -1,7 +1,6 @@
-"""The codebase additions: files that a prompt shows beside a codebase which does not hold them whole.
+"""The codebase additions: files beside a codebase that does not hold them whole, named by a failed build or an answer.
 
-The output of a failed build names them, a rejected answer would have changed them unseen, or an answer asks to see
-them. Only what a rollup might hold is taken: text files that git tracks or does not ignore, and no secrets.
+Only what a rollup might hold is taken: text files that git tracks or does not ignore, and no secrets.
 """
 
 import re

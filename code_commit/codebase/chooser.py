@@ -1,7 +1,4 @@
-"""The choice of files: an LLM reads the query and the outlines, and names the files that the task needs whole.
-
-Its answer has their paths, one a line, between `^^^files` and `^^^end`; the words outside say why.
-"""
+"""The choice of files: an LLM reads the query and the outlines, and lists the files that the task needs whole."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,9 +1,8 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
-Words only rank here. build.sh comes first, then files that the query names, files that define what it names, the few
-that hold a rare word of its beginning, files about the whole project, then the others by shared words (BM25: rare,
-repeated and early words count more, long files less), and last licences and the like. After a choice the chosen files
-are whole, with outlines of those next to them.
+Words only rank here: build.sh, files that the query names, files that define what it names, the few that hold a rare
+word of its beginning, files about the whole project, the others by shared words (BM25), and last licences and the like.
+After a choice the chosen files are whole, with outlines of those next to them.
 """
 
 import math
@@ -80,10 +79,7 @@ class FitRequest(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """The files for which a budget has room, each in the order in which the files came.
-
-    `unnamed` are files that are not even listed by name, `folders` counts them by folder, `why` introduces the names.
-    """
+    """The files for which a budget has room; `why` introduces the names, `folders` counts the unnamed files."""
 
     whole: Sequence[Section]
     windows: Sequence[Window] = ()

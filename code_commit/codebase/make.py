@@ -29,14 +29,10 @@ _NAMES_SHOWN = 5
 
 
 def make_codebase(
-    project: Project,
-    rollup_exclude: Sequence[str],
-    request: CodebaseRequest,
-    redactor: Redactor,
-    choose: Choose | None = None,
+    project: Project, exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor, choose: Choose | None = None
 ) -> Codebase:
     """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and the errors of `choose`."""
-    selection = select.select_files(project, rollup_exclude, request)
+    selection = select.select_files(project, exclude, request)
     if request.fit is None:
         sizes: dict[str, int] = {}
         parts = list(_whole(project, selection, redactor, sizes))
@@ -49,12 +45,10 @@ def make_codebase(
     return fitted(found, selection, redactor, request.fit, need)
 
 
-def write_codebase(
-    project: Project, rollup_exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor
-) -> Codebase:
+def write_codebase(project: Project, exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor) -> Codebase:
     """Write all files whole into agent-config/codeRollup.txt while they are read. Raises NotSetUpError."""
     sizes: dict[str, int] = {}
-    selection = select.select_files(project, rollup_exclude, request)
+    selection = select.select_files(project, exclude, request)
     written = write_parts(project, _whole(project, selection, redactor, sizes))
     return _all_files(sizes, selection, [], written)
 

@@ -68,10 +68,8 @@ class CodebaseRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Selection:
-    """The files that a codebase may hold, the `untracked` ones among them, and those left out by reason, each with a
-    detail.
-
-    Files that are `included` may look like secrets; `named` ones may be large or generated.
+    """The files that a codebase may hold, and those left out by reason, each with a detail. Files that are `included`
+    may look like secrets; `named` ones may be large or generated.
     """
 
     names: list[str] = field(default_factory=list)

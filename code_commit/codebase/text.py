@@ -109,8 +109,7 @@ class Written(NamedTuple):
 class Codebase:
     """A codebase: the parts of its text, or the file that holds it, and what it shows of each file.
 
-    `sizes` are the bytes of each whole file; `is_partial` says that not every file is whole. `left_out` has the files
-    that are not in it, by reason, with a detail or "". `untracked` are those in it that git does not track.
+    `sizes` are the bytes of each whole file; `left_out` has the other files by reason, each with a detail or "".
     """
 
     parts: Sequence[str]
@@ -153,9 +152,7 @@ def read_codebase(project: Project) -> Codebase:
 
 
 def parse_codebase(text: str, root: Path) -> Codebase:
-    """Return a text as the codebase of the project at this root. A line counts as that of a part where the project has
-    the file; the codebase is partial where no whole section has that name too.
-    """
+    """Return a text as the codebase of the project at this root; a part counts only where the project has its file."""
     sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
     whole = {name for part, name, _ in sections if not part}
     parts = [(part, content) for part, _, content in sections if part and (root / part[1]).is_file()]

@@ -56,9 +56,7 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
 
 
 def tell_history(attempts: Sequence[AttemptSummary], *, last_is_told_apart: bool) -> list[str]:
-    """Return a line for each attempt, 1,950 characters at most; older attempts lose their notes first, then their
-    lines. Repeated notes stand once, at the latest attempt; `last_is_told_apart` points to [rejected response] instead.
-    """
+    """Return a line for each attempt, 1,950 characters at most: older ones lose their notes first, then their text."""
     lines = [str(told) for told in attempts]
     for number, (before, after) in enumerate(pairwise(attempts)):
         if before.notes == after.notes:

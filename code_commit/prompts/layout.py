@@ -38,10 +38,8 @@ class SystemPrompts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The parts of a prompt that hardly change in a run: system prompts, query, codebase and their order.
-
-    `circumstances` describes the project and the run; `attempts` is their largest number. `late_edits` explains edits
-    once a file is long. With `diffs` a changed file of the codebase is shown as a diff.
+    """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run,
+    `late_edits` explains edits once a file is long, with `diffs` changed files are shown as diffs.
     """
 
     prompts: SystemPrompts
@@ -55,10 +53,8 @@ class Task(NamedTuple):
 
 
 class FailedBuild(NamedTuple):
-    """The parts of a repair prompt about the failed build.
-
-    `replacements` are the changed files as they are now; `additions` and `windows` show files that the output names and
-    the codebase lacks; `originals` are changed files from before the run, for diffs.
+    """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` as before the
+    run. `additions` and `windows` show files that the output names and the codebase lacks.
     """
 
     output: str
@@ -136,10 +132,8 @@ def lay_out(
     additions: Sequence[FileReplacement] = (),
     rejected: str = "",
 ) -> Prompt:
-    """Return the prompt of the first call, or where a build failed the one that asks for a repair.
-
-    `history` describes the attempts before; `additions` are files that the codebase does not hold whole; `rejected`
-    says why the response before was rejected.
+    """Return the prompt of the first call, or where a build failed the one that asks for a repair. `additions` are
+    files that the codebase does not hold whole; `rejected` says why the response before was rejected.
     """
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     phase, build = _phase(task, history, is_repair=failed is not None), failed or FailedBuild("", ())

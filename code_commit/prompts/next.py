@@ -31,10 +31,9 @@ _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 class Room(NamedTuple):
-    """The room for a prompt: the most characters, None where nobody knows, and a function that shortens its codebase.
-
-    `shrink(characters, mentions)` returns a codebase that short, with the files that `mentions` names first, and raises
-    NotSetUpError; it is None where the settings do not want that.
+    """The room for a prompt: its most characters, None where nobody knows, and a function that shortens its codebase.
+    `shrink` takes the characters and a text whose files come first, and raises NotSetUpError; None if that is not
+    wanted.
     """
 
     longest: int | None = None
@@ -44,8 +43,8 @@ class Room(NamedTuple):
 class Outcome(NamedTuple):
     """The result of an attempt for the prompts after it: the reasons of a rejected response, else the failed build.
 
-    `response` is the rejected one where it is short enough; `unseen` are files that it would have changed unseen, or
-    asks to see. Equal values of `change`, or of `failure`, mean the same change, or the same failure.
+    `unseen` are files that a rejected response would have changed unseen, or asks to see. Equal values of `change`, or
+    of `failure`, mean the same change, or the same failure.
     """
 
     told: AttemptSummary
@@ -95,9 +94,7 @@ class Conversation:
         return next_prompt(self._task, self._outcomes)
 
     def was_rejected(self, attempt: AttemptLog, response: str, blocks: str, rejection: RejectedResponseError) -> None:
-        """Note a rejection, with the files that the response asks for or would have changed unseen, for the next
-        prompt. They take the free room, and half of that of a codebase which is made to fit.
-        """
+        """Note a rejection, and the files that the response asks for or would have changed unseen, if they fit."""
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
         if longest is None:
             room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for done in self._outcomes for file in done.unseen)
@@ -176,9 +173,8 @@ def _read_replacement(tree: Tree, path: str, redact: Callable[[str], str], known
 
 
 def read_build_output(log_file: Path, limit: int, shown_name: str) -> str:
-    """Return a build log as a terminal would finally show it, without colours. Raises LogError.
-
-    Beyond `limit` bytes (0: none) the first and last lines are kept, with a line between them that names the whole log.
+    """Return a build log as a terminal would finally show it, without colours; of one over `limit` bytes (0: none) the
+    first and last lines, and one between them that names the whole log. Raises LogError.
     """
     window = _RAW_BYTES_PER_LIMIT * limit or sys.maxsize
     try:

@@ -76,8 +76,8 @@ def diff_files(
 ) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of all of them by path, b"" if nothing differs.
 
-    `prefix` stands before every path in the diff. It compares what `git` would store, so that `git apply --index` takes
-    it, but no text is left out. A secret outside the `known` text is replaced by a line that `git apply` ignores.
+    It compares what `git` would store, so that `git apply --index` takes it, but no text is left out. A secret outside
+    the `known` text is replaced by a line that `git apply` ignores.
     """
     changes, texts = [], {}
     for edit in edits:

@@ -37,10 +37,8 @@ class UnreadableRun(NamedTuple):
 
 
 def find_run_folders(project: Project, name: str = "") -> list[Path]:
-    """Return the log folders of all runs, oldest first, or of the run with this name.
-
-    A name is that of the folder or a beginning of it, `latest`, or `-1`, `-2` ... from the end, not counting choices of
-    files before a run. Raises NotSetUpError where no run, or more than one, has the name.
+    """Return the log folders of all runs, oldest first, or of the run with this name: its beginning, `latest`, or `-1`,
+    `-2` ... from the end, not counting choices of files before a run. Raises NotSetUpError unless one run has the name.
     """
     folders = [project.logs / folder for _, folder in _ordered(project.logs)]
     if not name:
@@ -74,10 +72,7 @@ def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
 
 
 def next_run_name(project: Project, started: datetime) -> str:
-    """Return the time in UTC as the name of a new run's folder, made later than every other name by a number.
-
-    After nine runs in a second the name has the next second, so that names sort in time.
-    """
+    """Return the time in UTC as the name of a new run's folder; a number, or the next second, makes it the latest."""
     moment, number = started.strftime(_MOMENT), 1
     if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
         moment, number = runs[-1][0][0], runs[-1][0][1] + 1
@@ -189,8 +184,8 @@ class Removal(NamedTuple):
 
 
 def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal:
-    """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none); the latest stays. The
-    caller holds the tree's lock. A folder is renamed before it is removed, and interrupted removals are finished.
+    """Remove the runs before the latest `keep_runs`, and those older than `keep_days` (0: none), but not the latest.
+    The caller holds the tree's lock; a folder is renamed before it is removed, and interrupted removals are finished.
     """
     folders = find_run_folders(project)
     too_many = len(folders) - keep_runs if keep_runs else 0

@@ -1,8 +1,4 @@
-"""The steps of a run on stderr: one line each, and on a terminal a live region with the elapsed time.
-
-All that is printed is redacted, and control characters are escaped: no file name and no build output can give orders to
-the terminal.
-"""
+"""The steps of a run on stderr, redacted, without control characters: a line each, and a live region on a terminal."""
 
 import re
 import sys

@@ -65,9 +65,7 @@ Event = Literal[
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended: `exit_code` or `signal` is set; when it timed out, both may be None. In a sandbox an exit
-    code 128 + N counts as signal N too: bubblewrap reports both alike.
-    """
+    """How build.sh ended: one of `exit_code` and `signal` (in a sandbox for 128 + N too), or none when timed out."""
 
     exit_code: int | None
     signal: int | None
@@ -193,10 +191,8 @@ class RewrittenFile:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over the attempts and the choice of files before them; `attempts` are the run's own.
-
-    `seconds` is the run's wall time and the LLM time of the choice. `cost_usd` is None once one call's cost is unknown;
-    `unsettled_usd` is the largest cost of calls beside that.
+    """Sums over the attempts and the choice of files; `cost_usd` is None once one call's cost is unknown,
+    `unsettled_usd` the largest cost of calls beside it. `seconds` is the run's wall time and the choice's LLM time.
     """
 
     seconds: float = 0.0

@@ -1,7 +1,4 @@
-"""The review: git is asked before a run and after its builds, and a difference that `git diff` hides becomes a warning.
-
-Read-only questions: `git status` in its second porcelain form, and the index. No submodule is looked into.
-"""
+"""The review: git is asked before a run and after its builds, and changes that `git diff` hides become warnings."""
 
 import os
 import re

@@ -128,10 +128,8 @@ def verify_changes(
     shown_files: Shown | None,
     reasons: Reasons | None = None,
 ) -> VerifiedChanges:
-    """Return the changes as they may be applied, checked against every rule.
-
-    `shown_files` is what the LLM saw of the project, None where nobody can tell. Raises RejectedResponseError with all
-    violations, after `reasons`; ApplyError where the project cannot be looked at.
+    """Return the changes as they may be applied, checked against every rule. `shown_files` is None where nobody knows
+    what the LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
@@ -270,11 +268,7 @@ def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[Verified
 
 
 def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:
-    """Yield a warning for each original that the LLM did not see; with --strict it is a violation.
-
-    It is always one where the codebase is partial: an outline is easily taken for the file. Of a file shown in part
-    only edits of shown lines are taken.
-    """
+    """Yield a warning for each original that the LLM did not see; a violation with --strict, or a partial codebase."""
     contents = {path: original.content for path in findings.open_paths if (original := originals[path]) is not None}
     texts = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
