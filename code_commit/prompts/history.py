@@ -10,7 +10,6 @@ from code_commit.runs.words import ending_of, listed
 
 _LONGEST_HISTORY = 1_950  # characters; 2,000 with the words before it
 _LONGEST_NOTES = 600
-_COUNTED = ("added", "removed")
 _STUCK = ": if the cause lies in the project, take another way now; if outside, send ^^^cannot"
 _NUMBER = re.compile(r"\b0x[\da-fA-F]+|(?<!\w)\d+([.,:]\d+)*(?![.,:]?\d)(\s?([mnu\u00b5]?s|min|seconds?|h)\b|(?!\w))")
 _COMPARED_LINES, _COMPARED_CHARACTERS = 20, 20_000
@@ -32,8 +31,7 @@ class AttemptSummary(NamedTuple):
 
 
 def tell_attempt(attempt: Attempt) -> AttemptSummary:
-    start, ending = f"Attempt {attempt.number} ", ""
-    idle = not attempt.changes
+    changes, start, ending = attempt.changes, f"Attempt {attempt.number} ", ""
     start += f"sent the change of attempt {attempt.same_change_as} again and " if attempt.same_change_as else ""
     if attempt.verdict == "rejected":
         start += "was rejected"
@@ -41,16 +39,16 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
         ending = f", nothing of it was written: {attempt.reasons[0]}{more}"
     elif attempt.asked:
         start += "asked to see files and changed nothing"
-    elif not idle:
-        added, removed = (sum(getattr(change, f"lines_{what}") for change in attempt.changes) for what in _COUNTED)
-        start += f"changed {listed([change.path for change in attempt.changes], 8)} (+{added} -{removed})"
+    elif changes:
+        added, removed = sum(change.lines_added for change in changes), sum(change.lines_removed for change in changes)
+        start += f"changed {listed([change.path for change in changes], 8)} (+{added} -{removed})"
     else:
         start += "changed nothing, every file held that already"
     if attempt.build:
         ending += f"; the build failed: {ending_of(attempt.build)}"
         ending += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
         is_repeated = attempt.same_change_as or attempt.same_failure_as
-        ending += _STUCK if idle or is_repeated else ""
+        ending += _STUCK if is_repeated or not changes else ""
     notes = " ".join(attempt.notes.split())
     return AttemptSummary(start, ending, notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ...")
 
