@@ -194,17 +194,19 @@ def find_environments(root: Path, paths: Iterable[str]) -> set[str]:
 
 
 def _fault_of_name(path: str, selection: Selection) -> str | None:
-    name, is_wanted = path.rpartition("/")[2], selection.is_wanted(path)
-    faults = {
-        OUTSIDE: path.startswith("../"),
-        OTHER_REPOSITORY: path.endswith("/"),
-        "unprintable name": shown(path) != path,
-        "key file": name in _KEY_FILES,
-        CONFIDENTIAL: path not in selection.included and is_secret_name(path),
-        "lock file": not is_wanted and name in _LOCK_FILES,
-        MINIFIED: not is_wanted and _MINIFIED_NAMES.fullmatch(name) is not None,
-    }
-    return next((reason for reason, holds in faults.items() if holds), None)
+    name = path.rpartition("/")[2]
+    if path.startswith("../"):
+        return OUTSIDE
+    if path.endswith("/"):
+        return OTHER_REPOSITORY
+    if shown(path) != path:
+        return "unprintable name"
+    if name in _KEY_FILES:
+        return "key file"
+    if path not in selection.included and is_secret_name(path):
+        return CONFIDENTIAL
+    unwanted = "lock file" if name in _LOCK_FILES else MINIFIED if _MINIFIED_NAMES.fullmatch(name) else None
+    return None if unwanted and selection.is_wanted(path) else unwanted
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
