@@ -47,8 +47,7 @@ def tell_attempt(attempt: Attempt) -> AttemptSummary:
     if attempt.build:
         ending += f"; the build failed: {ending_of(attempt.build)}"
         ending += f", just as after attempt {attempt.same_failure_as}" if attempt.same_failure_as else ""
-        is_repeated = attempt.same_change_as or attempt.same_failure_as
-        ending += _STUCK if is_repeated or not changes else ""
+        ending += _STUCK if attempt.same_change_as or attempt.same_failure_as or not changes else ""
     notes = " ".join(attempt.notes.split())
     return AttemptSummary(start, ending, notes if len(notes) <= _LONGEST_NOTES else f"{notes[:_LONGEST_NOTES]} ...")
 

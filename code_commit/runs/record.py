@@ -65,7 +65,7 @@ Event = Literal[
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended: one of `exit_code` and `signal` (in a sandbox for 128 + N too), or none when timed out."""
+    """How build.sh ended: one of `exit_code` and `signal` (in a sandbox for 128 + N too); maybe none when timed out."""
 
     exit_code: int | None
     signal: int | None

@@ -1,4 +1,4 @@
-"""What a file will hold, byte for byte, and what would lose content. The rules:
+"""The content of a file, byte for byte, checked so that none is lost. The rules:
 
 wrong-format  a comment stands after the path of a new file; the content is a diff, numbered ...: what `formats` finds
 not-text      the original, or the new content, is no UTF-8 text

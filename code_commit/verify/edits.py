@@ -7,7 +7,7 @@ order      the last lines of a range do not stand after its first ones
 unseen     the LLM was shown the file in part, and these lines do not stand in one passage of it
 
 Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing once
-more without the blanks and the `\r` at their ends. Of a file shown in part only the shown lines are searched.
+more without the blanks and the `\r` at their ends. In a file shown in part only the shown lines are searched.
 """
 
 import re
@@ -170,8 +170,7 @@ def _overlaps(spans: Sequence[Span], edits: Sequence[Edit]) -> list[ContentFault
             faults.append(ContentFault(edit.line, "order", f"{message} {start + 1} on: the first lines come first"))
     if faults:
         return faults
-    order = sorted(range(len(edits)), key=spans.__getitem__)
-    for first, second in pairwise(order):
+    for first, second in pairwise(sorted(range(len(edits)), key=spans.__getitem__)):
         if spans[second][0] < spans[first][1]:
             shared = f"line {spans[second][0] + 1} of the file is in this find and in that of line {edits[first].line}"
             faults.append(ContentFault(edits[second].line, "overlap", f"{shared}: make one edit of the two"))

@@ -1,4 +1,4 @@
-"""What stands in the tree where a response wants to write: looked at from the root down, following no link.
+"""The tree where a response wants to write: checked from the root down, following no link.
 
 Nothing that could block is opened, and each folder is checked by what it is, not by its name. The rules:
 
