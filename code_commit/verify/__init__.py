@@ -221,9 +221,7 @@ def _check_secrets(
 
 
 def _is_named(path: str, allow: Sequence[str]) -> bool:
-    """Tell whether a pattern names a secret itself, and not its neighbours `other.other` or, by its content,
-    `other.py`.
-    """
+    """Tell whether a pattern names a secret, and not also its neighbour `other.other`, or by its content `other.py`."""
     folder, slash, name = path.rpartition("/")
     neighbour = folder + slash + re.sub(r"[^.]+", "other", name, count=0 if is_secret_name(path) else 1)
     return any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
