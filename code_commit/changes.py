@@ -1,7 +1,4 @@
-"""What a response asks for: files whole, edits of them, removals; what is wrong with it, and the verified form.
-
-The values that the parser, the verification pass and the transaction hand to one another.
-"""
+"""The changes that a response asks for, its violations, and its verified form."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +11,7 @@ from code_commit.terminal import shown
 Action = Literal["create", "replace", "delete"]
 
 FileKind = Literal["", "test", "ci", "build"]
-"""How a file checks the work: as a test, a CI file or a build file; "" for any other file."""
+"""The way in which a file checks the work, "" for any other file."""
 
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
@@ -44,9 +41,9 @@ FileChange = FileReplacement | FileRemoval
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Whole lines of a file, and the lines that stand there instead. `line` is that of the find fence, from 1.
+    """Whole lines of a file and their replacement. `line` is that of the find fence, from 1.
 
-    Of a range `find` has the first lines and `last` the last ones; all from these to those is replaced.
+    Of a range `find` has the first lines and `last` the last ones; the whole range is replaced.
     """
 
     find: str
@@ -57,9 +54,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class EditBlock:
-    """Edits of one existing file, each of the file as it stood before the response.
+    """Edits of one existing file as it stood before the response. `line` is that of the opening fence, from 1.
 
-    The verification pass makes a FileReplacement of it. `line` is that of the opening fence, from 1.
+    The verification pass makes a FileReplacement of it.
     """
 
     path: str
@@ -89,13 +86,11 @@ class Violation:
 
 
 class RejectedResponseError(CodeCommitError):
-    """The response cannot be used; `violations` holds its reasons in the order of its lines, `more` counts the others.
-
-    No response is told more than fifty: what a rejection costs is in proportion to the response.
-    """
+    """The response cannot be used; `violations` has its reasons by line, `more` is the count of those beyond fifty."""
 
     exit_code = 4
     status = "rejected"
+    complaint = "no usable response: it was rejected\nLook: code-commit log --open."  # its reasons were shown before
 
     def __init__(self, violations: Iterable[Violation], more: int = 0) -> None:
         self.violations = tuple(sorted(violations, key=lambda violation: violation.line))
@@ -106,18 +101,11 @@ class RejectedResponseError(CodeCommitError):
     def reasons(self) -> list[str]:
         return in_words(self.violations, self.more)
 
-    @property
-    def complaint(self) -> str:
-        """Without the reasons: they were shown as they were found."""
-        return "no usable response: it was rejected\nLook: code-commit log --open."
-
 
 class NotApprovedError(RejectedResponseError):
     """The supervisor said no to the response: the run ends, whatever attempts are left."""
 
-    @property
-    def complaint(self) -> str:
-        return "the answer was not approved, nothing of it was written"
+    complaint = "the answer was not approved, nothing of it was written"
 
 
 class FilesAskedError(RejectedResponseError):
@@ -125,12 +113,9 @@ class FilesAskedError(RejectedResponseError):
 
     def __init__(self, names: Sequence[str], line: int) -> None:
         self.names = names
-        self._told = ", ".join(map(quoted, names[:_MOST_NAMES])) + (" ..." if len(names) > _MOST_NAMES else "")
-        super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {self._told}")])
-
-    @property
-    def complaint(self) -> str:
-        return f"the last answer asks to see files and changes nothing: {self._told}"
+        listed = ", ".join(map(quoted, names[:_MOST_NAMES])) + (" ..." if len(names) > _MOST_NAMES else "")
+        super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
+        self.complaint = f"the last answer asks to see files and changes nothing: {listed}"
 
 
 class DeclinedError(CodeCommitError):
@@ -139,13 +124,13 @@ class DeclinedError(CodeCommitError):
     exit_code = 4
     status = "declined"
 
-    @property
-    def complaint(self) -> str:
-        return f"the LLM says that it cannot: {self}\nPut that right, or change the task, then run again."
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.complaint = f"the LLM says that it cannot: {self}\nPut that right, or change the task, then run again."
 
 
 def in_words(violations: Iterable[Violation], more: int) -> list[str]:
-    """Return each reason of a rejection as a sentence, and one for those that were only counted."""
+    """Return each reason of a rejection as a sentence, and one for the others."""
     return [*map(str, violations), *([f"and {more:,} more"] if more else [])]
 
 
@@ -185,9 +170,9 @@ class OriginalFile(NamedTuple):
 
 
 class VerifiedChange(NamedTuple):
-    """One change that may be applied: `content` is what the file will hold, byte for byte (None deletes it).
+    """One change that may be applied: `content` is the new file, byte for byte (None deletes it).
 
-    `mode` is the permission bits that it will have: the original's, or those of the umask, executable with `#!`.
+    `mode` is its permission bits: the original's, or those of the umask, executable with `#!`.
     """
 
     change: FileChange
@@ -219,12 +204,12 @@ WarningKind = Literal[
     "log",
     "other",
 ]
-"""What a warning is about; `test`, `runner`, `ci` and `other` only in the logs of older versions."""
+"""The subject of a warning; `test`, `runner`, `ci` and `other` only in the logs of older versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunWarning:
-    """What whoever reviews a run should know. `path` is the file that it is about, "" where it is about none."""
+    """A warning to the reviewer of a run. `path` is the file that it is about, "" where it is about none."""
 
     kind: WarningKind
     message: str

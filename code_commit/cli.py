@@ -1,4 +1,4 @@
-"""The command line: argv -> command -> exit code. The one place where errors end and become messages."""
+"""The command line: argv -> command -> exit code. The one place where errors become messages."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def command() -> NoReturn:
     """Run the command of this process and end it at once.
 
     Python's own end takes modules and objects down one by one: a fifth of the time of `--help` and of `log`. It would
-    also make an exit code of its own (120) of messages that standard error did not take.
+    also exit with 120 for messages that standard error did not take.
     """
     code = main()
     with suppress(OSError, ValueError):
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse has printed the help or the version
         return int(end.code or 0)
     except (CodeCommitError, Interrupted) as error:
-        _complain(getattr(error, "complaint", str(error)), error)
+        _complain(getattr(error, "complaint", "") or str(error), error)
         return error.exit_code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -69,7 +69,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _load(arguments: Sequence[str]) -> tuple[Callable[[dict[str, Any]], int], dict[str, Any]]:
-    """Return what runs the command that the arguments name, and its options."""
+    """Return the function that runs the command of the arguments, and its options."""
     options = vars(make_parser(arguments).parse_args(arguments))
     return load_command(options.pop("command", "run")).run, options
 
@@ -81,7 +81,7 @@ def _complain(message: str, error: BaseException) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Make sure that there are all three, and that they take any text: whoever started us may have closed them."""
+    """Make sure that all three are there and take any text: the caller may have closed them."""
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: PTH123, SIM115 - as long as the process
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115 - the same

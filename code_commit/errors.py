@@ -39,15 +39,12 @@ EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 
 
 class CodeCommitError(Exception):
-    """What the user is told in one message; `str()` says what was wrong, where, and what to do next."""
+    """A message to the user; `str()` says what was wrong, where, and what to do next."""
 
     exit_code: ClassVar[int]
     status: ClassVar[str]
-
-    @property
-    def complaint(self) -> str:
-        """What the command line says of it."""
-        return str(self)
+    complaint: str = ""
+    """The message of the command line, where that is not `str()`."""
 
 
 class NotSetUpError(CodeCommitError):
@@ -58,7 +55,7 @@ class NotSetUpError(CodeCommitError):
 
 
 class NoKeyError(NotSetUpError):
-    """There is no API key, or none that can be used, for `provider`; "" where none is named and none has one."""
+    """There is no usable API key for `provider`; "" where none is named and none has one."""
 
     kind = "key"
 
@@ -76,7 +73,7 @@ class TooLittleMoneyError(NotSetUpError):
 
 
 class LLMError(CodeCommitError):
-    """The LLM could not be asked: `kind` says why, `may_be_paid` whether an answer may cost that did not arrive."""
+    """The LLM could not be asked: `kind` says why, `may_be_paid` whether a missing answer may cost something."""
 
     exit_code = 3
     status = "llm_error"
@@ -88,10 +85,7 @@ class LLMError(CodeCommitError):
 
 
 class OverBudgetError(LLMError):
-    """The next call could pass `--max-cost`, whichever LLM it goes to.
-
-    It needs `needed_usd` US dollars, and `left_usd` are left.
-    """
+    """The next call, to whichever LLM, needs `needed_usd` US dollars; `left_usd` of `--max-cost` are left."""
 
     def __init__(self, message: str, needed_usd: float, left_usd: float) -> None:
         super().__init__(message, "budget")

@@ -1,4 +1,4 @@
-"""One exchange with an LLM: the prompt that goes out, the response that comes back, and who listens in between."""
+"""One exchange with an LLM: the prompt, the response, and the listener in between."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol
 from code_commit.changes import RejectedResponseError, Violation
 
 
-class Shown(NamedTuple):
-    """What a prompt shows of the project's files: a codebase, and beside it the texts of `files`.
+class VisibleFiles(NamedTuple):
+    """The project's files that a prompt shows: a codebase, and beside it the texts of `files`.
 
     `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
-    codebase that the prompt shows as removed since. `windows` are the passages of files that are shown in part: the
-    path, the number of the first line, from 1, and the lines.
+    codebase that were removed since. `windows` are passages of files: the path, the number of the first line, from 1,
+    and the lines.
     """
 
     codebase: str = ""
@@ -25,23 +25,22 @@ class Shown(NamedTuple):
 
     @property
     def text(self) -> str:
-        """All that it shows."""
         return "\n".join([self.codebase, *self.files.values(), *(lines for *_, lines in self.windows)])
 
 
 class Prompt(NamedTuple):
     """Everything that is sent, in order: the system prompts, then the user message.
 
-    `parts` are the user's parts of it, by their names, to tell how large each is; `shows` is what it shows of files.
-    `stable` is the part of the user message that is the same in every call of a run (empty in the specification's
-    layout); a provider that wants cache boundaries marked puts one after `system` and one after `stable`.
+    `parts` are the user's parts by their names, for their sizes. `stable` is the part of the user message that is the
+    same in every call of a run (empty in the specification's layout); a provider that wants cache boundaries marked
+    puts one after `system` and one after `stable`.
     """
 
     system: str
     stable: str
     rest: str
     parts: Mapping[str, str] = {}
-    shows: Shown = Shown()
+    shows: VisibleFiles = VisibleFiles()
 
     @property
     def user(self) -> str:
@@ -49,7 +48,7 @@ class Prompt(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many bytes each part has that is there."""
+        """The size of each part in bytes, without empty ones."""
         return {name: len(part.encode("utf-8", "surrogatepass")) for name, part in self.parts.items() if part}
 
     @property
@@ -58,7 +57,6 @@ class Prompt(NamedTuple):
 
 
 def labelled(label: str, text: str) -> str:
-    """Return a section of the prompt."""
     return f"[{label}]\n{text}{'' if text.endswith(chr(10)) else chr(10)}\n"
 
 
@@ -135,9 +133,9 @@ class FailedRequest(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What a request did cost by its final reply, in place of what was reserved for it; in US dollars.
+    """The cost of a request by its final reply, in place of its reservation; in US dollars.
 
-    `cost_usd` is None where the price is not known. `unsettled_usd` is what the tokens can cost at most that the reply
+    `cost_usd` is None where the price is not known. `unsettled_usd` is the highest cost of the tokens that the reply
     does not count: those of the prompt, or those of the answer.
     """
 
@@ -148,36 +146,36 @@ class Settlement(NamedTuple):
 
 
 class ExchangeListener(Protocol):
-    """Told of each step of a call as it happens: the run's log and the terminal. Implementations redact.
+    """Hears of each step of a call: the run's log and the terminal. Implementations redact.
 
     The order of one call: `requested`, then for each request `reserved` and any of `job_created`, `progressed`,
     `settled`, `released` and `retrying`, then `replied`.
     """
 
     def requested(self, url: str, headers: Mapping[str, str], body: RequestBody) -> None:
-        """Called before the request is sent; it is on disk when this returns. Header values include the key."""
+        """Called before the request is sent; it is on disk on return. Header values include the key."""
 
     def job_created(self, job_id: str) -> None:
-        """Called before the first poll of a background job; the id is on disk when this returns."""
+        """Called before the first poll of a background job; the id is on disk on return."""
 
     def progressed(self, state: str) -> None:
         """A few words for a live line: `queued`, `12.3 kB received`."""
 
     def reserved(self, usd: float) -> None:
-        """Called before a request that may start an answer: what that can cost at most; it is on disk on return."""
+        """Called before a request that may start an answer, with its highest cost; it is on disk on return."""
 
     def settled(self, settlement: Settlement) -> None:
-        """Called with what a final reply says that it cost, also where it is no answer."""
+        """Called with the cost of a final reply, also where it is no answer."""
 
     def released(self, reserved: float) -> None:
-        """So much of what was reserved is not spent: the provider cannot have begun an answer."""
+        """Called with the part of a reservation that is not spent: the provider cannot have begun an answer."""
 
     def retrying(self, retry: FailedRequest) -> None:
         """Called before the wait."""
 
     def replied(self, status: int, headers: Mapping[str, str], body: object) -> None:
-        """The API's final reply, an error reply too: parsed JSON, or text where it is not JSON."""
+        """Called with the API's final reply, an error reply too: parsed JSON, or text."""
 
 
 Complete = Callable[[Prompt, ExchangeListener], Response]
-"""What the workflow is given as the LLM. Raises LLMError when it could not be asked."""
+"""The LLM of the workflow. Raises LLMError when it could not be asked."""

@@ -30,16 +30,16 @@ class Project:
         return self.git.ask(arguments) if self.git else ask_git(arguments, self.root)
 
     def index(self) -> Index:
-        """Return what git tracks now, nothing without a repository. Raises UnansweredError."""
+        """Return the files that git tracks now, none without a repository. Raises UnansweredError."""
         return self.git.index() if self.git else Index()
 
     def configuration(self) -> Configuration:
-        """Return what git is configured by, nothing without a repository. Raises UnansweredError."""
+        """Return git's configuration, an empty one without a repository. Raises UnansweredError."""
         return self.git.configuration() if self.git else Configuration()
 
     @property
     def prefix(self) -> str:
-        """Where the root is in git's work tree: "" or "a/b/"."""
+        """The root's place in git's work tree: "" or "a/b/"."""
         return self.git.prefix if self.git else ""
 
     @property

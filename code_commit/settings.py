@@ -1,8 +1,7 @@
-"""The settings of a run. Each stands once, here: its name, type and default, and how it is written and explained.
+"""The settings of a run. Each stands once, here: its name, type and default, and its explanation.
 
-One with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml; the
-others are keys of config.toml alone. An option goes before the variable, that before config.toml, that before the
-default.
+One with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml, in this
+order of precedence; the others are keys of config.toml alone.
 """
 
 import argparse
@@ -22,20 +21,18 @@ if TYPE_CHECKING:
     from code_commit.project import Project
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
-ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"
-"""What build.sh is told."""
+ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"
 """Names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ..."""
 _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
-"""The last is the one by which docs/ci-examples say what to install."""
+"""docs/ci-examples say by the last what to install."""
 
 
 class Setting:
-    """One setting: which values fit, and how its option and its variable are written and explained.
+    """One setting: its fitting values, and the text of its option and its variable.
 
-    `kind` is what a value is: str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices);
-    `choices` are the only strings that fit, where there are such. One without a help text is a key of config.toml
-    alone.
+    `kind` is str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices); `choices` are the
+    only strings that fit, if any. One without a help text is a key of config.toml alone.
     """
 
     def __init__(self, help_text: str = "", metavar: str = "", limit: str = "") -> None:
@@ -63,7 +60,7 @@ class Setting:
             self.help += f" (default {f'{default:g}' if self.kind is float else default})"
 
     def parse(self, text: str) -> Any:
-        """Turn the text of an option or a variable into the setting's type. Raises ValueError."""
+        """Return the text of an option or a variable in the setting's type. Raises ValueError."""
         value: Any = text
         with contextlib.suppress(ValueError):  # what is no number is refused below
             if self.kind is bool:
@@ -99,7 +96,7 @@ _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
 MOST = 10**12
-"""Of any number: what is counted with it must not end in the infinite."""
+"""Of any number: sums and products of it must stay finite."""
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
@@ -113,7 +110,7 @@ class Price(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Everything that can be set. No dataclass: that would take `--help` longer to load than all the rest of it."""
+    """Everything that can be set. No dataclass: that would double the time of `--help`."""
 
     model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
     select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
@@ -172,14 +169,14 @@ class Settings(NamedTuple):
     prices: Mapping[str, Price] = {}
 
     sources: Mapping[str, Mapping[str, Any]] = {}
-    """What each source gives, the one that goes before the others last; empty where a program made them."""
+    """The values of each source, the one with precedence last; empty where a program made them."""
 
     def source_of(self, name: str) -> str:
-        """Return the source that gives a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
+        """Return the source of a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
     def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
-        """Return a setting's name as the source of its value spells it, and all that stands there; else ("", {})."""
+        """Return a setting's name as the source of its value spells it, and all values of the source; else ("", {})."""
         source = self.source_of(name)
         if not source:
             return "", {}
@@ -231,7 +228,7 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
 
 
 def _parsed_by(option: Setting) -> Callable[[str], Any]:
-    """Return the option's type for argparse: what does not fit is told in the setting's own words."""
+    """Return the option's type for argparse, with the setting's own error messages."""
 
     def parse(text: str) -> Any:
         try:
@@ -245,25 +242,25 @@ def _parsed_by(option: Setting) -> Callable[[str], Any]:
 def load_settings(
     project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Merge the options that were given with the environment and config.toml. Raises NotSetUpError with all faults.
+    """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems.
 
-    Options that name every setting, as those of a run that goes on do, leave nothing to the other two.
+    Options that name every setting, as those of a resumed run do, leave nothing to the other two.
     """
-    faults: list[str] = []
+    problems: list[str] = []
     sources = {}
     if options.keys() >= SETTINGS.keys():
-        sources[LOG] = _checked(options, faults)
+        sources[LOG] = _checked(options, problems)
     else:
-        sources[FILE] = _read_config_file(project.config_file, faults)
-        sources[ENVIRONMENT] = read_environment(environment, faults)
-        sources[COMMAND_LINE] = _checked(options, faults)
-    if faults:
-        raise NotSetUpError("\n".join(faults))
+        sources[FILE] = _read_config_file(project.config_file, problems)
+        sources[ENVIRONMENT] = read_environment(environment, problems)
+        sources[COMMAND_LINE] = _checked(options, problems)
+    if problems:
+        raise NotSetUpError("\n".join(problems))
     values = {name: value for given in sources.values() for name, value in given.items()}
     return Settings(**values, sources={source: given for source, given in sources.items() if given})
 
 
-def _read_config_file(path: "Path", faults: list[str]) -> dict[str, Any]:
+def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
     """Return the settings that config.toml names, {} where there is none."""
     from code_commit.files import read_regular_file  # `--help` needs neither it nor pathlib
     from code_commit.project import AGENT_CONFIG
@@ -274,49 +271,49 @@ def _read_config_file(path: "Path", faults: list[str]) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        faults.append(f"{shown_path} cannot be read: {error.strerror}")
+        problems.append(f"{shown_path} cannot be read: {error.strerror}")
         return {}
     import tomllib
 
     try:
-        return _checked(tomllib.loads(content.decode("utf-8")), faults, f"{shown_path}: ")
+        return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        faults.append(f"{shown_path} is not valid TOML: {error}; a text stands in quotes")
+        problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes")
         return {}
 
 
 def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:
-    """Return the settings of a table that somebody wrote. Raises NotSetUpError with a line for each that is unfit."""
-    faults: list[str] = []
-    values = _checked(table, faults, known=known)
-    if faults:
-        raise NotSetUpError("\n".join(faults))
+    """Return the settings of a table that the user wrote. Raises NotSetUpError with a line for each problem."""
+    problems: list[str] = []
+    values = _checked(table, problems, known=known)
+    if problems:
+        raise NotSetUpError("\n".join(problems))
     return values
 
 
 def _checked(
-    table: Mapping[str, Any], faults: list[str], where: str = "", known: Mapping[str, Setting] = SETTINGS
+    table: Mapping[str, Any], problems: list[str], where: str = "", known: Mapping[str, Setting] = SETTINGS
 ) -> dict[str, Any]:
-    """Return those settings of a table that fit; what is wrong with the others goes into `faults`."""
+    """Return the fitting settings of a table; the problems of the others go into `problems`."""
     values = {}
     for name, value in table.items():
         if name not in known:
-            faults.append(f"{where}there is no setting '{name}'{did_you_mean(name, known)}")
+            problems.append(f"{where}there is no setting '{name}'{did_you_mean(name, known)}")
             continue
         try:
             values[name] = known[name].check(value)
         except ValueError as error:
-            faults.append(f"{where}{name} {error}")
+            problems.append(f"{where}{name} {error}")
     if "prices" in values:
         prices = values["prices"].items()
-        values["prices"] = {model: _price(parts, faults, f"{where}prices.{model}: ") for model, parts in prices}
+        values["prices"] = {model: _price(parts, problems, f"{where}prices.{model}: ") for model, parts in prices}
     return values
 
 
-def _price(parts: Any, faults: list[str], where: str) -> Price:
+def _price(parts: Any, problems: list[str], where: str) -> Price:
     if not isinstance(parts, Mapping):  # older logs have a list
         parts = dict(zip(Price._fields, parts if isinstance(parts, list | tuple) else (), strict=False))
-    checked = _checked({"input": None, "output": None, **parts}, faults, where, _PRICE)
+    checked = _checked({"input": None, "output": None, **parts}, problems, where, _PRICE)
     return Price._make(map(checked.get, Price._fields))
 
 
@@ -328,8 +325,8 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
-def read_environment(environment: Mapping[str, str], faults: list[str]) -> dict[str, Any]:
-    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a fault.
+def read_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
+    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a problem.
 
     A misspelt limit must not be no limit.
     """
@@ -342,10 +339,10 @@ def read_environment(environment: Mapping[str, str], faults: list[str]) -> dict[
             try:
                 values[name] = OPTIONS[name].parse(text)
             except ValueError as error:
-                faults.append(f"environment variable {variable} {error}")
+                problems.append(f"environment variable {variable} {error}")
         elif name in SETTINGS:
-            faults.append(f"environment variable {variable}: {name} can be set in config.toml alone")
+            problems.append(f"environment variable {variable}: {name} can be set in config.toml alone")
         else:
             hint = did_you_mean(variable, known, cutoff=0.88) or "; unset it"
-            faults.append(f"environment variable {variable} names no option{hint}")
+            problems.append(f"environment variable {variable} names no option{hint}")
     return values

@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from code_commit.apply import lock_tree, restore
@@ -42,7 +42,7 @@ Raises NotApprovedError for a no, RejectedResponseError for words that go back.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that has started. `codebase` is None where nobody knows what the LLM of the answer saw."""
+    """A run that has started. `codebase` is None where it is unknown what the LLM of the answer saw."""
 
     plan: RunPlan
     codebase: Codebase | None
@@ -59,12 +59,11 @@ class Run:
 
     @property
     def room(self) -> Room:
-        """The room for the run's prompts."""
         fits = self.plan.settings.rollup in ("fit", "select")
         return Room(self.plan.longest_prompt, self.shrink if fits else None)
 
     def shrink(self, characters: int, mentions: str) -> Codebase:
-        """Return a codebase of so many characters at most, the files that a text names first. Raises NotSetUpError."""
+        """Return a codebase of at most so many characters, the files that a text names first. Raises NotSetUpError."""
         plan, log = self.plan, self.log
         tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
         mentions = mentions.replace(f"{plan.project.root}/", " ")
@@ -87,10 +86,10 @@ def start_run(
     approve: Approve | None = None,
     choice: RunRecord | None = None,
 ) -> Iterator[Run]:
-    """Start a planned run, or resume one: take the lock, write what was made for it, open its log, and ask through it.
+    """Start a planned run, or resume one: take the lock, write its codebase, open its log and its LLM.
 
-    `choice` is the record of the choice of files before it. Signals wait from now on, but for what the caller makes
-    `interruptible`. Raises NotSetUpError.
+    `choice` is the record of the choice of files before it. Signals wait from now on, but for the caller's
+    `interruptible` work. Raises NotSetUpError.
     """
     project, settings = plan.project, plan.settings
     hold_signals()
@@ -110,15 +109,13 @@ def start_run(
             log.add_warning("log", *map(str, removal.failures))
         log.add_warnings(plan.warnings)
         builder = stack.enter_context(Builder(project, plan.sandbox))
-        complete = None
+        run = Run(plan=plan, codebase=codebase, log=log, rules=rules, builder=builder, approve=approve)
         if plan.inputs.command == "run":
             if codebase is not None:
                 log.add_warnings(codebase_warnings(plan, codebase))
-            complete = stack.enter_context(asking(plan.llm, project, log))
+            run = replace(run, complete=stack.enter_context(asking(plan.llm, project, log)))
             _hold_ignore_files(rules, log)
-        yield Run(
-            plan=plan, codebase=codebase, log=log, rules=rules, builder=builder, complete=complete, approve=approve
-        )
+        yield run
 
 
 def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choice: RunRecord | None) -> RunLog:
@@ -162,7 +159,7 @@ def _hold_ignore_files(rules: Rules, log: RunLog) -> None:
 
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
-    """Roll back what failed, where `--rollback` wants it, and look at what the builds did."""
+    """Roll back a failure, where `--rollback` wants it, and review the builds' doings."""
     if plan.settings.rollback and status != "success" and log.snapshot.is_dir():
         _roll_back(plan, log)
     if plan.tree is not None and any(log.folder.glob("*-build.txt")):
@@ -170,7 +167,7 @@ def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
 
 
 def _roll_back(plan: RunPlan, log: RunLog) -> None:
-    """Put every file back; the log keeps what a build made of one of them, and `undo` could bring it back."""
+    """Put every file back; the log keeps a build's version of one of them, and `undo` could bring it back."""
     try:
         restored = restore(log.snapshot, plan.project, log.folder / "rolled-back", force=True)
     except ApplyError as error:

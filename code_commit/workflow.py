@@ -1,4 +1,4 @@
-"""The workflow of the specification: ask, change, build; up to three repairs. The loop, and its three steps."""
+"""The workflow of the specification: ask, change, build; up to three repairs."""
 
 from contextlib import suppress
 from functools import partial
@@ -14,7 +14,7 @@ from code_commit.changes import (
     VerifiedChanges,
 )
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
-from code_commit.exchange import Complete, Prompt, Response, Shown
+from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, notes_of, parse_response, read_response
 from code_commit.project import BUILD_SCRIPT
 from code_commit.prompts.layout import Task, most_attempts
@@ -33,8 +33,8 @@ from code_commit.verify import verify_changes
 def attempt_loop(run: Run) -> RunRecord:
     """Run attempts until the build passes or none is left, and return the finished record.
 
-    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected, or the last one
-    asks for files, DeclinedError as soon as the LLM says that it cannot, and the errors of the steps.
+    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected or asks for
+    files, DeclinedError as soon as the LLM says that it cannot, and the errors of the steps.
     """
     log, settings, task = run.log, run.plan.settings, run.task
     if settings.dry_run:
@@ -80,8 +80,8 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
     return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
-def verify_response(run: Run, response: Response, shows: Shown | None, attempt: AttemptLog) -> VerifiedChanges:
-    """Parse and verify a response to a prompt that shows these files.
+def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
+    """Return the verified changes of a response to a prompt that shows these files.
 
     Raises RejectedResponseError and DeclinedError, when they are in the log.
     """
@@ -98,11 +98,11 @@ def verify_response(run: Run, response: Response, shows: Shown | None, attempt: 
         raise attempt.declined(str(declined)) from None
 
 
-def change_files(run: Run, response: Response, shows: Shown | None, attempt: AttemptLog) -> set[str]:
+def change_files(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> set[str]:
     """Verify a response to a prompt that shows these files, apply all of it and return its paths.
 
-    Raises RejectedResponseError and DeclinedError, when they are in the log, and ApplyError. What a resumed run had
-    done already is not done again.
+    Raises RejectedResponseError and DeclinedError, when they are in the log, and ApplyError. A resumed run's applied
+    response is not applied again.
     """
     log = run.log
     if attempt.record.verdict == "rejected":
@@ -128,7 +128,7 @@ def change_files(run: Run, response: Response, shows: Shown | None, attempt: Att
 
 
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
-    """Note that a response is in the tree, and what else than earlier responses it overwrote."""
+    """Note that a response is in the tree, and which changes it overwrote that no earlier response made."""
     with suppress(ApplyError):
         way = f"code-commit undo {short_name(log.record.run)} --attempt {attempt.number}"
         log.add_warnings(
@@ -160,10 +160,10 @@ def _is_in_tree(log: RunLog) -> bool:
 
 
 def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
-    """Run build.sh and return how it ended, unless it failed in a run that is resumed.
+    """Run build.sh and return how it ended; in a resumed run return a recorded failure.
 
-    A recorded pass is of the tree as it was then, and nobody knows all that a build reads: it is built again.
-    Raises BuildError, also where build.sh itself says by its exit code that not the code is to blame.
+    A recorded pass is built again, as nobody knows all that a build reads. Raises BuildError, also where build.sh
+    reports an infrastructure failure by its exit code.
     """
     plan, log = run.plan, run.log
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build

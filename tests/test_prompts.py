@@ -7,7 +7,7 @@ import pytest
 from code_commit.changes import AppliedChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase, window
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Shown
+from code_commit.exchange import VisibleFiles
 from code_commit.parse import parse_response
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, lay_out, load_system_prompts, make_task
@@ -202,7 +202,7 @@ def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_af
 def test_a_prompt_says_which_files_it_shows_and_in_which_version():
     unseen = [FileReplacement("a.c", "old\n"), FileReplacement("d", "seen\n")]
     rejected = Outcome(AttemptSummary("Attempt 1", "", ""), reasons=["x"], unseen=unseen)
-    assert next_prompt(TASK, []).shows == Shown("the codebase\n")
+    assert next_prompt(TASK, []).shows == VisibleFiles("the codebase\n")
     assert next_prompt(TASK, [rejected]).shows.files == {"a.c": "old\n", "d": "seen\n"}
     then = next_prompt(TASK, [rejected, BEFORE]).shows
     assert then.files == {"a.c": "old\n", "b.txt": "new b\n", "c": "", "d": "x"}

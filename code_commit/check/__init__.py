@@ -1,4 +1,4 @@
-"""The plan of a run: everything that must hold before a token is paid for, with every problem told at once.
+"""The plan of a run: everything that must hold before a token is paid for, with every problem at once.
 
 It changes nothing and sends nothing. `code-commit check` prints the report, a run starts from the plan.
 """
@@ -11,8 +11,7 @@ from typing import Any
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
-from code_commit.check.plan import Need, RunInputs, RunPlan
-from code_commit.check.report import Report
+from code_commit.check.plan import Need, Report, RunInputs, RunPlan
 from code_commit.check.tree import (
     check_build_script,
     check_clean,
@@ -28,7 +27,7 @@ from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
 from code_commit.llm.models import choose_fallback, choose_model, doubt_model, require_price
-from code_commit.llm.vendor import Asked, ModelChoice
+from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
 from code_commit.project import BUILD_SCRIPT, Project, read_text
 from code_commit.prompts.layout import load_system_prompts
@@ -53,10 +52,9 @@ def plan_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _
 
 
 def take_task(options: dict[str, Any], project: Project) -> RunInputs:
-    """Take the task out of a command's options.
+    """Take the task out of a command's options. Raises NotSetUpError for a file that cannot be read.
 
-    With `-m` the codebase is made anew, unless a script of the project's own has written it. Raises NotSetUpError for a
-    file that cannot be read.
+    With `-m` the codebase is made anew, unless a script of the project's own has written it.
     """
     task, file = options.pop("task", None), options.pop("query", None)
     query = read_text(Path(file), "write the task into it", file) if file else task
@@ -64,7 +62,7 @@ def take_task(options: dict[str, Any], project: Project) -> RunInputs:
 
 
 def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _NO_INPUTS) -> Report:
-    """Make every check that the command needs, and report it; the plan is there where its parts are."""
+    """Report every check that the command needs; the plan is there where its parts are."""
     environment, needs = inputs.environment, inputs.needs
     report = Report(Redactor(find_secrets(project, environment)))
     if "tree" in needs:
@@ -93,9 +91,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     keys: Keys | None = Keys()
     if "tree" in needs or needs_room(request):
         keys = report.ask("keys", lambda: load_keys(project, inputs.environment), _name_keys)
-    asked = None
-    if "llm" in needs or needs_room(request):
-        asked = _check_llms(report, project, settings, keys, needs)
+    llm = _check_llms(report, project, settings, keys, needs) if "llm" in needs or needs_room(request) else None
     sandbox = _choose_sandbox(report, settings, project) if "build" in needs else None
     tree = check_clean(report, settings, project) if "tree" in needs else None
     if "llm" in needs:
@@ -106,7 +102,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     if "tree" in needs:
         report.ask("lock", lambda: check_lock(project))
     if request and needs_room(request):
-        request = _with_room(report, project, asked, request) if asked and query is not None else None
+        request = _with_room(report, project, llm, request) if llm and query is not None else None
     elif request is None and codebase is None and "prompts" in needs:
         codebase = report.ask("codeRollup.txt", lambda: read_codebase(project), lambda read: count(read.bytes, "byte"))
     if query is None or ("prompts" in needs and prompts is None):
@@ -117,7 +113,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
         settings=settings,
         redactor=report.redactor,
         keys=keys or Keys(),
-        asked=asked,
+        asked=llm,
         sandbox=sandbox,
         tree=tree,
         prompts=prompts,
@@ -130,9 +126,9 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
         check_prompt(report, report.plan, codebase)
 
 
-def _with_room(report: Report, project: Project, asked: Asked, request: CodebaseRequest) -> CodebaseRequest | None:
+def _with_room(report: Report, project: Project, llm: LlmConfig, request: CodebaseRequest) -> CodebaseRequest | None:
     try:
-        return with_room(project, asked.choice, asked.settings, request)
+        return with_room(project, llm.choice, llm.settings, request)
     except NotSetUpError as error:
         report.refuse("codeRollup.txt", str(error))
         return None
@@ -140,24 +136,28 @@ def _with_room(report: Report, project: Project, asked: Asked, request: Codebase
 
 def _check_llms(
     report: Report, project: Project, settings: Settings, keys: Keys | None, needs: Collection[Need]
-) -> Asked | None:
+) -> LlmConfig | None:
     """Return the LLM of the run with its fallback, after every check of both, and of the LLM that chooses files.
 
-    Where no LLM is to be asked, only the model is looked at.
+    Where no LLM is to be asked, only the model is checked.
     """
     if not settings.model and keys is None:
         return None
     choice = report.ask("model", lambda: _choose_model(settings, keys or Keys(), needs), str)
     if choice is None or "llm" not in needs:
-        return choice and Asked(choice, None, settings)
-    llm = _check_llm(report, (choice, settings), keys, project)
-    fallback = _check_fallback(report, choice, settings, keys, project) if settings.fallback_model else None
+        return choice and LlmConfig(choice, None, settings)
+    llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
+    if settings.fallback_model:
+        found = report.ask(
+            "fallback model", partial(choose_fallback, choice, settings), lambda llm: str(llm and llm.choice)
+        )
+        fallback = found and _check_llm(report, found, keys, project, "fallback")
     if settings.rollup == "select" and settings.select_model:
-        about = (settings, choice, keys or Keys())
-        report.ask("select model", lambda: choose_selector(*about), lambda asked: str(asked.choice))
+        selector = partial(choose_selector, settings, choice, keys or Keys())
+        report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
         report.warn(f"no model named: {choice}, the first that has a key")
-    return Asked(llm.choice, llm.key, llm.settings, fallback)
+    return llm._replace(fallback=fallback)
 
 
 def _choose_model(settings: Settings, keys: Keys, needs: Collection[Need]) -> ModelChoice:
@@ -170,36 +170,22 @@ def _choose_model(settings: Settings, keys: Keys, needs: Collection[Need]) -> Mo
         raise NotSetUpError(f"how much fits depends on the model: {how}") from error
 
 
-def _check_llm(
-    report: Report, llm: tuple[ModelChoice, Settings], keys: Keys | None, project: Project, role: str = ""
-) -> Asked:
-    """Check all that asking this LLM needs; without `keys`, none of which could be read, its key is not asked for.
+def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Project, role: str = "") -> LlmConfig:
+    """Return the LLM with its key, after every check that asking it needs; the key only where `keys` could be read.
 
     `role` stands before the names of its checks and options: `fallback`.
     """
-    choice, settings = llm
-    lead = f"{role} " if role else ""
-    key = None
+    choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
         source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note
-        key = report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source)
-    asked = Asked(choice, key, settings)
-    report.ask(f"{lead}base URL", lambda: require_address(asked, project, role), str)
+        llm = llm._replace(key=report.ask(f"{lead}key", lambda: require_key(choice.provider, keys), source))
+    report.ask(f"{lead}base URL", lambda: require_address(llm, project, role), str)
     if choice.provider == "replay" and not (project.root / choice.name).is_dir():
         report.refuse(f"{lead}replay", f"there is no folder {shown(choice.name)} with recorded responses")
     if settings.max_cost is not None and choice.provider != "replay":
         report.ask(f"{lead}price", lambda: require_price(choice, settings))
     report.warn(*doubt_model(choice))
-    return asked
-
-
-def _check_fallback(
-    report: Report, choice: ModelChoice, settings: Settings, keys: Keys | None, project: Project
-) -> Asked | None:
-    """Check the fallback like the LLM."""
-    question = partial(choose_fallback, choice, settings)
-    fallback = report.ask("fallback model", question, lambda found: str(found and found[0]))
-    return _check_llm(report, fallback, keys, project, "fallback") if fallback else None
+    return llm
 
 
 def _check_ignored(report: Report, project: Project) -> None:
@@ -213,7 +199,7 @@ def _check_ignored(report: Report, project: Project) -> None:
 def _load_settings(
     report: Report, project: Project, options: Mapping[str, Any], environment: Mapping[str, str]
 ) -> Settings | None:
-    """Load the settings; they tell a chat key from a dummy, which no prompt or file is refused for."""
+    """Return the settings, which also tell a chat key from a dummy that no prompt or file is refused for."""
     settings = report.ask("settings", lambda: load_settings(project, options, environment))
     if settings and (settings.base_url or settings.fallback_base_url):
         report.redactor = Redactor(find_secrets(project, environment, settings.base_url, settings.fallback_base_url))
@@ -226,11 +212,8 @@ def _name_keys(keys: Keys) -> str:
 
 
 def _choose_sandbox(report: Report, settings: Settings, project: Project) -> Sandbox | None:
-    chosen = report.ask(
-        "sandbox",
-        lambda: choose_sandbox(settings.sandbox, project, settings),
-        lambda found: found[0].mode if found[0] else "none",
-    )
-    sandbox, warning = chosen or (None, None)
+    choice = partial(choose_sandbox, settings.sandbox, project, settings)
+    found = report.ask("sandbox", choice, lambda found: found[0].mode if found[0] else "none")
+    sandbox, warning = found or (None, None)
     report.warn(*filter(None, [warning]))
     return sandbox

@@ -1,10 +1,9 @@
-"""The codebase of a run, by the only way to one: as it stands, all files, fitted, or chosen; and its first prompt."""
+"""The codebase of a run: as it stands, all files, fitted, or chosen; and the checks of its first prompt."""
 
 from functools import partial
 
 from code_commit.changes import RunWarning
-from code_commit.check.plan import RunInputs, RunPlan
-from code_commit.check.report import Check, Report
+from code_commit.check.plan import Check, Report, RunInputs, RunPlan
 from code_commit.codebase.make import Choose, make_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, find_stale_files
@@ -24,7 +23,7 @@ BY_NUMBER = "say how many tokens, as in code-commit rollup --fit 100000, and tak
 
 
 def request_of(inputs: RunInputs, settings: Settings, query: str) -> CodebaseRequest | None:
-    """Return the codebase that a run makes first, None where it takes the one that is there."""
+    """Return the codebase that a run makes first, None where it takes the present one."""
     request = inputs.request
     takes_file = settings.rollup == "file" and not inputs.fresh
     if request is None and (inputs.command == "apply" or inputs.codebase or takes_file):
@@ -45,8 +44,8 @@ def needs_room(request: CodebaseRequest | None) -> bool:
 def with_room(project: Project, choice: ModelChoice, settings: Settings, request: CodebaseRequest) -> CodebaseRequest:
     """Return the request with the tokens that the model leaves for the codebase.
 
-    They are what the model reads, less its answer, the rest of the prompt, and what a repair adds: the build's output
-    and the changed files. Raises NotSetUpError where nobody knows how much the model reads.
+    They are the model's window less its answer, the rest of the prompt, and a repair's additions: the build's output
+    and the changed files. Raises NotSetUpError where the window is unknown.
     """
     longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
     if not longest:
@@ -109,5 +108,4 @@ def require_no_key(redactor: Redactor, prompt: Prompt) -> None:
 
 
 def size_of(text: str) -> str:
-    """Return the size of a text in words."""
     return count(len(text.encode()), "byte")

@@ -1,18 +1,18 @@
-"""The values of a start: the inputs of a command, and the plan of its run."""
+"""The values of a start: the inputs of a command, the plan of its run, and the report of the checks that lead to it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple, TypeVar
 
 from code_commit.build import Sandbox
-from code_commit.changes import RunWarning
+from code_commit.changes import RunWarning, WarningKind
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.llm.keys import Keys
 from code_commit.llm.models import longest_prompt
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig
 from code_commit.project import Project
 from code_commit.prompts.layout import SystemPrompts, Task, make_task
 from code_commit.redaction import Redactor
@@ -20,6 +20,7 @@ from code_commit.runs.record import RunEntry
 from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
 
+T = TypeVar("T")
 Need = Literal["tree", "build", "llm", "query", "prompts"]
 _ALL: frozenset[Need] = frozenset({"tree", "build", "llm", "query", "prompts"})
 
@@ -28,9 +29,8 @@ _ALL: frozenset[Need] = frozenset({"tree", "build", "llm", "query", "prompts"})
 class RunInputs:
     """The inputs of a command, in place of files of agent-config: None where it takes these.
 
-    `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt as it stands.
-    `resumed` is the interrupted run, or choice of files, to continue. `environment` holds keys and settings, and the
-    build gets it.
+    `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt. `resumed` is
+    the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for the build.
     """
 
     command: Literal["run", "apply", "prompt", "rollup"] = "run"
@@ -61,7 +61,7 @@ class RunInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """All that a run starts from, checked. `request` is the codebase to make first, None where `codebase` is there.
+    """The checked start of a run. `request` is the codebase to make first, None where `codebase` is there.
 
     `tree` is the tree as git saw it, None outside a repository. `asked` is None where no LLM is asked.
     """
@@ -71,7 +71,7 @@ class RunPlan:
     settings: Settings
     redactor: Redactor
     keys: Keys
-    asked: Asked | None
+    asked: LlmConfig | None
     sandbox: Sandbox | None
     tree: TreeState | None
     prompts: SystemPrompts | None
@@ -81,7 +81,7 @@ class RunPlan:
     warnings: Sequence[RunWarning]
 
     @property
-    def llm(self) -> Asked:
+    def llm(self) -> LlmConfig:
         """The LLM of the run. Raises NotSetUpError where there is none."""
         if self.asked is None:
             raise NotSetUpError("no LLM can be asked: name a --model")
@@ -89,7 +89,7 @@ class RunPlan:
 
     @property
     def longest_prompt(self) -> int | None:
-        """The most characters of a prompt, None where nobody knows."""
+        """The most characters of a prompt, None where unknown."""
         tokens = longest_prompt(self.llm.choice, self.settings)
         return int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
 
@@ -98,3 +98,61 @@ class RunPlan:
         if self.prompts is None:
             raise NotSetUpError("the system prompts cannot be read")
         return make_task(self.project.root, self.settings, self.prompts, self.query, codebase)
+
+
+class Check(NamedTuple):
+    """One line of `code-commit check`: `problem` is None where all is well, `note` says what was found."""
+
+    name: str
+    problem: str | None = None
+    note: str = ""
+    error: NotSetUpError | None = None
+    output: Sequence[str] = ()
+    """The last lines of the build that failed."""
+
+
+@dataclass(slots=True)
+class Report:
+    """The checks in their order, the warnings of the run, and its plan where its parts are there."""
+
+    redactor: Redactor
+    plan: RunPlan | None = None
+    checks: list[Check] = field(default_factory=list)
+    warnings: list[RunWarning] = field(default_factory=list)
+
+    @property
+    def problems(self) -> list[str]:
+        return [check.problem for check in self.checks if check.problem is not None]
+
+    def warn(self, *messages: str, kind: WarningKind = "setup") -> None:
+        self.warnings += [RunWarning(kind, message) for message in messages]
+
+    def refuse(self, name: str, problem: str) -> None:
+        self.checks.append(Check(name, problem))
+
+    def ask(self, name: str, question: Callable[[], T], note: Callable[[T], str] = lambda _: "") -> T | None:
+        """Return the answer to a question and report it; None where it raised NotSetUpError."""
+        try:
+            answer = question()
+        except NotSetUpError as error:
+            self.checks.append(Check(name, str(error), error=error))
+            return None
+        self.checks.append(Check(name, None, note(answer)))
+        return answer
+
+    def require_no_problem(self, project: Project) -> None:
+        """Raise NotSetUpError with every problem, if there is any."""
+        if not self.problems:
+            return
+        only = [check.error for check in self.checks if check.problem is not None]
+        if len(only) == 1 and isinstance(only[0], NoKeyError | TooLittleMoneyError):
+            raise only[0]
+        problems = "\n".join(self.problems).split("\n")
+        if len(problems) > 1:
+            problems = [f"{len(problems)} problems to solve:", *(f"- {problem}" for problem in problems)]
+        raise NotSetUpError("\n".join(problems + hint_at_init(project)))
+
+
+def hint_at_init(project: Project) -> list[str]:
+    """Return advice for a project that nobody prepared."""
+    return [] if project.agent_config.exists() else ["code-commit init writes .gitignore, build.sh and agent-config/"]

@@ -1,4 +1,4 @@
-"""What the project has to have: the ignore line, build.sh, no lock, a terminal where one is needed, a clean tree."""
+"""The checks of the project: the ignore line, build.sh, no lock, a terminal where one is needed, a clean tree."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build.command import build_command
-from code_commit.check.report import Report
+from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
@@ -17,7 +17,7 @@ from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
 
 _UNWRITTEN = b"build.sh: put your build and test commands here"
-"""What build.sh.example prints before it fails: as it stands no LLM could make it pass."""
+"""The output of build.sh.example before it fails: no LLM could make it pass."""
 
 
 def read_task(project: Project, given: str | None) -> str:
@@ -85,7 +85,7 @@ def check_terminal(report: Report, settings: Settings) -> None:
 def check_clean(report: Report, settings: Settings, project: Project) -> TreeState | None:
     """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean.
 
-    New files that git does not track are no doubt, unless a clean tree is wanted: a run tells of those it changes.
+    New files that git does not track are no doubt, unless a clean tree is required.
     """
     tree, doubt = None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
     try:
@@ -104,8 +104,10 @@ def check_lock(project: Project) -> None:
     """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
     if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
         read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
-        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
-        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it yours to write")
+        number, advice = (
+            (errno.EROFS, "mount it for writing") if read_only else (errno.EACCES, f"chmod u+w {AGENT_CONFIG}")
+        )
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {os.strerror(number)}; make it writable: {advice}")
     holder = is_locked(project)
     if holder is not None:
         raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")

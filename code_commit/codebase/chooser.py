@@ -26,9 +26,7 @@ _UNKNOWN = "no file of [codebase] that can be chosen"
 
 
 class NothingChosenError(RejectedResponseError):
-    @property
-    def complaint(self) -> str:
-        return "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
+    complaint = "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
 
 
 def selection_prompt(instructions: str, query: str, mentions: str, outlines: str) -> Prompt:

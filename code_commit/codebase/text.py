@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Shown
+from code_commit.exchange import VisibleFiles
 from code_commit.files import identity_of, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count, listed
@@ -140,9 +140,11 @@ class Codebase:
         return sorted(self.sizes.items(), key=lambda file: -file[1])[:_LARGEST]
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> VisibleFiles:
         whole = frozenset(self.sizes) if self.is_partial else None
-        return Shown(self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows))
+        return VisibleFiles(
+            self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows)
+        )
 
 
 def read_codebase(project: Project) -> Codebase:

@@ -1,4 +1,4 @@
-"""The commands, a module each, and the words of the command line.
+"""The commands, a module each, and the command line.
 
 A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `add_arguments(parser)`, and
 `run(options)`, which returns the exit code. It is loaded when its name stands on the command line.
@@ -34,11 +34,11 @@ COMMANDS = {
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the completion script for your shell",
 }
-"""What each command does. Its name is that of its module here, or, above the commands, of its package."""
+"""Each command and its help. The name is that of its module here, or, above the commands, of its package."""
 
 
 class Command(Protocol):
-    """The module of a command. What `run` gets are the arguments and settings that were given, by their names."""
+    """The module of a command. `run` gets the given arguments and settings by their names."""
 
     DESCRIPTION: str
     EXAMPLES: str
@@ -93,13 +93,11 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def add_main_job(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the main job."""
     add_task(parser)
     add_settings(parser)
 
 
 def add_task(parser: argparse.ArgumentParser) -> None:
-    """Add the options that give the task."""
     task = parser.add_mutually_exclusive_group()
     task.add_argument(
         "-m", dest="task", metavar="TEXT", help="the task, in place of query.txt; makes a new rollup first"
@@ -108,7 +106,7 @@ def add_task(parser: argparse.ArgumentParser) -> None:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Takes as many columns as the terminal has; argparse would load what packs files to count them."""
+    """Takes as many columns as the terminal has, without an import of shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
@@ -127,7 +125,7 @@ _COLUMNS = 80
 
 
 class _GoTo(argparse.Action):
-    """Goes to a folder: what is relative counts from there."""
+    """Goes to a folder: relative paths count from there."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> None:
         try:
@@ -137,10 +135,7 @@ class _GoTo(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that names the nearest known word for an unknown one.
-
-    It also names an unknown option where argparse would take its value for the command.
-    """
+    """An argument parser that names the nearest known word for an unknown one."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._words = arguments = sys.argv[1:] if args is None else list(args)
@@ -163,16 +158,8 @@ class _Parser(argparse.ArgumentParser):
         hint = "" if " " in value else did_you_mean(value, action.choices)
         self.error(f"there is no command {value!r}{hint or task}")
 
-    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
-        """Take `--` for the value of an option that it is given to in one word (`-m=--`): argparse would drop it."""
-        if not action.option_strings or words != ["--"]:
-            return super()._get_values(action, words)
-        value = self._get_value(action, "--")
-        self._check_value(action, value)
-        return value
-
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print the help or the version at once. Raises OutputError; complaints are for a standard error that works."""
+        """Print the help or the version at once. Raises OutputError, but not for standard error."""
         try:
             (file or sys.stdout).write(message)
             (file or sys.stdout).flush()
@@ -183,7 +170,7 @@ class _Parser(argparse.ArgumentParser):
                 print_text(message)
 
     def error(self, message: str) -> NoReturn:
-        """Raise NotSetUpError for wrong usage: it is told as every error is told."""
+        """Raise NotSetUpError for wrong usage, as for every other error."""
         self.print_usage(sys.stderr)
         raise NotSetUpError(message if message.endswith("?") else f"{message}; {self.prog} --help tells more")
 

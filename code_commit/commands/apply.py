@@ -51,7 +51,6 @@ def run(options: dict[str, Any]) -> int:
 def _apply_saved(
     project: Project, options: Mapping[str, Any], source: str, progress: Progress, *, build: bool
 ) -> RunRecord:
-    """Apply the response of this source as a run of its own, and return the finished record."""
     if message := recover(project):
         progress.say(message)
     plan = plan_run(project, options, RunInputs(command="apply", builds=build))
@@ -62,7 +61,7 @@ def _apply_saved(
 
 
 def _apply(run: Run, response: Response, *, build: bool) -> RunRecord:
-    """Verify and apply a response, build where that is wanted, and return the finished record."""
+    """Verify and apply a response, build if asked to, and return the finished record."""
     log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
     shows = run.codebase.shown if run.codebase else None
@@ -98,4 +97,4 @@ def _read_standard_input(progress: Progress) -> bytes:
 
 
 _LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
-"""Bytes of a line that a terminal hands on (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux), its end not counted."""
+"""Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""

@@ -19,7 +19,7 @@ _MOST_LINES, _MOST_BYTES = 200, 20_000
 
 
 def approval_of(settings: Settings, progress: Progress) -> Approve | None:
-    """Return what asks on the terminal whether an answer may be applied, None where the settings do not want that."""
+    """Return the function that asks on the terminal whether to apply an answer, None without `--approve`."""
     if not settings.approve:
         return None
 
@@ -46,9 +46,9 @@ def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
 
 
 def _ask(diff: bytes, question: str) -> str:
-    """Show the diff, put the question until there is an answer, and return it. Where no more can come it is no.
+    """Show the diff, ask until there is an answer, and return it; no more input means no.
 
-    What was typed before the question stood there is no answer to it.
+    Words typed before the question do not count.
     """
     with Path(TERMINAL).open("rb+", buffering=0) as terminal:
         start = b"".join(diff[:_MOST_BYTES].splitlines(keepends=True)[:_MOST_LINES])

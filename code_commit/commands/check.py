@@ -2,14 +2,14 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
 from code_commit.check import RunPlan, inspect_run, take_task
 from code_commit.check.codebase import check_prompt, codebase_for, codebase_warnings
-from code_commit.check.report import Check, Report, hint_at_init
+from code_commit.check.plan import Check, Report, hint_at_init
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, print_bytes, print_text, wants
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NoKeyError, NotSetUpError
@@ -54,19 +54,20 @@ def run(options: dict[str, Any]) -> int:
         if as_json:
             print_bytes(report.redactor.redact_json(_as_json(report, is_ready=ready is not None)))
         else:
-            end = _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)
-            lines = [*_lines(report, quiet=quiet), *([end] if report.problems or not quiet else [])]
-            text = "\n".join(map(shown, lines))
-            rows = report.redactor.redact_text(text).split("\n")
-            if text:
-                print_text("\n".join(map(_with_verdict, rows)))
+            rows = list(_rows(report, quiet=quiet))
+            if report.problems or not quiet:
+                rows.append(("", _end(report, project, is_ready=ready is not None, machine_failed=machine_failed)))
+            if rows:
+                lines = report.redactor.redact_text("\n".join(shown(row) for _, row in rows)).split("\n")
+                verdicts = (verdict for verdict, _ in rows)
+                print_text("\n".join(map(_with_colour, verdicts, lines)))
         if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
 
 
 def _check_codebase(report: Report, plan: RunPlan) -> None:
-    """Check the codebase of a run, as far as that goes without the choice of an LLM."""
+    """Check the codebase of a run, as far as possible without the choice of an LLM."""
     if plan.codebase:
         report.warnings += codebase_warnings(plan, plan.codebase)
     elif plan.request and (
@@ -106,51 +107,47 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
     stream.close()
     if result.passed:
         return Check("build", None, ending_of(result)), result
-    said = (f"{_OUTPUT_MARK}{line}" for line in last_lines(bytes(tail)))
-    return Check("build", "\n".join([f"fails: {ending_of(result)}", *said])), result
-
-
-_OUTPUT_MARK = "| "
+    return Check(
+        "build", f"fails: {ending_of(result)}", output=[f"| {line}" for line in last_lines(bytes(tail))]
+    ), result
 
 
 def _as_json(report: Report, *, is_ready: bool) -> dict[str, Any]:
-    checks = [{"name": check.name, "problem": check.problem, "note": check.note} for check in report.checks]
+    checks = [
+        {"name": check.name, "problem": check.problem and "\n".join([check.problem, *check.output]), "note": check.note}
+        for check in report.checks
+    ]
     return {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
 
 
-def _lines(report: Report, *, quiet: bool) -> Iterator[str]:
-    """Yield the rows of the checks and of the warnings, if `quiet` of problems alone.
+def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the checks and of the warnings, each with the verdict that it begins with.
 
-    Which keys are there is not called well where the lack of one is a problem.
+    With `quiet` they are those of problems alone. The keys found are not "ok" where the lack of one is a problem.
     """
     lacks_key = any(isinstance(check.error, NoKeyError) for check in report.checks)
-    shown_checks = [
-        check for check in report.checks if check.problem or not (quiet or (lacks_key and check.name == "keys"))
-    ]
     width = max(len(check.name) for check in report.checks)
-    for check in shown_checks:
-        verdict, said = ("ok     ", check.note) if check.problem is None else ("PROBLEM", check.problem)
-        yield from _row(f"{verdict}  {check.name:{width}}", said)
+    for check in report.checks:
+        if check.problem is not None:
+            yield from _row("PROBLEM", f"{check.name:{width}}", check.problem.split("\n"), check.output)
+        elif not quiet and not (lacks_key and check.name == "keys"):
+            yield from _row("ok", f"{check.name:{width}}", [check.note])
     for warning in dict.fromkeys(() if quiet else report.warnings):
-        yield from _row(f"note     {'':{width}}", str(warning))
+        yield from _row("note", " " * width, str(warning).split("\n"))
 
 
-def _with_verdict(row: str) -> str:
-    """Return a row with its verdict in a colour, on a terminal."""
-    verdict = next((verdict for verdict in _COLOURS if row.startswith(verdict)), "")
-    return coloured(verdict, _COLOURS.get(verdict, ""), sys.stdout) + row.removeprefix(verdict)
-
-
-_COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow"}
-
-
-def _row(lead: str, said: str) -> Iterator[str]:
-    """Yield what is said, as rows of the terminal where there is one, all of them as far in as the first.
-
-    Of several problems each has a mark.
-    """
-    lines = said.split("\n")
-    mark = "- " if len(lines) > 1 and not lines[1].startswith(_OUTPUT_MARK) else ""
-    for line in lines:
-        yield from wrapped(f"{lead}  {mark}{line}".rstrip(), terminal_width(), len(lead) + 2 + len(mark))
+def _row(verdict: str, name: str, said: Sequence[str], output: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield a check as rows of the terminal, all as far in as the first; each of several problems has a mark."""
+    lead, mark = f"{verdict:7}  {name}  ", "- " if len(said) > 1 else ""
+    for line in [*(f"{mark}{line}" for line in said), *output]:
+        for row in wrapped(f"{lead}{line}".rstrip(), terminal_width(), len(lead) + len(mark)):
+            yield verdict, row
+            verdict = ""
         lead = " " * len(lead)
+
+
+def _with_colour(verdict: str, row: str) -> str:
+    return coloured(verdict, _COLOURS[verdict], sys.stdout) + row.removeprefix(verdict)
+
+
+_COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}

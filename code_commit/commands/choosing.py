@@ -1,4 +1,4 @@
-"""The choice of a codebase's files by an LLM, as a run of its own: within which log and lock, and for what price."""
+"""The choice of a codebase's files by an LLM, as a run of its own with a log, a lock and a price."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
 from code_commit.llm.models import UNLIMITED, longest_prompt
-from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, Asked, estimate_tokens
+from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig, estimate_tokens
 from code_commit.prompts.layout import load_system_prompt, may_change
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
@@ -27,17 +27,17 @@ from code_commit.runs.words import count
 from code_commit.terminal import shown
 
 SMALL = 20_000
-"""Tokens of a codebase of which all files go in whole: to choose among them would cost as much."""
+"""Tokens of a codebase that goes in whole: a choice would cost as much."""
 
 _LABELS = 500
-"""Tokens for the sections' labels, and for a second question that says what is wrong with the first answer."""
+"""Tokens for the sections' labels, and for a second question with the faults of the first answer."""
 
 
 @dataclass(slots=True)
 class FileChooser:
-    """Asks which files the task needs whole. A context manager: leaving it without an error ends the choice's log.
+    """Asks which files the task needs whole. Leaving it without an error ends the choice's log.
 
-    Until then, and until the run that is to follow has started, `resume` continues the choice.
+    Until then, and until the run after it has started, `resume` continues the choice.
     """
 
     plan: RunPlan
@@ -55,7 +55,7 @@ class FileChooser:
 
     @property
     def record(self) -> RunRecord | None:
-        """What was asked and chosen, and what that cost; None where no LLM was asked."""
+        """The record of the choice; None where no LLM was asked."""
         return self.log.record if self.log else None
 
     def choose(
@@ -93,7 +93,7 @@ class FileChooser:
                 names = {file.name for file in found}
                 return interruptible(lambda: choose_files(prompt, names, partial(ask, complete), log))
 
-    def _open_log(self, asked: Asked, request: CodebaseRequest) -> RunLog:
+    def _open_log(self, asked: LlmConfig, request: CodebaseRequest) -> RunLog:
         plan = self.plan
         if plan.inputs.resumed:
             return reopen_run_log(plan.project, plan.inputs.resumed, self.progress)
@@ -106,7 +106,7 @@ class FileChooser:
         return log
 
 
-def _tokens_for(asked: Asked, rest: str) -> int:
+def _tokens_for(asked: LlmConfig, rest: str) -> int:
     """Return how many tokens of outlines the model reads beside the rest of the prompt."""
     longest = longest_prompt(asked.choice, asked.settings) or UNLIMITED
     return max(longest - estimate_tokens(rest) - _LABELS, 1)

@@ -33,7 +33,7 @@ def run(options: dict[str, Any]) -> int:
 
 _FILE_NAMES = ("FILE", "GLOB", "OUT", "PATHSPEC", "REPOSITORY", "TASKS")
 _FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
-"""What a value may be, by how `--help` names it."""
+"""The kind of a value by its name in `--help`."""
 
 
 def _complete_files(parsers: Iterable[ArgumentParser]) -> None:

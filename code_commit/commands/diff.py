@@ -73,7 +73,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _tell_rewritten(folder: Path, progress: Progress) -> None:
-    """Say what of the diff is the last build's and no answer's."""
+    """Say which part of the diff is the last build's and no answer's."""
     record = read_run(folder)
     if isinstance(record, RunRecord) and (rewritten := rewritten_by_build(record)):
         progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} has that alone")
@@ -87,7 +87,7 @@ def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
 
 
 def _page(text: bytes, project: Project) -> None:
-    """Show the text in the pager that git would take, unless that is a program inside the project.
+    """Show the text in git's pager, unless that is a program inside the project.
 
     Raises NotSetUpError for words that no shell could read.
     """

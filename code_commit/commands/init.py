@@ -94,7 +94,7 @@ def _write_build_script(project: Project) -> list[str]:
 
 
 def _ignore_environments(project: Project) -> list[str]:
-    """Let git ignore the installed packages that are there, or that build.sh is for: no rollup has to hold them."""
+    """Let git ignore the installed packages that are there, or that build.sh is for: no rollup needs them."""
     script = read_regular_file(project.build_script).decode("utf-8", "replace") if project.build_script.exists() else ""
     used = {".venv": ".venv/bin/", "node_modules": "-d node_modules"}
     patterns = {name: f"{name}/" for name, words in used.items() if words in script}

@@ -75,7 +75,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: dict[str, Any]) -> int:
-    """Print the log in the form that the options name. Raises NotSetUpError and LogError."""
     with answering(as_json="json" in options) as project:
         tell_if_half_changed(project)
         for name in ("prune", "stats"):
@@ -100,7 +99,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
-    """Return the log in a form for others to read. Raises NotSetUpError."""
+    """Return the log as JSON, as Markdown or as a page. Raises NotSetUpError."""
     if options.get("open") and (options.keys() & {"json", "markdown"} or options.get("html") == "-"):
         raise NotSetUpError("--open opens a page: give it alone, or with --html FILE")
     redactor = redactor_of(project)
@@ -117,7 +116,7 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    """Print what all runs came to, or those of a fleet. Raises NotSetUpError."""
+    """Print the statistics of all runs, or those of a fleet. Raises NotSetUpError."""
     from code_commit.commands.stats import collect, label_stats, labels_table, read_trials, runs_of_fleet, stats_table
 
     found = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))
@@ -131,7 +130,7 @@ def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
 
 
 def _prune(project: Project) -> None:
-    """Remove what is no longer kept, and print what was and what was not. Raises NotSetUpError, LogError."""
+    """Remove the runs that are no longer kept, and print which. Raises NotSetUpError, LogError."""
     from code_commit.apply import lock_tree  # its import takes 20 ms
 
     settings = load_settings(project, {})
@@ -152,7 +151,7 @@ def _names(runs: Sequence[str]) -> str:
 
 
 def _indent(line: str) -> int | None:
-    """Return how far in further rows of a line are, below what follows its label; None where it has none."""
+    """Return the indent of further rows of a line, below the text after its label; None where it has none."""
     return _LABEL if line[:_LABEL].endswith("   ") else None
 
 
@@ -160,7 +159,6 @@ _LABEL = len("warning   ")
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:
-    """Yield one run attempt by attempt."""
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
@@ -235,7 +233,7 @@ def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> st
 
 
 def _without_date(row: str, width: int | None) -> str:
-    """Leave out as much of the name of an undone run as the row is too long, from its beginning: its end tells it."""
+    """Shorten the name of an undone run from its beginning by as much as the row is too long: its end tells it."""
     start, undo, name = row.rpartition(_UNDO)
     over = len(row) - width + 1 if width and undo else 0
     return f"{start}{undo}…{name[over:]}" if over > 1 else row
@@ -250,7 +248,6 @@ def _cut(text: str, width: int | None) -> str:
 
 
 def _end(run: RunRecord) -> str:
-    """Return how a run ended in a word or two."""
     is_dry = run.status == "success" and run.options.get("dry_run")
     return "dry run" if is_dry else status_in_words(status_of(run))
 

@@ -1,4 +1,4 @@
-"""What a run changed in all, as one diff: from the originals of its snapshot to what it left, not to today's tree."""
+"""The whole change of a run as one diff: from the originals of its snapshot to the files that it left."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -12,10 +12,7 @@ from code_commit.runs.diff import FileEdit, diff_files, known_text
 
 
 class NetDiff(NamedTuple):
-    """A run's whole change as a diff that `git apply` reads, and the files whose content of then is lost.
-
-    `changes` has the numbers of each file of the diff.
-    """
+    """A run's whole change as a diff that `git apply` reads, its numbers, and the files whose content is lost."""
 
     diff: bytes
     unknown: list[str]
@@ -23,7 +20,7 @@ class NetDiff(NamedTuple):
 
 
 def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
-    """Return what the run of this log folder, and its builds, changed below `root`. Raises ApplyError.
+    """Return the changes of this log folder's run, and of its builds, below `root`. Raises ApplyError.
 
     `prefix` stands before every path. The diff is of what `git` would store, where that is given.
     """
@@ -35,8 +32,7 @@ def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None 
 def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
     """Return each file that the run changed, before and after, and the files whose content of then is lost.
 
-    The snapshot has what the run left; where it has not, as in the logs of older versions, the tree may still have it.
-    Raises ApplyError.
+    The tree may still have a content that the snapshot of an older version's log lacks. Raises ApplyError.
     """
     snapshot = folder / "snapshot"
     layers = load_layers(snapshot)

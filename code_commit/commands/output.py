@@ -1,4 +1,4 @@
-"""What a command prints: its result on stdout, its end as JSON, its errors on stderr."""
+"""The output of a command: its result on stdout, its end as JSON, its errors on stderr."""
 
 import os
 import sys
@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from code_commit.changes import RejectedResponseError
-from code_commit.errors import (
-    EXIT_INTERNAL_ERROR,
-    CodeCommitError,
-    Interrupted,
-    OutputError,
-    known_error,
-)
+from code_commit.errors import EXIT_INTERNAL_ERROR, CodeCommitError, Interrupted, OutputError, known_error
 from code_commit.files import read_regular_file
 from code_commit.interrupts import hold_signals
 from code_commit.llm.keys import find_secrets
@@ -40,7 +34,7 @@ def print_bytes(data: bytes) -> None:
 
 
 def print_text(text: str) -> None:
-    """Write lines on stdout; what its encoding lacks is escaped."""
+    """Write lines on stdout; characters that its encoding lacks are escaped."""
     print_bytes(f"{text}\n".encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
@@ -53,7 +47,7 @@ def show_end(project: Project, record: RunRecord) -> int:
 
 
 def coloured_diff(diff: bytes) -> bytes:
-    """Return a diff for a terminal: in git's colours, what is no text escaped."""
+    """Return a diff for a terminal: in git's colours, with control characters escaped."""
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM", "dumb") == "dumb"
     lines = []
     for line in diff.decode("utf-8", "replace").removesuffix("\n").split("\n"):
@@ -67,7 +61,7 @@ _STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": 
 
 
 def complain(message: str, error: BaseException) -> None:
-    """Print what went wrong, with the notes of those whom the error passed."""
+    """Print an error and its notes on stderr."""
     progress = Progress(redactor_of(current_folder()))
     progress.error("\n".join([message, *getattr(error, "__notes__", [])]))
 
@@ -120,16 +114,15 @@ def answering(*, as_json: bool) -> Iterator[Project]:
 
 
 def print_failure(error: BaseException) -> None:
-    """Print in JSON how a command ended that has no record: the members that a record has for it."""
+    """Print as JSON how a command without a record ended."""
     print_bytes(redactor_of(current_folder()).redact_json(_end_of(error)))
 
 
 @contextmanager
 def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Project, Progress]]:
-    """Give its project to a command that changes files, and the progress that it tells its steps.
+    """Give the project and the progress to a command that changes files, and with `--json` print its record.
 
-    With `--json` its record is printed, whatever its end; one of a run that did not begin has the same shape.
-    Signals wait, but for what the command makes `interruptible`.
+    The record of a run that did not begin has the same shape. Signals wait, but for `interruptible` work.
     """
     hold_signals()
     folder = current_folder()

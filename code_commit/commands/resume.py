@@ -1,8 +1,7 @@
 """`code-commit resume`: go on with an interrupted run at its next step; only a cut-off stream is paid for twice.
 
-The log says what was done: a response that is there is not asked for again, a background job whose id is there is
-fetched, applied changes are not applied again, a build that failed is not repeated. One that passed is: nobody knows
-what changed since.
+By the log, no answer is asked for again, background jobs are fetched, applied changes stay, and a failed build is not
+repeated. A passed one is, as the tree may have changed.
 """
 
 import re
@@ -26,7 +25,7 @@ from code_commit.interrupts import interruptible
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
-from code_commit.llm.vendor import Asked
+from code_commit.llm.vendor import LlmConfig
 from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
@@ -39,7 +38,7 @@ from code_commit.terminal import shown
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
-Goes on with the latest interrupted run, or the named one, at its next step.
+Continues the latest interrupted run, or the named one, at its next step.
 An answer that is there is not asked for again, nor one that the API still has.
 A build that failed is not repeated, one that passed is. The run's own options
 hold, but for those given now."""
@@ -100,7 +99,7 @@ def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any],
 def _find_resumable(project: Project, name: str) -> RunEntry:
     """Return the latest run that has a next step, or the named one. Raises NotSetUpError.
 
-    Without a name none is resumed, and paid for, that a later run has followed.
+    Without a name, no run with a later one is resumed, and paid for.
     """
     later = ""
     for folder in reversed(find_run_folders(project, name)):
@@ -113,8 +112,8 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
         )
         if goes_on and later:
             raise NotSetUpError(
-                f"{record.run} ({status_of(record)}) did not come to its end, but {later} came after it:"
-                f" code-commit resume {record.run} goes on with that older run all the same"
+                f"{record.run} ({status_of(record)}) is unfinished, but {later} ran later:"
+                f" code-commit resume {record.run} continues this run"
             )
         if goes_on:
             return RunEntry(folder, record)
@@ -139,7 +138,7 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 
 
 def _answered(folder: Path, record: RunRecord) -> Iterator[str]:
-    """Yield the paths of the answers that were applied: the next prompt shows those files.
+    """Yield the paths of the applied answers: the next prompt shows those files.
 
     Raises NotSetUpError, also where a response or a build's output cannot be read that the next prompt needs.
     """
@@ -164,10 +163,7 @@ def _needed(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:
-    """Return the settings that the run had, and its model: a default may have changed since.
-
-    A setting that this version no longer has is left out.
-    """
+    """Return the settings that the run had, and its model, without the settings that no longer exist."""
     known = {name: value for name, value in record.options.items() if name in SETTINGS}
     try:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})
@@ -179,11 +175,11 @@ def _remember_address(project: Project, options: Mapping[str, Any]) -> None:
     """Remember the address that an option names: merged with the run's settings, they do not tell who named it."""
     settings, keys = load_settings(project, options), load_keys(project)
     choice = choose_model(settings.model, keys, keys.unfit)
-    remember_address(Asked(choice, keys.get(choice.provider), settings), project, named=True)
+    remember_address(LlmConfig(choice, keys.get(choice.provider), settings), project, named=True)
 
 
 def _text_of(folder: Path, name: str) -> str | None:
-    """Return a text that the run was given, or made, for itself; None where it took that of agent-config."""
+    """Return a text of the run's own; None where it took that of agent-config."""
     with _needed(folder, name) as file, suppress(FileNotFoundError):
         return read_regular_file(file).decode("utf-8")
     return None

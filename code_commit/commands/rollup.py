@@ -1,6 +1,6 @@
 """`code-commit rollup`: write agent-config/codeRollup.txt from the files that git tracks or would track.
 
-It takes no lock: a run has read the rollup before it changes a file, and the new one takes its place at once.
+It takes no lock: a run has read the rollup before it changes a file, and the new one replaces it at once.
 """
 
 import os
@@ -94,7 +94,7 @@ def make_rollup(
     progress: Progress,
     resumed: RunEntry | None = None,
 ) -> Codebase:
-    """Write codeRollup.txt as the options say, and return what is in it. Raises NotSetUpError, and as `FileChooser`.
+    """Write codeRollup.txt and return its codebase. Raises NotSetUpError, and as `FileChooser`.
 
     Where an LLM is to choose, all must be there that a run needs. `resumed` is a choice to continue.
     """

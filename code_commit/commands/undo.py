@@ -1,6 +1,6 @@
-"""`code-commit undo`: put back what the latest or the named run changed; itself a run that can be undone.
+"""`code-commit undo`: put back the changes of the latest or the named run; itself a run that can be undone.
 
-Without a name, undos and what they undid are passed over: it goes back run by run.
+Without a name, undos and undone runs are passed over: it goes back run by run.
 """
 
 from argparse import ArgumentParser
@@ -25,7 +25,7 @@ DESCRIPTION = """\
 Puts back what the latest run that is not undone changed, or the named one: byte
 for byte, mode for mode. If one of its files changed since, nothing is put back,
 and it exits with 1. If the latest run changed no file, it names the one before
-and exits with 2. An undo is a run itself: name it, and it is undone."""
+and exits with 2. An undo is a run too; undo it by name."""
 
 EXAMPLES = """\
 code-commit undo
@@ -77,7 +77,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
-    """Write down what was put back, and return why that failed, "" where it did not: the files are put back anyway."""
+    """Record the restored files, and return why that failed, "" where it did not: the files are put back anyway."""
     failures = []
     steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
@@ -111,7 +111,7 @@ def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
 
 
 def _find_latest(project: Project) -> Path:
-    """Return the latest run that is not undone. One that changed no file is not passed over: NotSetUpError."""
+    """Return the latest run that is not undone. Raises NotSetUpError where that changed no file."""
     standing = [folder for folder in find_run_folders(project) if is_standing(folder)]
     changed = [folder for folder in standing if changed_files(folder)]
     if not changed:
@@ -132,7 +132,7 @@ def _find_latest(project: Project) -> Path:
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
     """Return the record of a run, if it is an undo then that of the run which it undid, and so on.
 
-    Raises NotSetUpError where a record names what is no earlier run.
+    Raises NotSetUpError where a record names no earlier run.
     """
     chain = []
     while isinstance(run := read_run(folder), RunRecord):

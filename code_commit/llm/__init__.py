@@ -1,12 +1,9 @@
-"""The LLM: a prompt goes out, a response comes back, whichever API is asked.
-
-`open_llm` gives the LLM of a run. Importing this package loads neither httpx nor pydantic.
-"""
+"""The LLM: a prompt goes out, a response comes back. Importing this package loads neither httpx nor pydantic."""
 
 import math
 from typing import Self
 
-from code_commit.errors import LLMError, NotSetUpError
+from code_commit.errors import LLMError
 from code_commit.exchange import ExchangeListener, Prompt, RequestBody, Response, Settlement
 from code_commit.llm.call import Call
 from code_commit.llm.http import Connection, Endpoint, PassingFailure, Reply, Timing, count_of
@@ -14,26 +11,31 @@ from code_commit.llm.jobs import fetch_job, run_job
 from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.llm.models import UNLIMITED, VENDORS, Bid, bid_for, check_base_url, cost_of, explain_misfit
 from code_commit.llm.replay import ReplayLLM
-from code_commit.llm.vendor import Asked
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
 
 _COUNT_MARGIN = 1.02
-"""A provider's count of tokens is an estimate by its own word: this many times it is counted on."""
+"""A provider calls its count of tokens an estimate: it is multiplied by this."""
+
+
+_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": f"code-commit/{__version__} (python httpx)",
+}
 
 
 class NetworkLLM:
     """Asks an API over HTTP: one client for a whole run, one `Call` for each `complete`."""
 
-    def __init__(self, asked: Asked, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
+    def __init__(self, asked: LlmConfig, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
         choice, key, settings = asked.choice, asked.key, asked.settings
         vendor = VENDORS[choice.provider]
-        if vendor.api is None:
-            raise NotSetUpError(f"{vendor.name}: is not asked over HTTP")
-        self._ledger = ledger
-        self._choice = choice
-        self._api = vendor.api
+        assert vendor.api is not None, vendor.name  # noqa: S101 - a caller's mistake
+        self._ledger, self._choice, self._api = ledger, choice, vendor.api
         self._endpoint = Endpoint(
             model=choice.name,
             base_url=check_base_url(choice, settings),
@@ -42,14 +44,8 @@ class NetworkLLM:
             key_source=key.source if key else "",
             censor=Redactor([key.value] if key else []).redact_cut,
         )
-        headers = {
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            "User-Agent": f"code-commit/{__version__} (python httpx)",
-        }
-        headers |= vendor.headers(key.value if key else "", settings)
-        self._connection = Connection(self._endpoint, headers, timing or Timing())
+        headers = vendor.headers(key.value if key else "", settings)
+        self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())
 
     def __enter__(self) -> Self:
         return self
@@ -58,10 +54,10 @@ class NetworkLLM:
         self._connection.close()
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        """Ask, and ask again while what fails can pass. Raises LLMError, without the key in it.
+        """Return the answer, asking again while failures can pass. Raises LLMError, without the key in it.
 
-        A response that the API does not call complete comes back with `incomplete` set. Each request that may start an
-        answer reserves what that can cost; where the money left pays for a shorter answer, that is asked for.
+        Each request that may start an answer reserves its highest cost; where the money left pays for a shorter answer,
+        that is asked for.
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):
@@ -83,7 +79,7 @@ class NetworkLLM:
             raise
 
     def _count_tokens(self, prompt: Prompt) -> int:
-        """Return how many tokens the provider counts in a prompt, 0 where it does not tell: a gateway may not."""
+        """Return how many tokens the provider counts in a prompt, 0 where it does not tell."""
         if (counter := self._api.counter) is None:
             return 0
         path, body = counter.path(self._endpoint.model), RequestBody(counter.request_body(self._endpoint, prompt))
@@ -98,7 +94,7 @@ class NetworkLLM:
     def _ask(self, call: Call, bid: Bid | None) -> Response:
         """Send the request and return the answer.
 
-        What was reserved for it stays so until a final reply with usage, unless the provider cannot have begun.
+        Its reservation stays until a final reply with usage, unless the provider cannot have begun.
         """
         path, assemble = self._api.path, self._api.assemble
         if bid:
@@ -118,9 +114,9 @@ class NetworkLLM:
             raise
 
     def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
-        """Wait for the answer of a background job of an earlier call, for which so much is reserved.
+        """Return the answer of an earlier call's background job, for which so much is reserved.
 
-        Raises LLMError, without the key in it, of the kind `refused` where there is no answer to be had.
+        Raises LLMError, without the key in it; of the kind `refused` where there is no answer.
         """
         call = Call(self._connection, listener, timeout=timeout)
         call.unsettled += 1
@@ -134,10 +130,7 @@ class NetworkLLM:
             raise
 
     def _read(self, call: Call, reply: Reply, bid: Bid | None, reserved: float) -> Response:
-        """Settle what a final reply says that it cost, whether it is an answer or not, and return the answer.
-
-        Raises LLMError and PassingFailure where it is none.
-        """
+        """Settle the cost of a final reply and return its answer. Raises LLMError, PassingFailure where it is none."""
         usage = self._api.usage(reply.body)
         cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
         unsettled = min(bid.unsettled_after(usage), reserved) if bid else 0.0
@@ -162,14 +155,11 @@ def _flaw(response: Response, text: str) -> str | None:
 
 
 LLM = NetworkLLM | ReplayLLM
-"""What a run asks. Use it as a context manager: the end closes its connection."""
+"""A context manager: its end closes the connection."""
 
 
-def open_llm(asked: Asked, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
-    """Return the LLM that is to be asked, of recorded responses with so many taken; nothing is sent yet.
-
-    Raises NotSetUpError.
-    """
+def open_llm(asked: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
+    """Return the LLM, of recorded responses with so many taken; nothing is sent yet. Raises NotSetUpError."""
     if VENDORS[asked.choice.provider].api is None:
         return ReplayLLM(asked.choice, project, answered)
     return NetworkLLM(asked, project, ledger)

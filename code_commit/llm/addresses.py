@@ -1,7 +1,6 @@
-"""Where a key may go: files of the project name no address for a key that comes from elsewhere.
+"""The addresses that a key may go to: a project's own config.toml names none for a key from elsewhere.
 
-An unpacked archive can bring its own agent-config/config.toml. An address that the user names by an option is
-remembered for the project's root, in a file outside of it.
+An address that the user names by an option is remembered for the project's root, in a file outside of it.
 """
 
 import json
@@ -14,38 +13,30 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.models import VENDORS, check_base_url
-from code_commit.llm.vendor import Asked
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG
 from code_commit.terminal import shown
 
 
-def require_address(asked: Asked, project: Project, role: str = "") -> str:
-    """Return where the API is, as `check_base_url` does.
-
-    Raises NotSetUpError also where a key from elsewhere would go to an address that only the project names.
-    """
+def require_address(asked: LlmConfig, project: Project, role: str = "") -> str:
+    """Return the API's address. Raises NotSetUpError as `check_base_url`, and where only the project names it."""
     url = check_base_url(asked.choice, asked.settings, role)
-    name = _setting_of(asked, url, role)
+    name, provider = _setting_of(asked, url, role), asked.choice.provider
     source, variable = asked.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
     is_named = os.environ.get(variable) == getattr(asked.settings, name, None)
-    if (
-        asked.key is None
-        or source not in (FILE, LOG)
-        or is_named
-        or _is_remembered(project, asked.choice.provider, url)
-    ):
+    if asked.key is None or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
         return url
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
     once = "once " if _memory(project) else ""
     raise NotSetUpError(
         f"{asked.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
-        f" say so {once}with --{name.replace('_', '-')} {asked.choice.provider}:{url} (in CI by the variable"
-        f" {variable}), or put the key itself into {AGENT_CONFIG}/{asked.choice.provider}-key.txt"
+        f" say so {once}with --{name.replace('_', '-')} {provider}:{url} (in CI by the variable"
+        f" {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt"
     )
 
 
-def remember_address(asked: Asked, project: Project, role: str = "", *, named: bool = False) -> None:
+def remember_address(asked: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:
     """Remember for this project an address that an option names; `named` says so of one that a log names too."""
     url = check_base_url(asked.choice, asked.settings, role)
     name, provider = _setting_of(asked, url, role), asked.choice.provider
@@ -60,10 +51,10 @@ def remember_address(asked: Asked, project: Project, role: str = "", *, named: b
             lines.write(f"{_line(project, provider, url)}\n")
 
 
-def _setting_of(asked: Asked, url: str, role: str) -> str:
+def _setting_of(asked: LlmConfig, url: str, role: str) -> str:
     """Return the setting that names the address; "" where any key may go there, or where it is checked for the model.
 
-    Any key goes to this machine and to its vendor's own address, and a key of agent-config to all.
+    Any key may go to this machine and to its vendor's address, a key of agent-config anywhere.
     """
     settings, key = asked.settings, asked.key
     is_everyones = url in ("", VENDORS[asked.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")

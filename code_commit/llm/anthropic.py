@@ -1,6 +1,6 @@
-"""Anthropic by streamed Messages: the one way that lets a long answer come; it has no background mode.
+"""Anthropic by streamed Messages: POST /messages with `stream`. It has no background mode.
 
-POST /messages with `stream`. Facts and prices: the vendor's reference of 2026-11-21.
+Facts and prices: the vendor's reference of 2026-11-21.
 """
 
 import re
@@ -14,11 +14,10 @@ from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor
 from code_commit.settings import Price, Settings
 
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-"""An hour: a build between two calls may take longer than the five minutes that are the default."""
+"""A build between two calls may take longer than the default five minutes."""
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the body of the request for a stream."""
     mark: dict[str, Any] = _CACHE_MARK if prompt.stable else {}
     body: dict[str, Any] = {"model": endpoint.model, "max_tokens": _max_tokens(endpoint), "stream": True}
     if prompt.system:
@@ -32,7 +31,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
 
 def count_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the body of the request that counts a prompt's tokens."""
     body = request_body(endpoint, prompt)
     return {name: body[name] for name in ("model", "system", "messages") if name in body}
 
@@ -42,14 +40,12 @@ def _max_tokens(endpoint: Endpoint) -> int:
 
 
 def headers(key: str, settings: Settings) -> dict[str, str]:
-    """Return the key's header, and the version of the API that is spoken."""
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", settings.anthropic_version):
         raise NotSetUpError("anthropic_version must be a day such as 2026-10-21")
     return {"anthropic-version": settings.anthropic_version} | bearer_header(key, settings)
 
 
 def read(call: Call, reply: Reply) -> Response:
-    """Return what a whole message answered."""
     message = reply.body
     if not text_of(message, "stop_reason"):
         raise call.broken("no stop_reason")
@@ -92,10 +88,9 @@ def usage(message: Any) -> Usage:
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Put the message together from its events. Raises PassingFailure unless `message_stop` ends it.
+    """Return the message that the events make. Raises PassingFailure unless `message_stop` ends it.
 
-    A `text_delta` continues its block's `text`, a `thinking_delta` its `thinking`; events that nobody knows yet are
-    passed over.
+    A `text_delta` continues its block's `text`, a `thinking_delta` its `thinking`; unknown events are skipped.
     """
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}

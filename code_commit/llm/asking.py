@@ -1,4 +1,4 @@
-"""Asks the LLM of a run within its log: what was paid for before counts, and is not asked for again."""
+"""The LLM of a run, asked within the run's log: no paid answer is asked for again."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,19 +8,19 @@ from code_commit.exchange import Complete, ExchangeListener, Prompt, Response
 from code_commit.llm import LLM, open_llm
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.ledger import Ledger
-from code_commit.llm.vendor import Asked
+from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.log import RunLog
 
 _LAST_LOOK = 10.0
-"""In seconds: how long a job is waited for that the first model does not give, before the fallback is asked."""
+"""In seconds: the wait for a job of the first model before the fallback is asked."""
 
 
 @contextmanager
-def asking(llm: Asked, project: Project, log: RunLog) -> Iterator[Complete]:
-    """Give what asks the LLM for the run of this log, which may have been interrupted. Raises NotSetUpError.
+def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
+    """Give the function that asks the LLM for the run of this log. Raises NotSetUpError.
 
-    When it cannot be asked, for another reason than the cost, the fallback takes over for good.
+    If the LLM cannot be asked, for another reason than the cost, the fallback takes over for good.
     """
     remember_address(llm, project)
     if llm.fallback:
@@ -32,19 +32,18 @@ def asking(llm: Asked, project: Project, log: RunLog) -> Iterator[Complete]:
 
 
 class _Asker:
-    """Asks the LLM of a run, then its fallback; but first for the job that an earlier call has created."""
+    """Asks the LLM of a run, then its fallback; but first fetches the job of an earlier call."""
 
-    def __init__(self, llm: Asked, project: Project, log: RunLog, stack: ExitStack) -> None:
+    def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack) -> None:
         self._first, self._fallback = llm, llm.fallback
         self._project, self._log, self._stack = project, log, stack
         self._ledger = Ledger(llm.settings.max_cost, log.record.spent_usd)
-        self._opened: list[tuple[Asked, LLM]] = []
+        self._opened: list[tuple[LlmConfig, LLM]] = []
         self.current = llm
         if llm.fallback and llm.choice != llm.fallback.choice and log.record.asked_model == str(llm.fallback.choice):
             self.current = llm.fallback
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        """Return the answer to the prompt. Raises LLMError."""
         try:
             return self._fetch(listener) or self.open(self.current).complete(prompt, listener)
         except LLMError as error:
@@ -64,7 +63,7 @@ class _Asker:
             raise
 
     def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
-        """Return the answer of the latest attempt's job, None where it has none, or its answer is not to be had.
+        """Return the answer of the latest attempt's job, None where it has none or its answer is lost.
 
         Raises LLMError where the job may still have one, unless another model takes over.
         """
@@ -84,9 +83,10 @@ class _Asker:
         attempt.model = str(owner.choice)
         return response
 
-    def open(self, asked: Asked) -> LLM:
-        """Return the LLM; recorded responses that the run's choice of files took are not taken again, unless that was
-        asked of another model. Raises NotSetUpError.
+    def open(self, asked: LlmConfig) -> LLM:
+        """Return the LLM. Raises NotSetUpError.
+
+        It skips the recorded responses that the run's choice of files took, unless another model was asked then.
         """
         for known, llm in self._opened:
             if known is asked:

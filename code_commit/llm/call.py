@@ -1,4 +1,4 @@
-"""One call of an LLM: its deadline, its retries, its stream, and what its listener is told."""
+"""One call of an LLM: its deadline, its retries, its stream."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,19 +24,19 @@ from code_commit.runs.words import duration
 
 T = TypeVar("T")
 Events = Iterator[tuple[str, Any]]
-"""The events of a stream as they come: the type of each, and its parsed data."""
+"""The type and the parsed data of each event of a stream, as they come."""
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "refused": (4, "start the server there, or name another with --base-url"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
 }
-"""How often the call is made again after each kind of failure, and what is said then; busy servers have no limit."""
+"""How often each kind of failure is retried, and the advice then; busy servers have no limit."""
 
 _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
 """The same for failures of any kind that may be paid for."""
 
 TOO_MANY_REQUESTS = frozenset({429, 529})
-"""The HTTP statuses of a provider that wants fewer requests."""
+"""HTTP statuses."""
 
 _SHORTEST_OBEYED = 1.0
 """In seconds; some servers ask for less again and again."""
@@ -67,7 +67,7 @@ class Call:
         connection.deadline = self.timing.now() + self._timeout
 
     def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
-        """Return what `ask` returns, asking again after each failure that can pass."""
+        """Return the result of `ask`, called again after each failure that can pass."""
         past: list[PassingFailure] = []
         while True:
             try:
@@ -85,7 +85,7 @@ class Call:
             self.timing.sleep(delay)
 
     def _delay_after(self, past: list[PassingFailure], longest: float) -> float:
-        """Return how long to wait after the last of the failures. Raises LLMError when it was the last one allowed."""
+        """Return how long to wait after the last failure. Raises LLMError when it was the last one allowed."""
         failure = past[-1]
         alike = [each for each in past if (each.may_be_paid if failure.may_be_paid else each.kind == failure.kind)]
         most, advice = _LIMIT_OF_PAID if failure.may_be_paid else _LIMITS.get(failure.kind, (len(past), ""))
@@ -95,7 +95,7 @@ class Call:
         if failure.delay:
             delay = max(failure.delay, _SHORTEST_OBEYED)
         if delay >= self.connection.remaining:
-            is_asked = failure.delay and failure.kind != "refused"  # where nobody listens nobody asks
+            is_asked = failure.delay and failure.kind != "refused"  # a refused connection has no Retry-After
             asked = f"; it asks to wait {duration(delay)}" if is_asked else ""
             limit = f"the limit of {duration(self._timeout)} (--llm-timeout) would be over"
             self._give_up(failure, f"given up{asked}: {limit}")
@@ -110,7 +110,7 @@ class Call:
         raise LLMError(f"{failure.reason}; {why}", kind) from None
 
     def check(self, reply: Reply) -> None:
-        """Raise LLMError or PassingFailure unless the reply is a JSON object that tells of no error."""
+        """Raise LLMError or PassingFailure unless the reply is a JSON object without an error."""
         if reply.is_success and not has_error(reply.body):
             if isinstance(unwrapped(reply.body), dict):
                 return
@@ -121,18 +121,17 @@ class Call:
         raise refusal
 
     def garbage(self, reply: Reply) -> PassingFailure:
-        """Return the failure of a reply that no LLM's API sends."""
         return PassingFailure(
             f"what {self.endpoint.host} answered is not this API's JSON: check --base-url", reply=reply
         )
 
     def broken(self, missing: str) -> PassingFailure:
-        """Return the failure of an answer that ended without the API's word that it is complete."""
+        """Return the failure of an answer whose end is missing."""
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 
     @contextmanager
     def start(self, path: str, silence: float) -> Iterator[OpenReply]:
-        """Send the request for an answer, hand over the reply as it comes, and note whether it may cost something."""
+        """Send the request for an answer, give its reply, and note whether it may cost something."""
         status = None
         try:
             with self.connection.open("POST", path, self.body, silence) as reply:
@@ -142,10 +141,10 @@ class Call:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
     def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
-        """Send the request and return its streamed answer as one reply, whose body `assemble` makes of the events.
+        """Return a streamed answer as one reply, whose body `assemble` makes of the events.
 
-        Some servers send JSON (or a web page) although a stream was asked for. The first character tells: content types
-        are set carelessly.
+        Some servers send JSON, or a web page, in place of a stream. The first character tells: content types are set
+        carelessly.
         """
         with self.start(path, self.timing.stream_read) as reply:
             begin = b""
@@ -166,10 +165,7 @@ class Call:
             yield piece
 
     def _events(self, pieces: Iterable[bytes]) -> Events:
-        """Yield each event of a stream. Raises LLMError and PassingFailure for an error in it.
-
-        A piece that cannot be read is a piece lost.
-        """
+        """Yield each event of a stream. Raises LLMError and PassingFailure for an error in it, or a damaged piece."""
         for name, data in read_events(self._counted(pieces)):
             if data.strip() == b"[DONE]":
                 return
@@ -181,7 +177,6 @@ class Call:
             yield text_of(event, "type") or name, event
 
     def replied(self, reply: Reply) -> None:
-        """Hand the final reply to the listener."""
         self.listener.replied(reply.status, reply.headers, reply.body)
 
 

@@ -1,7 +1,4 @@
-"""Chat Completions, streamed: OpenAI's older API, which most other servers speak, each with an accent of its own.
-
-POST /chat/completions with `stream`.
-"""
+"""Chat Completions, streamed: POST /chat/completions with `stream`, which most servers speak, each with its accent."""
 
 import re
 from typing import Any
@@ -22,7 +19,7 @@ _PASSING = frozenset(["error", "insufficient_system_resource"])
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """The text of a message is one string: not every server takes a list of blocks."""
+    """Return the request; the text of a message is one string, as not every server takes a list of blocks."""
     settings = endpoint.settings
     is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", urlsplit(endpoint.base_url).hostname or "") is not None
     messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -42,7 +39,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
 
 def read(call: Call, reply: Reply) -> Response:
-    """Return what a whole completion answered."""
     completion = reply.body
     choice = (list_of(completion, "choices") or [None])[0]
     finish = text_of(choice, "finish_reason")
@@ -74,9 +70,9 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
 
 
 def assemble(_: Call, events: Events) -> dict[str, Any]:
-    """Put the completion together from its chunks, as the API would have sent it in one.
+    """Return the completion that the chunks make, as the API would have sent it in one.
 
-    A connection that breaks after the finish reason has lost nothing but the token counts.
+    A connection that breaks after the finish reason has lost only the token counts.
     """
     completion: dict[str, Any] = {}
     contents: list[str] = []
@@ -109,7 +105,7 @@ def _content(content: Any) -> str:
 
 
 def usage(completion: Any) -> Usage:
-    """Read the token counts. The input includes what the cache gave; DeepSeek says that in a member of its own."""
+    """Return the token counts. The input includes the cached part, which DeepSeek has in a member of its own."""
     details = member(completion, "usage", "prompt_tokens_details")
     return Usage(
         input=count_of(completion, "usage", "prompt_tokens"),
@@ -130,7 +126,7 @@ _MOST_OVERESTIMATED = 2.5
 def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
     """Raise LLMError when the server counted far fewer tokens than the prompt has.
 
-    Ollama drops what does not fit into its window (4096 tokens unless told) and answers as if nothing were missing.
+    Ollama drops the part that does not fit into its window (4096 tokens by default) and answers all the same.
     """
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
     if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:

@@ -1,6 +1,6 @@
-"""Google Gemini by the Interactions API in background mode: a job that is created and polled.
+"""Google Gemini by the Interactions API: POST /interactions with `background`, then GET /interactions/ID.
 
-POST /interactions with `background`, then GET /interactions/ID. Facts and prices: the vendor's reference of 2026-11-21.
+Facts and prices: the vendor's reference of 2026-11-21.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from code_commit.settings import Price
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """The API's cache is implicit: nothing marks its boundaries, and writing it is free."""
+    """Return the request; the API's cache is implicit, it needs no marks and writing it is free."""
     body: dict[str, Any] = {
         "model": endpoint.model,
         "system_instruction": prompt.system,
@@ -33,17 +33,15 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
 
 def count_path(model: str) -> str:
-    """Return where the tokens of a prompt are counted; the Interactions API has no counter of its own."""
+    """Return the path of the token counter, as the Interactions API has none of its own."""
     return f"/models/{quote(model, safe='')}:countTokens"
 
 
 def count_body(_: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the body of the request that counts a prompt's tokens."""
     return {"contents": [{"role": "user", "parts": [{"text": text} for text in (prompt.system, prompt.user) if text]}]}
 
 
 def read(call: Call, reply: Reply) -> Response:
-    """Return what a job that is final answered."""
     final = reply.body
     return Response(
         text=_output_text(final),
@@ -68,7 +66,7 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
 
 
 def _output_text(final: Any) -> str:
-    """Join the texts of all the model's steps: a long answer comes in several."""
+    """Return the texts of all the model's steps: a long answer comes in several."""
     return "".join(
         text_of(content, "text")
         for step in list_of(final, "steps")
@@ -79,7 +77,7 @@ def _output_text(final: Any) -> str:
 
 
 def usage(final: Any) -> Usage:
-    """Read the token counts; the API counts thoughts apart from the output."""
+    """Return the token counts; the API counts thoughts apart from the output."""
     reasoning = count_of(final, "usage", "total_thought_tokens")
     is_counted = has_count(final, "usage", "total_output_tokens")
     return Usage(

@@ -1,7 +1,6 @@
-"""HTTP to one API: a request goes out, a reply comes back, and every failure in words of our own.
+"""HTTP to one API: a request, its reply, and every failure in words of our own.
 
-No exception that leaves this module quotes a header or a body that was sent: the key is in them. What only a connection
-needs is imported where it is made: every command reads the vendors' values, most of them without a network.
+No exception of this module quotes a header or a body that was sent: the key is in them. Only connections import httpx.
 """
 
 import json
@@ -27,7 +26,7 @@ FailureKind = Literal["busy", "refused", "missing"]
 
 
 class Endpoint(NamedTuple):
-    """Which model is asked, where and how: what requests are made of, and the words of advice."""
+    """The model, where and how it is asked."""
 
     model: str
     base_url: str
@@ -35,9 +34,9 @@ class Endpoint(NamedTuple):
     root: Path
     """The project's."""
     key_source: str
-    """Where the key was found, "" where there is none."""
+    """Where the key was found, "" without a key."""
     censor: Callable[[str], str]
-    """Takes the key out of what the API says: some quote it."""
+    """Takes the key out of the API's words: some quote it."""
 
     @property
     def host(self) -> str:
@@ -45,24 +44,21 @@ class Endpoint(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """The clock of a call, how long each step may take, and how long is waited; in seconds.
-
-    The vendors' SDKs are less patient: their calls answer a person, ours a script.
-    """
+    """The clock of a call, its timeouts and its pauses, in seconds."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = lambda: time.time() % 1
-    """From 0 to 1, for jitter: the clock's fraction will do."""
+    """From 0 to 1, for jitter."""
 
     connect: float = 15.0
     write: float = 120.0
     read: float = 60.0
     """The longest silence in the answer to a short request: creating, polling and cancelling a job."""
     stream_read: float = 600.0
-    """The longest silence in a stream. A model that thinks may send nothing for minutes."""
+    """The longest silence in a stream: a model that thinks may send nothing for minutes."""
     cancel: float = 10.0
-    """For cancelling a job, all in all: somebody waits for the tool to end."""
+    """For cancelling a job in all: the user waits for the tool to end."""
 
     largest_reply: int = 512 * 1024 * 1024
     """In bytes; no model writes that much."""
@@ -76,7 +72,7 @@ class Timing(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A whole reply. Header names are in lower case; the body is the parsed JSON, or the text where it is none."""
+    """A whole reply. Header names are in lower case; the body is the parsed JSON, else the text."""
 
     status: int
     headers: Mapping[str, str]
@@ -89,10 +85,10 @@ class Reply(NamedTuple):
 
 @dataclass(eq=False)
 class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
-    """The call failed in a way that can pass; `delay` is what the API asked for, in seconds.
+    """The call failed in a way that can pass; `delay` is the wait that the API asked for, in seconds.
 
-    `kind`: `refused` nothing listens there, on this machine; `missing` a job is not found, as its record may not be
-    everywhere yet; `busy` all else. `may_be_paid` says that the provider may have begun an answer.
+    `kind`: `refused` by this machine, where nothing listens; `missing` a job whose record may not be everywhere yet;
+    `busy` all else. `may_be_paid` says that the provider may have begun an answer.
     """
 
     reason: str
@@ -146,13 +142,13 @@ class Connection:
         self._client.close()
 
     def send(self, method: str, path: str, body: RequestBody | None, silence: float) -> Reply:
-        """Send a request and read the whole reply. Raises PassingFailure and LLMError."""
+        """Return the whole reply to a request. Raises PassingFailure and LLMError."""
         with self.open(method, path, body, silence) as reply:
             return reply.read()
 
     @contextmanager
     def open(self, method: str, path: str, body: RequestBody | None, silence: float) -> Iterator[OpenReply]:
-        """Send a request and hand over the reply as it comes; `silence` is the longest pause of it, in seconds."""
+        """Send a request and give the reply as it comes; `silence` is its longest pause, in seconds."""
         remaining = max(self.remaining, 0.001)
         connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
         with self._own_words():
@@ -195,7 +191,7 @@ class Connection:
         """Shut the socket when the deadline passes in the block, which ends every read and write.
 
         httpx's timeouts are for one read each: a server that sends one byte a second never passes them. The timer goes
-        off a little later than they do, because they say what was waited for.
+        off a little later, as their messages say more.
         """
         timer = threading.Timer(min(remaining + 0.1, threading.TIMEOUT_MAX), self._shut)
         timer.daemon = True
@@ -219,7 +215,7 @@ class Connection:
 
     @contextmanager
     def _own_words(self) -> Iterator[None]:
-        """Turn httpx's exceptions into ours; theirs may quote what was sent, so they are not chained."""
+        """Turn httpx's exceptions into ours; theirs may quote the request, so they are not chained."""
         import httpx
 
         try:
@@ -231,7 +227,7 @@ class Connection:
 
 
 def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
-    """Return what a failed request amounts to, in words that quote nothing that was sent."""
+    """Return the failure of a request in words that quote nothing of it."""
     import httpx
 
     host = endpoint.host
@@ -262,7 +258,7 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
 
 
 _PAUSE_WHERE_REFUSED = 2.5
-"""In seconds, four times: a server of one's own that is not there after ten was not started."""
+"""In seconds, four times: a server of the user's that is not there after ten was not started."""
 
 
 def is_this_machine(host: str) -> bool:
@@ -273,8 +269,8 @@ def is_this_machine(host: str) -> bool:
 def _make_ssl_context(base_url: str) -> Any:
     """Return the context with the authorities of SSL_CERT_FILE or SSL_CERT_DIR, else the system's, else certifi's.
 
-    Reading a file of all authorities takes longer than `import ssl`: plain http gets a bare context, and the system's
-    folder of hashed names is read only as far as it is needed. Raises NotSetUpError.
+    Reading a file of all authorities is slow: plain http gets a bare context, and the system's folder of hashed names
+    is read only as needed. Raises NotSetUpError.
     """
     import ssl
 
@@ -295,10 +291,9 @@ def _make_ssl_context(base_url: str) -> Any:
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield (event name, data) of each event. Comments and events without data are skipped.
+    """Yield (event name, data) of each event, without comments and events that have no data.
 
-    An event that the stream ends in is yielded too: servers leave out the blank line after the last one, and
-    a half one is no JSON.
+    An event at the very end is yielded too: servers leave out the last blank line, and a half one is no JSON.
     """
     name = ""
     data = bytearray()  # joining a list takes 80 bytes for each line
@@ -330,9 +325,9 @@ def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, or the text where it is none, or nested so deep that nobody means it.
+    """Return the parsed JSON, or the text where it is none or nested absurdly deep.
 
-    NaN and infinite numbers, which Python takes for JSON and no other program does, become null.
+    NaN and infinite numbers, which only Python takes for JSON, become null.
     """
     try:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
@@ -346,7 +341,7 @@ def _finite(digits: str) -> float | None:
 
 
 def member(value: object, *names: str) -> Any:
-    """Return the member of parsed JSON that is reached by the names, None where there is none."""
+    """Return the member of parsed JSON at the end of the names, None where there is none."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -355,30 +350,30 @@ def member(value: object, *names: str) -> Any:
 
 
 def text_of(value: object, *names: str) -> str:
-    """Return the member when it is a text, else an empty one."""
+    """Return the member when it is a text, else ""."""
     found = member(value, *names)
     return found if isinstance(found, str) else ""
 
 
 def list_of(value: object, *names: str) -> list[Any]:
-    """Return the member when it is a list, else an empty one."""
+    """Return the member when it is a list, else []."""
     found = member(value, *names)
     return found if isinstance(found, list) else []
 
 
 def members_of(value: object, *names: str) -> dict[str, Any]:
-    """Return the member when it is an object, else an empty one."""
+    """Return the member when it is an object, else {}."""
     found = member(value, *names)
     return found if isinstance(found, dict) else {}
 
 
 def count_of(value: object, *names: str) -> int:
-    """Return the member when it is a number of things, else 0; no prompt has a million million tokens."""
+    """Return the member when it is a count, else 0."""
     found = member(value, *names)
     return found if has_count(value, *names) else 0
 
 
 def has_count(value: object, *names: str) -> bool:
-    """Tell whether the member is a number of things."""
+    """Tell whether the member is a count; no prompt has a million million tokens."""
     found = member(value, *names)
     return isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 10**12

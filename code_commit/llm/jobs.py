@@ -1,7 +1,6 @@
-"""A background job: created, polled until it is final, cancelled when the user, or the time limit, ends the wait.
+"""A background job: created, polled until it is final, cancelled when the user or the time limit ends the wait.
 
-A connection that is lost while polling costs nothing: the job goes on, and the next poll fetches its answer. A job
-whose polls are refused goes on too: a later call can fetch it.
+A lost connection costs nothing: the job goes on, and the next poll, or a later call, fetches its answer.
 """
 
 import re
@@ -26,7 +25,7 @@ _RETRIED_CODES = frozenset(
 
 
 def run_job(call: Call, path: str) -> Reply:
-    """Create a job at the path and return the reply that holds its final state.
+    """Create a job at the path and return the reply with its final state.
 
     Raises PassingFailure where creating failed in a way that can pass, LLMError at the deadline.
     """
@@ -45,7 +44,7 @@ def run_job(call: Call, path: str) -> Reply:
 
 
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
-    """Return the reply that holds the final state of a job which an earlier call had created.
+    """Return the reply with the final state of an earlier call's job.
 
     Raises LLMError at the deadline, and where the job is no longer known.
     """
@@ -54,7 +53,7 @@ def fetch_job(call: Call, path: str, job_id: str) -> Reply:
 
 
 def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | PassingFailure:
-    """Return what a job without an answer amounts to, whose errors its vendor has in a member of its own."""
+    """Return the failure of a job that ended with these errors."""
     errors = [error for error in errors if error]
     said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
     if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
@@ -69,12 +68,12 @@ def _path_of(path: str, job_id: str) -> str:
 
 
 def _is_final(reply: Reply) -> bool:
-    """Tell whether a job has ended. A state that nobody knows yet is one on the way."""
+    """Tell whether a job has ended; an unknown state is one on the way."""
     return text_of(reply.body, "status") in _FINAL_STATES
 
 
 def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
-    """Wait until the job has ended, and return its final state."""
+    """Return the final state of the job, after waiting for it."""
     pause = call.timing.first_poll
     with _cancelled_by_interrupts(call, job_path):
         while not _is_final(reply):
@@ -99,7 +98,7 @@ def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
 def _fetch(call: Call, job_path: str) -> Reply:
     """Return the state of the job.
 
-    Asking again is free, so whatever comes in place of the state can pass: a lost connection, a captive portal's page.
+    Asking again is free, so any other reply can pass: a captive portal's page, for one.
     """
 
     def ask() -> Reply:
@@ -113,7 +112,7 @@ def _fetch(call: Call, job_path: str) -> Reply:
 
 
 def _check_job(call: Call, reply: Reply) -> None:
-    """A failed job may carry its error in a member of the same name: the job's state decides then."""
+    """Raise as `Call.check` unless the job has a state: a failed job may have an `error` member too."""
     if not (reply.is_success and text_of(reply.body, "status")):
         call.check(reply)
 

@@ -1,4 +1,4 @@
-"""The API keys: where they are looked for, what makes one fit for use, and what has to be censored."""
+"""The API keys: where they are looked for, which are usable, which texts to censor."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
-from code_commit.llm.vendor import ApiKey, Asked, ModelChoice
+from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
 
@@ -19,11 +19,11 @@ KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values()
 
 SHORTEST_KEY = 8
 SHORTEST_KEY_HERE = 16
-"""For a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy, and a word."""
+"""For a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy."""
 
 
 class Keys(dict[str, ApiKey]):
-    """The key of each provider that has one. `unfit` says of each provider whose key cannot be used why."""
+    """The key of each provider that has one; `unfit` has the reason for each key that cannot be used."""
 
     def __init__(self, keys: Mapping[str, ApiKey] = {}) -> None:
         super().__init__(keys)
@@ -31,10 +31,10 @@ class Keys(dict[str, ApiKey]):
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
-    """Return the key of every provider that has one: its file in agent-config, else its environment variable.
+    """Return the key of every provider: its file in agent-config, else its environment variable.
 
-    One that is not fit for use matters when its provider is asked. Raises NotSetUpError for a key file that others can
-    read, or that cannot be read.
+    An unusable key matters when its provider is asked. Raises NotSetUpError for a key file that others can read, or
+    that cannot be read.
     """
     keys = Keys()
     for provider, variable in KEY_VARIABLES.items():
@@ -51,7 +51,7 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
 
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, *base_urls: str) -> list[str]:
-    """Return everything that may be a key, fit for use or not, so that it can be censored. Never raises.
+    """Return everything that may be a key, usable or not, to be censored. Never raises.
 
     `base_urls` are where it may be sent, "" is the vendor's.
     """
@@ -69,7 +69,7 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
 
 
 def require_key(provider: str, keys: Keys) -> ApiKey | None:
-    """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NotSetUpError."""
+    """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
     variable = VENDORS[provider].key_variable
     if provider in keys.unfit:
         raise NoKeyError(keys.unfit[provider], provider)
@@ -96,13 +96,13 @@ def _read_key_file(project: Project, provider: str) -> str | None:
 
 
 def _lies_in_project(project: Project, provider: str) -> bool:
-    """Tell whether a key file is in agent-config itself; a link there may lead to any key of the user's."""
+    """Tell whether a key file is in agent-config itself: a link may lead to any key of the user's."""
     folder = Path(os.path.realpath(project.agent_config))
     return Path(os.path.realpath(folder / f"{provider}-key.txt")).parent == folder
 
 
 def _key_problem(value: str) -> str | None:
-    """Say what makes a key unfit, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
+    """Return the fault of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
     if not re.fullmatch(r"[\x21-\x7e]*", value):
         return "holds a blank, a line end or another character that no HTTP header can carry: one line, the key alone"
     if len(value) < SHORTEST_KEY:
@@ -110,8 +110,8 @@ def _key_problem(value: str) -> str | None:
     return None
 
 
-def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
-    """Return the LLM that chooses files, with its fallback: some settings are those of the run's own model alone.
+def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> LlmConfig:
+    """Return the LLM that chooses files, with its fallback; base URL and window are those of its own model alone.
 
     Raises NotSetUpError.
     """
@@ -123,6 +123,6 @@ def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> Asked:
     check_base_url(choice, settings)
     if settings.max_cost is not None and choice.provider != "replay":
         require_price(choice, settings)
-    spare = choose_fallback(choice, settings)
-    fallback = Asked(spare[0], require_key(spare[0].provider, keys), spare[1]) if spare else None
-    return Asked(choice, require_key(choice.provider, keys), settings, fallback)
+    if fallback := choose_fallback(choice, settings):
+        fallback = fallback._replace(key=require_key(fallback.choice.provider, keys))
+    return LlmConfig(choice, require_key(choice.provider, keys), settings, fallback)

@@ -1,15 +1,15 @@
-"""The money of a run, or of a fleet: each request reserves what it can cost at most, until its cost is known."""
+"""The money of a run, or of a fleet: each request reserves its highest cost until its cost is known."""
 
 import math
 
 from code_commit.errors import OverBudgetError
 
 ROUNDING = 1e-9
-"""US dollars that a sum of floating-point numbers may be off."""
+"""US dollars by which a sum of floating-point numbers may be off."""
 
 
 class Ledger:
-    """What may be spent in US dollars (None: anything), and what is spent, or reserved for what is on its way."""
+    """The limit in US dollars (None: none), the money spent, and the money reserved for open requests."""
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = limit
@@ -18,17 +18,17 @@ class Ledger:
 
     @property
     def left(self) -> float:
-        """What nobody has reserved; infinite without a limit."""
+        """The money that is not reserved; infinite without a limit."""
         return math.inf if self.limit is None else max(0.0, self.limit - self.spent - self.reserved)
 
     def reserve(self, usd: float, what: str) -> None:
-        """Set this much aside for a request. Raises OverBudgetError, which says `what` it is, where less is left."""
+        """Reserve money for a request. Raises OverBudgetError, which describes it by `what`, where less is left."""
         if usd > self.left + ROUNDING:
             spent = f"--max-cost {self.limit:g}: ${self.spent + self.reserved:.4f} are spent"
             raise OverBudgetError(f"the next call could pass {spent}, {what}", usd, self.left)
         self.reserved += usd
 
     def settle(self, reserved: float, cost: float) -> None:
-        """Count what a request did cost, in place of what was reserved for it."""
+        """Replace the reservation of a request by its cost."""
         self.reserved -= reserved
         self.spent += cost

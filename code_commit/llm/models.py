@@ -1,4 +1,4 @@
-"""Which LLM is asked, where it is, how much it reads, and what it costs: all that is known before anything is sent."""
+"""The LLMs: which is asked, where it is, how much it reads and costs; all known before anything is sent."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
-from code_commit.llm.vendor import Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
+from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
 from code_commit.settings import Price, Settings, did_you_mean
 from code_commit.terminal import shown
@@ -24,7 +24,7 @@ VENDORS: dict[str, Vendor] = {
 }
 
 UNLIMITED = 10**12
-"""Tokens of a model that nobody knows the window of."""
+"""Tokens of a model whose window is unknown."""
 
 _MILLION = 1_000_000
 
@@ -32,10 +32,10 @@ _MILLION = 1_000_000
 def choose_model(
     model: str, keys: Container[str], unfit: Mapping[str, str] = {}, option: str = "--model"
 ) -> ModelChoice:
-    """Return the LLM that the `model` setting names, or the default one of the first provider that has a key.
+    """Return the LLM that `model` names, or the default one of the first provider that has a key.
 
-    Raises NotSetUpError for a name that belongs to no provider, and where nothing is said and no key is there, or the
-    first one is `unfit`, with the reason; `option` is what the user would say it by.
+    Raises NotSetUpError for an unknown name, and without a name where no key is there or the first one is `unfit`, with
+    its reason. `option` is the user's word for it.
     """
     if not model:
         return _default_choice(keys, unfit)
@@ -56,28 +56,28 @@ def choose_model(
     raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
 
 
-def choose_fallback(choice: ModelChoice, settings: Settings) -> tuple[ModelChoice, Settings] | None:
-    """Return the LLM that takes over when the chosen one cannot be asked, and the settings that hold for it.
+def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
+    """Return the LLM that takes over when the chosen one cannot be asked, with its settings and no key yet.
 
     It has a `base_url` of its own, or that of the chosen one where the provider is the same; `context_window` is the
-    chosen one's alone. Raises NotSetUpError for a name that belongs to no provider.
+    chosen one's alone. Raises NotSetUpError for an unknown name.
     """
     if not settings.fallback_model:
         return None
     fallback = choose_model(settings.fallback_model, (), option="--fallback-model")
     own = bound_base_url(settings, "fallback_")
     base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
-    return fallback, settings._replace(fallback_model="", base_url=base_url, context_window=None)
+    return LlmConfig(fallback, None, settings._replace(fallback_model="", base_url=base_url, context_window=None))
 
 
 def doubt_model(choice: ModelChoice) -> list[str]:
-    """Return a warning where the model is not known, and its name is nearly that of one; else []."""
+    """Return a warning where an unknown model's name is nearly that of a known one; else []."""
     hint = "" if find_model(choice) else did_you_mean(choice.name, VENDORS[choice.provider].models, cutoff=0.85)
     return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
 
 
 _LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}
-"""Where each listens by default."""
+"""The default port of each."""
 
 
 def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:
@@ -102,10 +102,10 @@ def _named_choice(vendor: Vendor, name: str, option: str) -> ModelChoice:
 
 
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
-    """Return where the API is, without a slash at the end and with its version segment; "" for `replay`.
+    """Return the API's address, without a slash at the end and with its version segment; "" for `replay`.
 
-    Raises NotSetUpError for a URL that a key must not go to, or not that of this provider; `role` stands before the
-    names of its options (`fallback`). It is not quoted where it may hold a secret.
+    Raises NotSetUpError for a URL that a key must not go to, or that of another provider, without quoting a secret in
+    it. `role` stands before the names of its options (`fallback`).
     """
     vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
     if vendor.api is None:
@@ -131,8 +131,8 @@ _A_SERVER = "http://127.0.0.1:11434/v1"
 def bound_base_url(settings: Settings, role: str = "") -> str:
     """Return the base URL as `PROVIDER:URL`, "" where none is set; `role` stands before its setting (`fallback_`).
 
-    Its provider is written so, or is that of the model that the same source names; of nobody's it is `:URL`. One that
-    a program set stays as it is.
+    Its provider is written so, or is that of the model that the same source names; without one it is `:URL`. A
+    program's stays as it is.
     """
     name = f"{role}base_url"
     url, (_, given) = getattr(settings, name), settings.origin(name)
@@ -143,7 +143,7 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
 
 
 def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:
-    """Say why a base URL is not for this model, and what to write."""
+    """Return why a base URL is not for this model, and what to write."""
     lead = f"{role}_" if role and settings.fallback_base_url else ""
     where = settings.origin(f"{lead}base_url")[0]
     option = f"--{role}-" if role else "--"
@@ -184,29 +184,28 @@ def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - 
 
 
 def find_model(choice: ModelChoice) -> Model | None:
-    """Return what is known of the model, whoever serves it: a gateway puts its maker's name before it."""
+    """Return the facts of a model, whoever serves it: a gateway puts its maker's name before it."""
     name = choice.name.rpartition("/")[2]
     found = (vendor.find_model(name) for vendor in VENDORS.values())
     return next((model for model in found if model is not None), None)
 
 
 def context_window(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt and its answer: the setting's, else the known model's; None where unknown."""
+    """Return the most tokens of a prompt and its answer: the setting's, else the model's; None where unknown."""
     model = find_model(choice)
     return settings.context_window or (model.context_window if model else None)
 
 
 def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt that leaves room for the answer, None where the window is not known.
-
-    A fallback has to read it too.
-    """
+    """Return the most tokens of a prompt beside its answer, also for a fallback; None where unknown."""
     longest, fallback = _room_beside_answer(choice, settings), choose_fallback(choice, settings)
-    return min(filter(None, (longest, longest_prompt(*fallback) if fallback else None)), default=None)
+    return min(
+        filter(None, (longest, longest_prompt(fallback.choice, fallback.settings) if fallback else None)), default=None
+    )
 
 
 def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return how many tokens of the model's window its answer leaves, at least half; None where it is not known."""
+    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown."""
     window, model = context_window(choice, settings), find_model(choice)
     longest = window - min(max_output(model, settings), window // 2) if window else None
     max_input = model.max_input if model and not settings.context_window else None
@@ -214,7 +213,7 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Say that a prompt leaves no room for the model's answer, and what to do; None where it fits.
+    """Return why a prompt leaves no room for the model's answer, and what to do; None where it fits.
 
     Tokens are estimated; where the model's window is not known, everything fits.
     """
@@ -232,7 +231,7 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
 
 
 def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:
-    """Return what a prompt of so many tokens is charged at today: by config.toml, else by our table, else None."""
+    """Return today's price for a prompt of so many tokens: config.toml's, else our table's, else None."""
     stated = settings.prices.get(choice.name) or settings.prices.get(str(choice))
     if stated is not None:
         return stated
@@ -247,7 +246,7 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
 
 
 def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price:
-    """Return what `--max-cost` counts by. Raises NotSetUpError where it is not known."""
+    """Return the price that `--max-cost` counts by. Raises NotSetUpError where it is not known."""
     price = price_of(choice, settings, input_tokens)
     if price is None:
         table = f'[prices."{choice.name}"]'
@@ -256,7 +255,7 @@ def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0
 
 
 def cost_of(choice: ModelChoice, settings: Settings, usage: Usage, most_input: int = 0) -> float | None:
-    """Return what the counted tokens cost in US dollars, None where the price is not known or nothing was counted.
+    """Return the cost of the counted tokens in US dollars, None where the price is not known or nothing was counted.
 
     Where the prompt's are not counted, the price is that of a prompt of `most_input` tokens.
     """
@@ -271,7 +270,7 @@ def cost_of(choice: ModelChoice, settings: Settings, usage: Usage, most_input: i
 
 
 class Bid(NamedTuple):
-    """The most that a call can cost: its whole prompt, and an answer of so many tokens; in US dollars."""
+    """The highest cost of a call: its whole prompt, and an answer of so many tokens; in US dollars."""
 
     tokens: int
     reading_usd: float
@@ -283,7 +282,7 @@ class Bid(NamedTuple):
         return self.reading_usd + self.writing_usd
 
     def unsettled_after(self, usage: Usage) -> float:
-        """Return what the tokens can cost at most that a reply with this usage does not count."""
+        """Return the highest cost of the tokens that a reply with this usage does not count."""
         return (0.0 if usage.input else self.reading_usd) + (0.0 if usage.output else self.writing_usd)
 
     def __str__(self) -> str:
@@ -294,15 +293,15 @@ class Bid(NamedTuple):
 
 
 LEAST_OUTPUT = 8_000
-"""Tokens of an answer that is of use, the reasoning before it included; less is not asked for to save money."""
+"""Tokens of the shortest useful answer, its reasoning included."""
 
 
 def bid_for(
     choice: ModelChoice, settings: Settings, prompt: Prompt, left: float, counted: int | None = None
 ) -> Bid | None:
-    """Return the most that asking can cost, None where the price is not known; `counted` are the prompt's tokens.
+    """Return the highest cost of asking, None where the price is not known; `counted` are the prompt's tokens.
 
-    Where less is left than the longest answer costs, it is for one as long as that pays for, but of use.
+    Where less is left than the longest answer costs, it is for the longest answer that this pays for, but a useful one.
     """
     tokens = most_tokens(prompt.text) if counted is None else counted
     longest = max_output(find_model(choice), settings)
@@ -317,7 +316,7 @@ def bid_for(
 
 
 def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str:
-    """Return a note where the provider has to count the prompt before it is known that `--max-cost` pays for it.
+    """Return a note where the provider has to count the prompt before `--max-cost` is known to pay for it.
 
     Raises TooLittleMoneyError where it does not: for the prompt and a useful answer, or for the answer alone where the
     provider counts.

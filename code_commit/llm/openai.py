@@ -1,6 +1,6 @@
-"""OpenAI by the Responses API in background mode: a job that is created and polled.
+"""OpenAI by the Responses API: POST /responses with `background`, then GET /responses/ID.
 
-POST /responses with `background`, then GET /responses/ID. Facts and prices: the vendor's reference of 2026-11-21.
+Facts and prices: the vendor's reference of 2026-11-21.
 """
 
 import re
@@ -19,7 +19,6 @@ _REFUSAL_CODES = frozenset({"invalid_prompt", "bio_policy", "misalignment_policy
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the body of the request that creates a job."""
     settings, marks = endpoint.settings, takes_cache_options(endpoint.model)
     breakpoint_here = {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": _CACHE_LIFE}} if marks else {}
     blocks = [
@@ -46,7 +45,6 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
 
 def count_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the body of the request that counts a prompt's tokens."""
     body = request_body(endpoint, prompt)
     return {name: body[name] for name in ("model", "instructions", "input")}
 
@@ -64,7 +62,6 @@ def _cache_key(endpoint: Endpoint) -> str:
 
 
 def read(call: Call, reply: Reply) -> Response:
-    """Return what a job that is final answered."""
     final = reply.body
     return Response(
         text="".join(text_of(content, "text") for content in _contents(final, "output_text")),
@@ -91,7 +88,7 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
 
 
 def _contents(final: Any, kind: str) -> list[Any]:
-    """Return the answer's contents of one kind, without what the model says on the way."""
+    """Return the answer's contents of one kind, without the model's commentary."""
     return [
         content
         for item in list_of(final, "output")
@@ -102,7 +99,7 @@ def _contents(final: Any, kind: str) -> list[Any]:
 
 
 def usage(final: Any) -> Usage:
-    """Read the token counts. The input includes what the cache gave and took, the output the reasoning."""
+    """Return the token counts. The input includes the cached and cache-written parts, the output the reasoning."""
     return Usage(
         input=count_of(final, "usage", "input_tokens"),
         cached_input=count_of(final, "usage", "input_tokens_details", "cached_tokens"),
@@ -116,7 +113,7 @@ _LONG_PROMPT, _MAX_OUTPUT = 272_000, 128_000
 
 
 def _model(price: Price, max_input: int = 922_000) -> Model:
-    """OpenAI charges the whole of a long prompt twice, and its output one and a half times."""
+    """Return a model; OpenAI charges the whole of a long prompt twice, its output one and a half times."""
     doubled = Price(
         price.input * 2,
         price.output * 1.5,

@@ -1,6 +1,6 @@
-"""What an error reply means: can it pass, and if not, what is the user to do. Every vendor's and gateway's spelling.
+"""The meaning of an error reply: can it pass, and if not, what is the user to do.
 
-The tables are those of the vendors' error references; what is not in them is judged by its HTTP status.
+The tables are those of the vendors' error references; other errors are judged by their HTTP status.
 """
 
 import re
@@ -30,21 +30,21 @@ _TOO_LONG_MESSAGE = (
     r"|context.{0,20}overflow"
 )
 _Advice = tuple[LLMErrorKind, str]
-"""In which way the LLM cannot be asked, and what to do about it."""
+"""The kind of the error, and the advice to the user."""
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 
 _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
-"""The statuses of a request that was refused. The others may come from a gateway while the provider goes on."""
+"""The statuses of a refused request. The others may come from a gateway while the provider goes on."""
 
 
 def may_be_paid(*, sent: bool, status: int | None) -> bool:
-    """Tell whether a request for an answer may cost something, by the status of the reply to it, None without one."""
+    """Tell whether a request for an answer may cost something, by the status of its reply, None without one."""
     return sent and status not in _UNPAID_STATUSES
 
 
 def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
-    """Return the exception that an error reply amounts to."""
+    """Return the exception for an error reply."""
     if 300 <= reply.status < 400:
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
         return LLMError(
@@ -67,7 +67,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
 
 
 def explain_failure(error: Any, endpoint: Endpoint) -> str:
-    """Return what a failed job's error says, with advice where repeating does not change it."""
+    """Return a failed job's error in words, with advice where repeating does not change it."""
     body = {"error": error}
     codes, message = set(_codes(body)), error_message(body, endpoint)
     _, advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint) or ("", "")
@@ -85,10 +85,7 @@ def has_error(body: Any) -> bool:
 
 
 def error_message(body: Any, endpoint: Endpoint) -> str:
-    """Return what the API says, on one line that a terminal can show: any of the spellings, a page's title for HTML.
-
-    It is censored before it is shortened.
-    """
+    """Return the API's message on one printable line, of an HTML page its title; censored, then shortened."""
     if isinstance(body, str):
         title = re.search(r"(?is)<title>(.*?)</title>", body[:_LONGEST_HEAD])
         text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
@@ -125,7 +122,7 @@ def _has(codes: set[str], pattern: str) -> bool:
 
 
 def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> _Advice | None:
-    """Say what to do about an error that the API's own words call lasting, None where they do not."""
+    """Return the advice on an error that the API's own words call lasting, None for any other."""
     if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and re.search(_MONEY_MESSAGE, message)):
         return "quota", "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
@@ -154,7 +151,7 @@ def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
 
 
 def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advice:
-    """Say what to do about a status that repeating does not change."""
+    """Return the advice on a status that repeating does not change."""
     if status == 403:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
@@ -166,7 +163,7 @@ def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advi
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
-    """Return the seconds to wait that an error reply asks for, None where it names no number of them.
+    """Return the seconds to wait that an error reply asks for, None where it names no number.
 
     In this order: retry-after-ms, retry-after, Google's RetryInfo.
     """
@@ -181,6 +178,6 @@ def _number(text: str) -> float | None:
 
 
 def _retry_info(body: Any) -> float | None:
-    """Read `retryDelay`, such as "34.07s", from the details of a Google error."""
+    """Return `retryDelay`, such as "34.07s", from the details of a Google error."""
     delays = (text_of(detail, "retryDelay") for detail in list_of(body, "error", "details"))
     return next((_number(delay.removesuffix("s")) for delay in delays if delay), None)

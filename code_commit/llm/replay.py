@@ -20,10 +20,10 @@ class ReplayLLM:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def fetch(self, *_: object) -> Response:
-        """Nothing is recorded in the background. Raises LLMError."""
+        """Raise LLMError: no background job is recorded."""
         raise LLMError("recorded responses have no background jobs", "replay")
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:

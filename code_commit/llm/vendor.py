@@ -1,7 +1,4 @@
-"""What a vendor is: the one value in which each vendor's module says all that is particular to it.
-
-A further vendor is a module with its `VENDOR` and a line in `models.VENDOR_MODULES`.
-"""
+"""The facts of a vendor. A further vendor is a module with its `VENDOR` and a line in `models.VENDOR_MODULES`."""
 
 import dataclasses
 import re
@@ -16,14 +13,14 @@ from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
 
 CHARACTERS_PER_TOKEN = 3.2
-"""Of source code, in the tokenizers of today; an estimate on the safe side."""
+"""Of source code, in today's tokenizers; an estimate on the safe side."""
 
 _UNKNOWN_MAX_OUTPUT = 64_000
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One API key. Its text appears in no repr; `source` says where it was found.
+    """One API key, with the place where it was found. Its text appears in no repr.
 
     `in_project` says that its file lies in the project's own agent-config, beside config.toml.
     """
@@ -35,7 +32,7 @@ class ApiKey:
 
 
 class ModelChoice(NamedTuple):
-    """Which LLM is asked: `name` is the vendor's model id, for `replay` the folder of recorded responses."""
+    """One LLM: `name` is the vendor's model id, for `replay` the folder of recorded responses."""
 
     provider: str
     name: str
@@ -44,17 +41,17 @@ class ModelChoice(NamedTuple):
         return f"{self.provider}:{self.name}"
 
 
-class Asked(NamedTuple):
+class LlmConfig(NamedTuple):
     """An LLM to ask: with its key, None where it needs none, its settings, and the LLM that takes over."""
 
     choice: ModelChoice
     key: ApiKey | None
     settings: Settings
-    fallback: "Asked | None" = None
+    fallback: "LlmConfig | None" = None
 
 
 class PriceChange(NamedTuple):
-    """Prices that take the place of the first ones: from a day on (UTC), or for prompts above so many tokens."""
+    """Prices that replace the first ones: from a day on (UTC), or for prompts above so many tokens."""
 
     price: Price
     from_day: str = ""
@@ -64,7 +61,7 @@ class PriceChange(NamedTuple):
 class Model(NamedTuple):
     """One model. `context_window` is the most tokens of a prompt and its answer, `max_output` of the answer alone.
 
-    `max_input` is the most of a prompt where the vendor limits that too, however short the answer may be.
+    `max_input` is the most of a prompt where the vendor limits that too.
     """
 
     context_window: int
@@ -75,10 +72,10 @@ class Model(NamedTuple):
 
 
 class TokenCounter(NamedTuple):
-    """How an API counts the tokens of a prompt, which costs nothing."""
+    """The request by which an API counts the tokens of a prompt for free."""
 
     path: Callable[[str], str]
-    """Returns where the request goes, below the base URL, from the model."""
+    """Returns the path below the base URL, from the model."""
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     member: str
     """The member of the reply that has the number."""
@@ -88,20 +85,16 @@ class API(NamedTuple):
     """One way to ask an LLM over HTTP."""
 
     path: str
-    """Where the request goes, below the base URL."""
+    """Below the base URL."""
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     """Returns the request as the vendor's reference defines it."""
     usage: Callable[[Any], Usage]
-    """Returns the tokens that the body of a final reply counts, 0 for what it does not count."""
+    """Returns the tokens that the body of a final reply counts, 0 where it counts none."""
     read: Callable[[Call, Reply], Response]
-    """Returns what the API answered, without its usage.
-
-    Raises LLMError, and PassingFailure where the request can be made again.
-    """
+    """Returns the answer without its usage. Raises LLMError, and PassingFailure where the request can be made again."""
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
-    """Puts a streamed answer together from its events; None for a background job, whose answer is fetched."""
+    """Puts a streamed answer together from its events; None for a background job."""
     counter: TokenCounter | None = None
-    """None where the API has none."""
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
@@ -110,20 +103,20 @@ def bearer_header(key: str, _: Settings) -> dict[str, str]:
 
 
 class Vendor(NamedTuple):
-    """Everything that is particular to one vendor of LLMs, or to one kind of server."""
+    """All facts of one vendor of LLMs, or of one kind of server."""
 
     name: str
-    """What stands before the colon in `--model`. Its key is in agent-config/NAME-key.txt."""
+    """The word before the colon in `--model`. Its key is in agent-config/NAME-key.txt."""
     key_variable: str = ""
-    """The environment variable of its key; "" where there is never one."""
+    """The environment variable of its key; "" where it has none."""
     needs_key: bool = True
     headers: Callable[[str, Settings], dict[str, str]] = bearer_header
-    """Returns the headers of its own, from the key ("" for none) and the settings. Raises NotSetUpError."""
+    """Returns its own headers, from the key ("" for none) and the settings. Raises NotSetUpError."""
 
     base_url: str = ""
     """As the vendor's own SDK takes it, with the version; "" where the user has to name it."""
     added_version: str = ""
-    """What the SDK appends to a base URL that has no version."""
+    """The segment that the SDK appends to a base URL without a version."""
     adds_version_to_paths: bool = True
     """Whether the SDK does so to a URL with a path too, not only to a bare host."""
     api: API | None = None
@@ -133,30 +126,28 @@ class Vendor(NamedTuple):
     bare_names: str = ""
     """A regular expression for the models that are known without the vendor's name."""
     models: Mapping[str, Model] = {}
-    """What is known of its models. One that is not here is asked all the same: it has no price."""
+    """The known models; any other one is asked too, but has no price."""
 
     def find_model(self, name: str) -> Model | None:
-        """Return what is known of a model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""
+        """Return the known model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""
         return self.models.get(name) or self.models.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
 
 
 def max_output(model: Model | None, settings: Settings) -> int:
-    """Return the output limit for an API that demands one: the setting's, else the most that the model takes."""
+    """Return the output limit for an API that demands one: the setting's, else the model's."""
     return settings.max_output_tokens or (model.max_output if model else _UNKNOWN_MAX_OUTPUT)
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text is."""
     return round(len(text) / CHARACTERS_PER_TOKEN)
 
 
 def most_tokens(text: str) -> int:
-    """Return how many tokens a text is at most: one for each byte, or for each of the normal form that some take."""
+    """Return the most tokens of a text: one for each byte, or for each of the normal form that some take."""
     normal = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return max(len(form.encode("utf-8", "replace")) for form in {text, normal})
 
 
 def cut_off(limit: int | None) -> CutOff:
-    """Say that the output limit was reached."""
     size = f" of {limit} tokens" if limit else ""
     return CutOff(f"cut off at the output limit{size} (--max-output-tokens)")

@@ -21,7 +21,7 @@ from code_commit.changes import (
 )
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
-from code_commit.exchange import Shown
+from code_commit.exchange import VisibleFiles
 from code_commit.git import UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
@@ -125,7 +125,7 @@ def verify_changes(
     changes: Sequence[RequestedChange],
     project: Project,
     rules: Rules,
-    shown_files: Shown | None,
+    shown_files: VisibleFiles | None,
     reasons: Reasons | None = None,
 ) -> VerifiedChanges:
     """Return the changes as they may be applied, checked against every rule. `shown_files` is None where nobody knows
@@ -137,7 +137,7 @@ def verify_changes(
     _check_git(findings, originals, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
-    verified = _check_content(findings, originals, rules, shown_files or Shown())
+    verified = _check_content(findings, originals, rules, shown_files or VisibleFiles())
     findings.reasons.reject(rules.redactor.redact_quotations)
     created = [change.path for change in verified if change.original is None]
     other_cases = (
@@ -201,7 +201,7 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
 
 
 def _check_secrets(
-    findings: _Findings, originals: Originals, project: Project, rules: Rules, shown_files: Shown | None
+    findings: _Findings, originals: Originals, project: Project, rules: Rules, shown_files: VisibleFiles | None
 ) -> None:
     """Refuse every change of a secret that the LLM was not shown, and say nothing more of the file."""
     shown_text = functools.cache(lambda: shown_files.text if shown_files else "")
@@ -227,7 +227,9 @@ def _is_named(path: str, allow: Sequence[str]) -> bool:
     return any(match_patterns([pattern], [path, neighbour]) == {path} for pattern in allow)
 
 
-def _check_content(findings: _Findings, originals: Originals, rules: Rules, shown_files: Shown) -> list[VerifiedChange]:
+def _check_content(
+    findings: _Findings, originals: Originals, rules: Rules, shown_files: VisibleFiles
+) -> list[VerifiedChange]:
     """Return the changes that pass. A file that the prompt showed as removed need not be removed again."""
     verified = []
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
@@ -265,7 +267,9 @@ def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[Verified
             yield RunWarning("shrunk", message, change.path)
 
 
-def _check_seen(findings: _Findings, originals: Originals, shown_files: Shown, *, strict: bool) -> Iterator[RunWarning]:
+def _check_seen(
+    findings: _Findings, originals: Originals, shown_files: VisibleFiles, *, strict: bool
+) -> Iterator[RunWarning]:
     """Yield a warning for each original that the LLM did not see; a violation with --strict, or a partial codebase."""
     contents = {path: original.content for path in findings.open_paths if (original := originals[path]) is not None}
     texts = {path: content.decode("utf-8", "surrogateescape") for path, content in contents.items()}

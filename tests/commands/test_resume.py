@@ -351,7 +351,7 @@ def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_co
     recorded(root, first, RIGHT)
     done = resume(root, run_code_commit)
     assert done.returncode == 2
-    assert f"{interrupted.name} (llm_error) did not come to its end, but {later.name} (run, success) " in done.stderr
+    assert f"{interrupted.name} (llm_error) is unfinished, but {later.name} (run, success) " in done.stderr
     assert json.loads((interrupted / "run.json").read_text())["status"] == "llm_error"
     done = resume(root, run_code_commit, interrupted.name)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from code_commit.llm import NetworkLLM
 from code_commit.llm.http import Timing
 from code_commit.llm.keys import ApiKey
 from code_commit.llm.ledger import Ledger
-from code_commit.llm.vendor import Asked, ModelChoice
+from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -136,7 +136,7 @@ def open_way(
     all_settings = Settings(base_url=base_url, llm_timeout=timeout, **(way.settings | settings))
     api_key = ApiKey(way.provider, key, "agent-config/test-key.txt") if key else None
     ledger = Ledger(all_settings.max_cost)
-    return NetworkLLM(Asked(choice, api_key, all_settings), Project(ROOT), ledger, timing)
+    return NetworkLLM(LlmConfig(choice, api_key, all_settings), Project(ROOT), ledger, timing)
 
 
 def ask(

@@ -15,7 +15,7 @@ from code_commit.llm.keys import ApiKey
 from code_commit.llm.ledger import Ledger
 from code_commit.llm.models import VENDOR_MODULES
 from code_commit.llm.models import VENDORS as VENDORS_OF_THE_TOOL
-from code_commit.llm.vendor import Asked, ModelChoice
+from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.project import Project
 from code_commit.settings import Settings
 
@@ -48,7 +48,7 @@ def test_the_vendor_is_asked_at_its_own_address_with_the_key_in_one_header(provi
     model, url, header, value = VENDORS[provider]
     with respx.mock(using="httpcore") as router:
         route = router.post(url).respond(json=ANSWERS[provider])
-        asked = Asked(ModelChoice(provider, model), ApiKey(provider, KEY, "a test"), Settings())
+        asked = LlmConfig(ModelChoice(provider, model), ApiKey(provider, KEY, "a test"), Settings())
         with open_llm(asked, Project(ROOT), Ledger()) as llm:
             assert llm.complete(PROMPT, Deaf()).text == "ok"
     (call,) = route.calls

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, VerifiedChanges
 from code_commit.codebase.text import find_unseen
-from code_commit.exchange import Shown
+from code_commit.exchange import VisibleFiles
 from code_commit.parse import read_response
 from code_commit.project import Project, find_project
 from code_commit.redaction import Redactor
@@ -28,7 +28,7 @@ KEY = "sk-proj-0123456789abcdefghij"
 def verify(root: Path, *changes, codebase: str | None = None, **options) -> VerifiedChanges:
     project = find_project(root)
     rules = capture_rules(project, Settings(**options), Redactor([KEY]))
-    return verify_changes(changes, project, rules, None if codebase is None else Shown(codebase))
+    return verify_changes(changes, project, rules, None if codebase is None else VisibleFiles(codebase))
 
 
 def broken(root: Path, *changes, **options) -> list[tuple[str, int, str]]:
@@ -320,14 +320,14 @@ def test_what_the_prompt_shows_beside_the_codebase_is_not_stale_whatever_was_ver
     project = find_project(project_folder)
     rules = capture_rules(project, Settings(strict=True), Redactor([]))
     (project_folder / "ok.txt").write_text("still not right\n")
-    shown = Shown("not yet\n", files={"ok.txt": "still not right\n"})
+    shown = VisibleFiles("not yet\n", files={"ok.txt": "still not right\n"})
     for _ in range(2):  # the first one was not approved
         change = FileReplacement("ok.txt", "ok, it is right\n", 1)
         assert verify_changes([change], project, rules, shown).warnings == ()
     (project_folder / "ok.txt").write_text("formatted by the build\n")
     with pytest.raises(RejectedResponseError, match="rollup"):
         verify_changes([FileReplacement("ok.txt", "again\n", 1)], project, rules, shown)
-    shown = Shown("not yet\n", files={"ok.txt": "formatted by the build\n"})
+    shown = VisibleFiles("not yet\n", files={"ok.txt": "formatted by the build\n"})
     assert verify_changes([FileReplacement("ok.txt", "formatted again\n", 1)], project, rules, shown).warnings == ()
 
 
@@ -425,7 +425,7 @@ changes = st.one_of(
 def test_nothing_but_a_rejection_is_ever_raised(arena, change_list):
     rules = capture_rules(arena, Settings(allow=("*",)), Redactor([KEY]))
     try:
-        verified = verify_changes(change_list, arena, rules, Shown("fn a() {}\n"))
+        verified = verify_changes(change_list, arena, rules, VisibleFiles("fn a() {}\n"))
     except RejectedResponseError as error:
         rejection = error
     else:

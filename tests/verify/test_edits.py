@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.exchange import Shown
+from code_commit.exchange import VisibleFiles
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -182,7 +182,7 @@ def verify(root: Path, answer: str, **options) -> VerifiedChanges:
     settings = Settings(**{"answer_format": "edits"} | options)
     rules = capture_rules(project, settings, Redactor(["sk-0123456789abcdef"]))
     changes, reasons = read_response(answer)
-    return verify_changes(changes, project, rules, codebase and Shown(codebase), reasons)
+    return verify_changes(changes, project, rules, codebase and VisibleFiles(codebase), reasons)
 
 
 def broken(root: Path, answer: str, **options) -> list[tuple[str, int, str]]:

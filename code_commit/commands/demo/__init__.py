@@ -52,7 +52,7 @@ def run(_options: dict[str, Any]) -> int:
 
 
 def _make_project() -> Project:
-    """Write the sample project into a new temporary folder, committed to git."""
+    """Return a new sample project in a temporary folder, committed to git."""
     require_git(Path(tempfile.gettempdir()))
     root = Path(tempfile.mkdtemp(prefix="code-commit-demo-"))
     source = resources.files(__name__)
@@ -74,7 +74,7 @@ def _make_project() -> Project:
 
 
 def _commit(root: Path) -> None:
-    """Make the sample's first commit. This is the one place that writes to a repository: one of its own making."""
+    """Make the sample's first commit, in a repository of our own making."""
     author = ["-c", "user.name=code-commit demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false"]
     hooks = ["-c", "core.hooksPath=/dev/null", "-c", "init.templateDir="]
     for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "The sample project"]):
