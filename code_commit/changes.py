@@ -41,10 +41,7 @@ FileChange = FileReplacement | FileRemoval
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Whole lines of a file and their replacement. `line` is that of the find fence, from 1.
-
-    Of a range `find` has the first lines and `last` the last ones; the whole range is replaced.
-    """
+    """Whole lines of a file and their replacement; of a range `find` has the first and `last` the last lines."""
 
     find: str
     replacement: str
@@ -54,10 +51,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class EditBlock:
-    """Edits of one existing file as it stood before the response. `line` is that of the opening fence, from 1.
-
-    The verification pass makes a FileReplacement of it.
-    """
+    """Edits of one existing file as it stood before the response. `line` is that of the opening fence, from 1."""
 
     path: str
     edits: tuple[Edit, ...]
@@ -69,10 +63,7 @@ RequestedChange = FileChange | EditBlock
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One reason to reject a response. `line` counts from 1 in the response, 0 where no line is to blame.
-
-    `path` is safe to print, and of a very long one the beginning.
-    """
+    """One reason to reject a response. `line` counts from 1, 0 is none; of a long `path` it has the beginning."""
 
     path: str
     line: int
@@ -160,20 +151,14 @@ def quoted(text: str) -> str:
 
 
 class OriginalFile(NamedTuple):
-    """An existing target as the verification pass saw it; the transaction refuses to touch a file that differs by then.
-
-    `mode` is the permission bits alone (`stat.S_IMODE`).
-    """
+    """A target as the verification pass saw it, which may not differ when it is changed; `mode` is `stat.S_IMODE`."""
 
     content: bytes
     mode: int
 
 
 class VerifiedChange(NamedTuple):
-    """One change that may be applied: `content` is the new file, byte for byte (None deletes it).
-
-    `mode` is its permission bits: the original's, or those of the umask, executable with `#!`.
-    """
+    """One change that may be applied: the new `content` (None deletes the file) and permission bits of the file."""
 
     change: FileChange
     action: Action

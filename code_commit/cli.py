@@ -26,7 +26,6 @@ def command() -> NoReturn:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     _open_standard_streams()
     try:
@@ -69,7 +68,6 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _load(arguments: Sequence[str]) -> tuple[Callable[[dict[str, Any]], int], dict[str, Any]]:
-    """Return the function that runs the command of the arguments, and its options."""
     options = vars(make_parser(arguments).parse_args(arguments))
     return load_command(options.pop("command", "run")).run, options
 

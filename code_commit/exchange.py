@@ -65,15 +65,13 @@ class RequestBody(dict[str, Any]):
 
     @cached_property
     def content(self) -> bytes:
-        """The JSON that is sent."""
         return json.dumps(self, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. `input` is the whole prompt, `cached_input` and `cache_write` are parts of it.
-
-    `output` is everything that was generated; `reasoning` is the part of it that is not in the text.
+    """Tokens of a call. The whole prompt is `input`, with `cached_input` and `cache_write`; all of the answer is
+    `output`.
     """
 
     input: int = 0
@@ -86,22 +84,17 @@ class Usage:
         return Usage(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
-class CutOff(str):
-    """Why a response is incomplete: that it reached the output limit, in words. A shorter one would have been whole."""
-
-    __slots__ = ()
-
-
 class Response(NamedTuple):
-    """What the LLM answered.
+    """The answer of the LLM. `finish_reason` is the API's own word.
 
-    `incomplete` is None when the API said that the response is complete; otherwise the reason, in words for the
-    user and the LLM ("cut off at the output limit of 64000 tokens"). `finish_reason` is the API's own word.
+    `incomplete` is None when the API said that the response is complete, otherwise the reason, in words for the user
+    and the LLM; with `is_cut_off` it is the output limit.
     """
 
     text: str
     finish_reason: str
     incomplete: str | None = None
+    is_cut_off: bool = False
     request_id: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -109,7 +102,7 @@ class Response(NamedTuple):
     def complete_text(self) -> str:
         """Return the text, or raise RejectedResponseError when the API did not call it complete."""
         if self.incomplete is not None:
-            rule, advice = ("cut-off", _SHORTER) if isinstance(self.incomplete, CutOff) else ("incomplete", "")
+            rule, advice = ("cut-off", _SHORTER) if self.is_cut_off else ("incomplete", "")
             raise RejectedResponseError([Violation("", 0, rule, f"the response is {self.incomplete}{advice}")])
         return self.text
 
@@ -121,10 +114,7 @@ _SHORTER = (
 
 
 class FailedRequest(NamedTuple):
-    """A request that failed in a way that can pass: it is made again in `delay` seconds, and given up after `limit`.
-
-    `status` is that of the HTTP reply, None where there was none.
-    """
+    """A failed request, made again in `delay` seconds and given up after `limit`; `status` is the reply's, if any."""
 
     reason: str
     status: int | None

@@ -77,10 +77,7 @@ class Project:
 
 
 def find_project(directory: Path | None = None) -> Project:
-    """Return the project in `directory` (the current one when None).
-
-    Raises NotSetUpError without git, and where git refuses the directory.
-    """
+    """Return the project in `directory`, by default the current one. Raises NotSetUpError, also without git."""
     try:
         root = Path(os.path.realpath(directory or Path.cwd(), strict=True))
     except OSError as error:
@@ -118,8 +115,3 @@ def text_of(content: bytes, name: str, purpose: str) -> str:
     if not text.strip():
         raise NotSetUpError(f"{name} is empty: {purpose}")
     return text
-
-
-def read_query(project: Project) -> str:
-    """Return the hand-written task, unchanged. Raises NotSetUpError."""
-    return read_text(project.query_file, "write the task into it; code-commit -m needs none")

@@ -10,7 +10,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from code_commit.errors import NotSetUpError
@@ -28,11 +28,14 @@ _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT
 """docs/ci-examples say by the last what to install."""
 
 
-class Setting:
-    """One setting: its fitting values, and the text of its option and its variable.
+class UnfitValueError(ValueError, argparse.ArgumentTypeError):
+    """A value does not fit its setting; the message says what it must be, also as argparse's."""
 
-    `kind` is str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices); `choices` are the
-    only strings that fit, if any. One without a help text is a key of config.toml alone.
+
+class Setting:
+    """One setting; without a help text it is a key of config.toml alone.
+
+    `kind` is str, int, float, bool (a flag), tuple (repeatable, of `part`s) or Mapping (the prices).
     """
 
     def __init__(self, help_text: str = "", metavar: str = "", limit: str = "") -> None:
@@ -45,7 +48,6 @@ class Setting:
         self.may_be_none = False
 
     def set_type(self, annotation: Any, default: Any) -> None:
-        """Take the rest from the setting's type and default."""
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is Literal:
             self.choices = arguments
@@ -60,7 +62,7 @@ class Setting:
             self.help += f" (default {f'{default:g}' if self.kind is float else default})"
 
     def parse(self, text: str) -> Any:
-        """Return the text of an option or a variable in the setting's type. Raises ValueError."""
+        """Return the text of an option or a variable in the setting's type. Raises UnfitValueError."""
         value: Any = text
         with contextlib.suppress(ValueError):  # what is no number is refused below
             if self.kind is bool:
@@ -72,19 +74,19 @@ class Setting:
         return self.check(value)
 
     def check(self, value: Any) -> Any:
-        """Return a value as Settings holds it: a list as a tuple. Raises ValueError, which says what it must be."""
+        """Return a value as Settings holds it: a list as a tuple. Raises UnfitValueError."""
         if self.choices and value not in self.choices:
-            raise ValueError(f"must be one of {', '.join(self.choices)}")
+            raise UnfitValueError(f"must be one of {', '.join(self.choices)}")
         if self.kind is tuple:
             if not isinstance(value, list | tuple) or not all(_is_a(self.part, part) for part in value):
-                raise ValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s")
+                raise UnfitValueError(f"must be a list of {_WORDS[self.part].removeprefix('a ')}s")
             return tuple(value)
         if value is None and self.may_be_none:
             return None
         if not _is_a(self.kind, value):
-            raise ValueError(f"must be {_WORDS[self.kind]}")
+            raise UnfitValueError(f"must be {_WORDS[self.kind]}")
         if self.limit and not (0 < value <= MOST or (value == 0 and self.limit == NOT_NEGATIVE)):
-            raise ValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))
+            raise UnfitValueError(f"must be {self.limit}" + (f", {MOST:,} at most" if value > MOST else ""))
         return float(value) if self.kind is float else value
 
 
@@ -224,28 +226,13 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(O
         elif option.kind is tuple:
             group.add_argument(flag, action="append", type=option.part, metavar=option.metavar, help=option.help)
         else:
-            group.add_argument(flag, type=_parsed_by(option), metavar=option.metavar, help=option.help)
-
-
-def _parsed_by(option: Setting) -> Callable[[str], Any]:
-    """Return the option's type for argparse, with the setting's own error messages."""
-
-    def parse(text: str) -> Any:
-        try:
-            return option.parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return parse
+            group.add_argument(flag, type=option.parse, metavar=option.metavar, help=option.help)
 
 
 def load_settings(
     project: "Project", options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems.
-
-    Options that name every setting, as those of a resumed run do, leave nothing to the other two.
-    """
+    """Merge the options with the environment and config.toml. Raises NotSetUpError with all problems."""
     problems: list[str] = []
     sources = {}
     if options.keys() >= SETTINGS.keys():
@@ -261,7 +248,6 @@ def load_settings(
 
 
 def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
-    """Return the settings that config.toml names, {} where there is none."""
     from code_commit.files import read_regular_file  # `--help` needs neither it nor pathlib
     from code_commit.project import AGENT_CONFIG
 
@@ -326,10 +312,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def read_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a problem.
-
-    A misspelt limit must not be no limit.
-    """
+    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a problem."""
     values, known = {}, [*_NO_SETTINGS, *(ENVIRONMENT_PREFIX + name.upper() for name in OPTIONS)]
     for variable, text in environment.items():
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()

@@ -34,9 +34,8 @@ _IGNORE_FILES = "ignore-files.json"
 """The file of a run's log with the ignore rules of before the run."""
 
 Approve = Callable[[bytes, Attempt, bool], None]
-"""Asks whether an answer with this diff may be applied, and whether words go back to the LLM.
-
-Raises NotApprovedError for a no, RejectedResponseError for words that go back.
+"""Asks whether to apply an answer with this diff. Raises NotApprovedError, RejectedResponseError with words for the
+LLM.
 """
 
 

@@ -68,7 +68,6 @@ def attempt_loop(run: Run) -> RunRecord:
 
 
 def _run_dry(run: Run, task: Task) -> RunRecord:
-    """Ask once, verify, and log the diff that would be applied; change nothing. Raises as `verify_response`."""
     attempt, prompt = run.log.attempt(1), next_prompt(task, ())
     return end_dry(verify_response(run, ask(run.complete, prompt, attempt), prompt.shows, attempt), attempt, run.log)
 
@@ -81,10 +80,7 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 
 
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
-    """Return the verified changes of a response to a prompt that shows these files.
-
-    Raises RejectedResponseError and DeclinedError, when they are in the log.
-    """
+    """Return the verified changes. Raises RejectedResponseError and DeclinedError, when they are in the log."""
     try:
         changes, reasons = read_response(response.complete_text())
         return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
@@ -162,8 +158,7 @@ def _is_in_tree(log: RunLog) -> bool:
 def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
     """Run build.sh and return how it ended; in a resumed run return a recorded failure.
 
-    A recorded pass is built again, as nobody knows all that a build reads. Raises BuildError, also where build.sh
-    reports an infrastructure failure by its exit code.
+    A recorded pass is built again: the tree may differ. Raises BuildError, also for an infrastructure failure.
     """
     plan, log = run.plan, run.log
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build

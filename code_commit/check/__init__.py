@@ -1,7 +1,4 @@
-"""The plan of a run: everything that must hold before a token is paid for, with every problem at once.
-
-It changes nothing and sends nothing. `code-commit check` prints the report, a run starts from the plan.
-"""
+"""The plan of a run: everything that must hold before a token is paid for. It changes nothing and sends nothing."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -52,10 +49,7 @@ def plan_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _
 
 
 def take_task(options: dict[str, Any], project: Project) -> RunInputs:
-    """Take the task out of a command's options. Raises NotSetUpError for a file that cannot be read.
-
-    With `-m` the codebase is made anew, unless a script of the project's own has written it.
-    """
+    """Take the task out of the options; `-m` makes the codebase anew, if no script does. Raises NotSetUpError."""
     task, file = options.pop("task", None), options.pop("query", None)
     query = read_text(Path(file), "write the task into it", file) if file else task
     return RunInputs(query=query, fresh=task is not None and not project.has_own_rollup)
@@ -137,10 +131,7 @@ def _with_room(report: Report, project: Project, llm: LlmConfig, request: Codeba
 def _check_llms(
     report: Report, project: Project, settings: Settings, keys: Keys | None, needs: Collection[Need]
 ) -> LlmConfig | None:
-    """Return the LLM of the run with its fallback, after every check of both, and of the LLM that chooses files.
-
-    Where no LLM is to be asked, only the model is checked.
-    """
+    """Return the LLM of the run with its fallback, both checked; where none is asked, only the model is checked."""
     if not settings.model and keys is None:
         return None
     choice = report.ask("model", lambda: _choose_model(settings, keys or Keys(), needs), str)
@@ -171,10 +162,7 @@ def _choose_model(settings: Settings, keys: Keys, needs: Collection[Need]) -> Mo
 
 
 def _check_llm(report: Report, llm: LlmConfig, keys: Keys | None, project: Project, role: str = "") -> LlmConfig:
-    """Return the LLM with its key, after every check that asking it needs; the key only where `keys` could be read.
-
-    `role` stands before the names of its checks and options: `fallback`.
-    """
+    """Return the LLM with its key, after all its checks; `role` (`fallback`) stands before their names and options."""
     choice, settings, lead = llm.choice, llm.settings, f"{role} " if role else ""
     if keys is not None:
         source = lambda found: found.source if found else "none needed"  # noqa: E731 - a note

@@ -10,7 +10,7 @@ from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.git import UnansweredError
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_query
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
 from code_commit.runs.review import TreeState, look_at_tree
 from code_commit.settings import Settings
 from code_commit.terminal import TERMINAL, shown
@@ -23,7 +23,7 @@ _UNWRITTEN = b"build.sh: put your build and test commands here"
 def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
-        return read_query(project)
+        return read_text(project.query_file, "write the task into it; code-commit -m needs none")
     if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
         raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
     return given
@@ -83,10 +83,7 @@ def check_terminal(report: Report, settings: Settings) -> None:
 
 
 def check_clean(report: Report, settings: Settings, project: Project) -> TreeState | None:
-    """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean.
-
-    New files that git does not track are no doubt, unless a clean tree is required.
-    """
+    """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean."""
     tree, doubt = None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
     try:
         if tree := look_at_tree(project, with_filters=True):

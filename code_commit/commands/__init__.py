@@ -1,7 +1,8 @@
 """The commands, a module each, and the command line.
 
-A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `add_arguments(parser)`, and
-`run(options)`, which returns the exit code. It is loaded when its name stands on the command line.
+A command's module has `DESCRIPTION` and `EXAMPLES`, which its `--help` shows, `add_arguments(parser)` if it has some,
+and `run(options)`, which gets those given by their names and returns the exit code. It is loaded when its name stands
+on the command line.
 """
 
 import argparse
@@ -12,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import takewhile
-from typing import Any, NoReturn, Protocol, cast
+from types import ModuleType
+from typing import Any, NoReturn
 
 from code_commit.errors import NotSetUpError
 from code_commit.settings import add_settings, did_you_mean
@@ -37,20 +39,8 @@ COMMANDS = {
 """Each command and its help. The name is that of its module here, or, above the commands, of its package."""
 
 
-class Command(Protocol):
-    """The module of a command. `run` gets the given arguments and settings by their names."""
-
-    DESCRIPTION: str
-    EXAMPLES: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, options: dict[str, Any]) -> int: ...
-
-
-def load_command(name: str) -> Command:
-    package = "code_commit" if name == "fleet" else __name__
-    return cast(Command, importlib.import_module(f"{package}.{name}"))
+def load_command(name: str) -> ModuleType:
+    return importlib.import_module(f"{'code_commit' if name == 'fleet' else __name__}.{name}")
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -88,7 +78,8 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             command.description, command.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
             command.set_defaults(command=name)
             command.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
-            module.add_arguments(command)
+            if hasattr(module, "add_arguments"):
+                module.add_arguments(command)
     return parser
 
 

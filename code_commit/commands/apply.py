@@ -61,7 +61,6 @@ def _apply_saved(
 
 
 def _apply(run: Run, response: Response, *, build: bool) -> RunRecord:
-    """Verify and apply a response, build if asked to, and return the finished record."""
     log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
     shows = run.codebase.shown if run.codebase else None

@@ -46,10 +46,7 @@ def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
 
 
 def _ask(diff: bytes, question: str) -> str:
-    """Show the diff, ask until there is an answer, and return it; no more input means no.
-
-    Words typed before the question do not count.
-    """
+    """Show the diff, ask until there is an answer, and return it; no more input means no."""
     with Path(TERMINAL).open("rb+", buffering=0) as terminal:
         start = b"".join(diff[:_MOST_BYTES].splitlines(keepends=True)[:_MOST_LINES])
         write_all(terminal.fileno(), coloured_diff(start))

@@ -16,7 +16,6 @@ _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def _variants(kinds: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a kind for each of its variants."""
     return [kind | variant for kind in kinds for variant in kind.get("variants", [{}])]
 
 

@@ -35,10 +35,7 @@ _LABELS = 500
 
 @dataclass(slots=True)
 class FileChooser:
-    """Asks which files the task needs whole. Leaving it without an error ends the choice's log.
-
-    Until then, and until the run after it has started, `resume` continues the choice.
-    """
+    """Asks which files the task needs whole; `resume` continues the choice until it was left without an error."""
 
     plan: RunPlan
     progress: Progress
@@ -61,10 +58,7 @@ class FileChooser:
     def choose(
         self, found: Sequence[Section], selection: Selection, request: CodebaseRequest
     ) -> Collection[str] | None:
-        """Return which of the files are to be whole, None where all may be.
-
-        Raises NotSetUpError, LLMError and RejectedResponseError.
-        """
+        """Return the files to be whole, None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
         from code_commit.codebase.chooser import choose_files, find_mentions, selection_prompt
         from code_commit.workflow import ask  # a run whose files nobody chooses does without
 

@@ -87,10 +87,7 @@ def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
 
 
 def _page(text: bytes, project: Project) -> None:
-    """Show the text in git's pager, unless that is a program inside the project.
-
-    Raises NotSetUpError for words that no shell could read.
-    """
+    """Show the text in git's pager, unless that is a program inside the project. Raises NotSetUpError."""
     variable = os.environ.get("GIT_PAGER")
     pager = os.fsdecode(project.ask(["var", "GIT_PAGER"]).stdout).strip() if variable is None else variable
     shell, top = find_program("sh", project.root), find_top(str(project.root))

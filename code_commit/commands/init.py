@@ -1,6 +1,5 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
-from argparse import ArgumentParser
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -24,10 +23,6 @@ node_modules). Touches nothing that exists."""
 
 EXAMPLES = """\
 code-commit init"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """It has none."""
 
 
 def run(_options: dict[str, Any]) -> int:

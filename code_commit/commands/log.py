@@ -116,7 +116,6 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    """Print the statistics of all runs, or those of a fleet. Raises NotSetUpError."""
     from code_commit.commands.stats import collect, label_stats, labels_table, read_trials, runs_of_fleet, stats_table
 
     found = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))

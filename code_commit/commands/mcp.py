@@ -1,6 +1,5 @@
 """`code-commit mcp`: the commands as tools for an agent, over standard input and output."""
 
-from argparse import ArgumentParser
 from typing import Any
 
 from code_commit.commands.output import answering
@@ -14,10 +13,6 @@ agent starts it by itself: docs/mcp.md sets that up. Its extra has to be
 installed: pip install '.[mcp]', in the clone of code-commit."""
 
 EXAMPLES = "code-commit mcp"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """There are none: its client says the rest."""
 
 
 def run(_: dict[str, Any]) -> int:

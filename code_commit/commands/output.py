@@ -67,7 +67,6 @@ def complain(message: str, error: BaseException) -> None:
 
 
 def current_folder() -> Project:
-    """Return the current folder as a project of which nothing is known yet."""
     try:
         return Project(Path.cwd())
     except OSError:
@@ -114,7 +113,6 @@ def answering(*, as_json: bool) -> Iterator[Project]:
 
 
 def print_failure(error: BaseException) -> None:
-    """Print as JSON how a command without a record ended."""
     print_bytes(redactor_of(current_folder()).redact_json(_end_of(error)))
 
 

@@ -62,7 +62,6 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _resume(project: Project, name: str, options: dict[str, Any], progress: Progress) -> int:
-    """Continue the run that is named, or the latest one that has a next step, and return the exit code."""
     if message := recover(project):
         progress.say(message)
     found = folder, record = _find_resumable(project, name)
@@ -84,7 +83,6 @@ def _resume(project: Project, name: str, options: dict[str, Any], progress: Prog
 
 
 def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any], progress: Progress) -> int:
-    """Continue a choice of files, and then the run or the rollup that it was for."""
     folder, record = found
     kept = dict(record.request)
     query = _text_of(folder, QUERY_OF_RUN) or kept.get("query") or ""
@@ -97,10 +95,7 @@ def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any],
 
 
 def _find_resumable(project: Project, name: str) -> RunEntry:
-    """Return the latest run that has a next step, or the named one. Raises NotSetUpError.
-
-    Without a name, no run with a later one is resumed, and paid for.
-    """
+    """Return the latest run with a next step, if no later run followed, or the named one. Raises NotSetUpError."""
     later = ""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
@@ -138,10 +133,7 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
 
 
 def _answered(folder: Path, record: RunRecord) -> Iterator[str]:
-    """Yield the paths of the applied answers: the next prompt shows those files.
-
-    Raises NotSetUpError, also where a response or a build's output cannot be read that the next prompt needs.
-    """
+    """Yield the paths of the applied answers. Raises NotSetUpError where the next prompt needs an unreadable file."""
     for attempt in record.attempts:
         if attempt.finish_reason is not None or attempt.verdict == "applied":
             with _needed(folder, f"{attempt.number}-response.txt") as file:

@@ -1,7 +1,4 @@
-"""`code-commit rollup`: write agent-config/codeRollup.txt from the files that git tracks or would track.
-
-It takes no lock: a run has read the rollup before it changes a file, and the new one replaces it at once.
-"""
+"""`code-commit rollup`: write codeRollup.txt. It takes no lock: a run has read the file before it changes another."""
 
 import os
 import re

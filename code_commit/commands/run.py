@@ -48,11 +48,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def run_main_job(project: Project, options: Mapping[str, Any], progress: Progress, inputs: RunInputs) -> RunRecord:
-    """Run the whole job in the project and return its record.
-
-    Raises NotSetUpError before anything was sent or changed, and the errors of the steps; the log has the end of every
-    run that began.
-    """
+    """Return the record of the whole job. Raises NotSetUpError before it starts, and the errors of the steps."""
     if message := recover(project):
         progress.say(message)
     plan, choice = plan_run(project, options, inputs), None

@@ -1,7 +1,4 @@
-"""`code-commit undo`: put back the changes of the latest or the named run; itself a run that can be undone.
-
-Without a name, undos and undone runs are passed over: it goes back run by run.
-"""
+"""`code-commit undo`: put back the changes of the latest run that is not undone, or the named one, as a new run."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
@@ -130,10 +127,7 @@ def _find_latest(project: Project) -> Path:
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
-    """Return the record of a run, if it is an undo then that of the run which it undid, and so on.
-
-    Raises NotSetUpError where a record names no earlier run.
-    """
+    """Return a run, if it is an undo the run that it undid, and so on. Raises NotSetUpError for a later run."""
     chain = []
     while isinstance(run := read_run(folder), RunRecord):
         chain.append((folder, run))

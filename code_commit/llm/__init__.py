@@ -92,10 +92,7 @@ class NetworkLLM:
         return math.ceil(count_of(reply.body, counter.member) * _COUNT_MARGIN) if reply.is_success else 0
 
     def _ask(self, call: Call, bid: Bid | None) -> Response:
-        """Send the request and return the answer.
-
-        Its reservation stays until a final reply with usage, unless the provider cannot have begun.
-        """
+        """Send the request and return the answer; its reservation stays until the provider counts its tokens."""
         path, assemble = self._api.path, self._api.assemble
         if bid:
             self._ledger.reserve(bid.usd, str(bid))
@@ -114,10 +111,7 @@ class NetworkLLM:
             raise
 
     def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
-        """Return the answer of an earlier call's background job, for which so much is reserved.
-
-        Raises LLMError, without the key in it; of the kind `refused` where there is no answer.
-        """
+        """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` where there is none."""
         call = Call(self._connection, listener, timeout=timeout)
         call.unsettled += 1
         try:

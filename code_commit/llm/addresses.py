@@ -1,7 +1,4 @@
-"""The addresses that a key may go to: a project's own config.toml names none for a key from elsewhere.
-
-An address that the user names by an option is remembered for the project's root, in a file outside of it.
-"""
+"""The addresses that a key may go to: the vendor's, this machine's, and those that the user names, remembered here."""
 
 import json
 import os
@@ -52,10 +49,7 @@ def remember_address(asked: LlmConfig, project: Project, role: str = "", *, name
 
 
 def _setting_of(asked: LlmConfig, url: str, role: str) -> str:
-    """Return the setting that names the address; "" where any key may go there, or where it is checked for the model.
-
-    Any key may go to this machine and to its vendor's address, a key of agent-config anywhere.
-    """
+    """Return the setting that names the address; "" where any key, or a key of the project, may go there."""
     settings, key = asked.settings, asked.key
     is_everyones = url in ("", VENDORS[asked.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
     if is_everyones or key is None or key.in_project or (role and not settings.fallback_base_url):

@@ -54,6 +54,7 @@ def read(call: Call, reply: Reply) -> Response:
         text="".join(text_of(block, "text") for block in blocks if text_of(block, "type") == "text"),
         finish_reason=text_of(message, "stop_reason"),
         incomplete=_incomplete(call, message),
+        is_cut_off=text_of(message, "stop_reason") == "max_tokens",
         request_id=reply.headers.get("request-id") or reply.headers.get("x-request-id") or None,
     )
 
@@ -74,7 +75,7 @@ def _incomplete(call: Call, message: Any) -> str | None:
 
 
 def usage(message: Any) -> Usage:
-    """Read the token counts. The API's `input_tokens` is only what no cache gave or took."""
+    """Return the token counts. The API's `input_tokens` leaves out the tokens that a cache gave or took."""
     cached = count_of(message, "usage", "cache_read_input_tokens")
     written = count_of(message, "usage", "cache_creation_input_tokens")
     is_counted = has_count(message, "usage", "input_tokens")
@@ -88,10 +89,7 @@ def usage(message: Any) -> Usage:
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Return the message that the events make. Raises PassingFailure unless `message_stop` ends it.
-
-    A `text_delta` continues its block's `text`, a `thinking_delta` its `thinking`; unknown events are skipped.
-    """
+    """Return the message that the events make. Raises PassingFailure unless `message_stop` ends it."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[tuple[int, str], list[str]] = {}

@@ -18,10 +18,7 @@ _LAST_LOOK = 10.0
 
 @contextmanager
 def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
-    """Give the function that asks the LLM for the run of this log. Raises NotSetUpError.
-
-    If the LLM cannot be asked, for another reason than the cost, the fallback takes over for good.
-    """
+    """Give the function that asks the LLM, or for good its fallback, for the run of this log. Raises NotSetUpError."""
     remember_address(llm, project)
     if llm.fallback:
         remember_address(llm.fallback, project, "fallback")
@@ -63,10 +60,7 @@ class _Asker:
             raise
 
     def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
-        """Return the answer of the latest attempt's job, None where it has none or its answer is lost.
-
-        Raises LLMError where the job may still have one, unless another model takes over.
-        """
+        """Return the answer of the latest attempt's job, None without one. Raises LLMError where it may still come."""
         attempt = self._log.record.attempts[-1]
         if attempt.job_id is None or attempt.finish_reason is not None:
             return None
@@ -84,10 +78,7 @@ class _Asker:
         return response
 
     def open(self, asked: LlmConfig) -> LLM:
-        """Return the LLM. Raises NotSetUpError.
-
-        It skips the recorded responses that the run's choice of files took, unless another model was asked then.
-        """
+        """Return the LLM, behind the recorded responses that the run's choice of files took. Raises NotSetUpError."""
         for known, llm in self._opened:
             if known is asked:
                 return llm

@@ -126,7 +126,6 @@ class Call:
         )
 
     def broken(self, missing: str) -> PassingFailure:
-        """Return the failure of an answer whose end is missing."""
         return PassingFailure(f"the stream of {self.endpoint.host} ended early ({missing})")
 
     @contextmanager
@@ -141,10 +140,8 @@ class Call:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
     def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
-        """Return a streamed answer as one reply, whose body `assemble` makes of the events.
-
-        Some servers send JSON, or a web page, in place of a stream. The first character tells: content types are set
-        carelessly.
+        """Return a streamed answer as one reply, whose body `assemble` makes; servers may send JSON or a web page
+        instead.
         """
         with self.start(path, self.timing.stream_read) as reply:
             begin = b""

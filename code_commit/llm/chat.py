@@ -46,12 +46,13 @@ def read(call: Call, reply: Reply) -> Response:
         raise call.broken("no finish_reason")
     if finish.lower() in _PASSING:
         raise PassingFailure(f"{call.endpoint.host} broke the answer off (finish_reason {finish})", reply=reply)
-    headers = reply.headers
+    headers, refusal = reply.headers, text_of(choice, "message", "refusal")
     _refuse_truncated_prompt(call, reply, usage(completion).input)
     return Response(
         text=_content(member(choice, "message", "content")),
         finish_reason=finish,
-        incomplete=_incomplete(call, finish, text_of(choice, "message", "refusal")),
+        incomplete=_incomplete(call, finish, refusal),
+        is_cut_off=finish.lower() in _CUT_OFF and not refusal,
         request_id=headers.get("x-request-id") or headers.get("x-litellm-call-id") or text_of(completion, "id") or None,
     )
 
@@ -70,10 +71,7 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
 
 
 def assemble(_: Call, events: Events) -> dict[str, Any]:
-    """Return the completion that the chunks make, as the API would have sent it in one.
-
-    A connection that breaks after the finish reason has lost only the token counts.
-    """
+    """Return the whole completion of the chunks; one that breaks after the finish reason lacks only token counts."""
     completion: dict[str, Any] = {}
     contents: list[str] = []
     refusals: list[str] = []
@@ -124,10 +122,7 @@ _MOST_OVERESTIMATED = 2.5
 
 
 def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
-    """Raise LLMError when the server counted far fewer tokens than the prompt has.
-
-    Ollama drops the part that does not fit into its window (4096 tokens by default) and answers all the same.
-    """
+    """Raise LLMError when the server counted far fewer tokens than the prompt has, as Ollama cuts it off."""
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
     if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:
         return

@@ -14,6 +14,8 @@ from code_commit.llm.refusals import error_message
 from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor, cut_off
 from code_commit.settings import Price
 
+_CUT_OFF = ("incomplete", "requires_continuation")
+
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     """Return the request; the API's cache is implicit, it needs no marks and writing it is free."""
@@ -47,13 +49,14 @@ def read(call: Call, reply: Reply) -> Response:
         text=_output_text(final),
         finish_reason=text_of(final, "status"),
         incomplete=_incomplete(call, reply),
+        is_cut_off=text_of(final, "status") in _CUT_OFF,
         request_id=text_of(final, "id") or None,
     )
 
 
 def _incomplete(call: Call, reply: Reply) -> str | None:
     final, status = reply.body, text_of(reply.body, "status")
-    if status in ("incomplete", "requires_continuation"):
+    if status in _CUT_OFF:
         return cut_off(call.endpoint.settings.max_output_tokens)
     errors = [*list_of(final, "errors"), member(final, "error")]
     if status == "completed":

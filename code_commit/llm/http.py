@@ -1,7 +1,4 @@
-"""HTTP to one API: a request, its reply, and every failure in words of our own.
-
-No exception of this module quotes a header or a body that was sent: the key is in them. Only connections import httpx.
-"""
+"""HTTP to one API. No exception of this module quotes a header or a body that was sent: the key is in them."""
 
 import json
 import math
@@ -32,7 +29,6 @@ class Endpoint(NamedTuple):
     base_url: str
     settings: Settings
     root: Path
-    """The project's."""
     key_source: str
     """Where the key was found, "" without a key."""
     censor: Callable[[str], str]
@@ -125,7 +121,7 @@ class Connection:
         self._socket: Any = None
         is_local = is_this_machine(urlsplit(endpoint.base_url).hostname or "")
         context = _make_ssl_context(endpoint.base_url)
-        try:  # what goes to this machine never takes a proxy: it may be plain http, and the key is in it
+        try:  # no proxy for a request to this machine: it may be plain http, and the key is in it
             self._client = httpx.Client(headers=headers, verify=context, trust_env=not is_local)
         except (ValueError, ImportError, httpx.InvalidURL):
             raise NotSetUpError(
@@ -142,7 +138,6 @@ class Connection:
         self._client.close()
 
     def send(self, method: str, path: str, body: RequestBody | None, silence: float) -> Reply:
-        """Return the whole reply to a request. Raises PassingFailure and LLMError."""
         with self.open(method, path, body, silence) as reply:
             return reply.read()
 
@@ -267,10 +262,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def _make_ssl_context(base_url: str) -> Any:
-    """Return the context with the authorities of SSL_CERT_FILE or SSL_CERT_DIR, else the system's, else certifi's.
+    """Return the context of SSL_CERT_FILE or SSL_CERT_DIR, the system's or certifi's. Raises NotSetUpError.
 
-    Reading a file of all authorities is slow: plain http gets a bare context, and the system's folder of hashed names
-    is read only as needed. Raises NotSetUpError.
+    Reading a file of all authorities is slow: plain http gets none, the system's folder of hashes is read as needed.
     """
     import ssl
 
@@ -291,10 +285,7 @@ def _make_ssl_context(base_url: str) -> Any:
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield (event name, data) of each event, without comments and events that have no data.
-
-    An event at the very end is yielded too: servers leave out the last blank line, and a half one is no JSON.
-    """
+    """Yield (event name, data) of each event that has data, also of one at the very end without a blank line."""
     name = ""
     data = bytearray()  # joining a list takes 80 bytes for each line
     for line in chain(_read_lines(pieces), [b""]):
@@ -325,10 +316,7 @@ def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, or the text where it is none or nested absurdly deep.
-
-    NaN and infinite numbers, which only Python takes for JSON, become null.
-    """
+    """Return the parsed JSON, with null for NaN and infinite numbers, or the text where it is none."""
     try:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -350,25 +338,21 @@ def member(value: object, *names: str) -> Any:
 
 
 def text_of(value: object, *names: str) -> str:
-    """Return the member when it is a text, else ""."""
     found = member(value, *names)
     return found if isinstance(found, str) else ""
 
 
 def list_of(value: object, *names: str) -> list[Any]:
-    """Return the member when it is a list, else []."""
     found = member(value, *names)
     return found if isinstance(found, list) else []
 
 
 def members_of(value: object, *names: str) -> dict[str, Any]:
-    """Return the member when it is an object, else {}."""
     found = member(value, *names)
     return found if isinstance(found, dict) else {}
 
 
 def count_of(value: object, *names: str) -> int:
-    """Return the member when it is a count, else 0."""
     found = member(value, *names)
     return found if has_count(value, *names) else 0
 

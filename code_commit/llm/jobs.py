@@ -1,7 +1,4 @@
-"""A background job: created, polled until it is final, cancelled when the user or the time limit ends the wait.
-
-A lost connection costs nothing: the job goes on, and the next poll, or a later call, fetches its answer.
-"""
+"""A background job: created, polled, and cancelled when the user or the time limit ends the wait."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -25,10 +22,7 @@ _RETRIED_CODES = frozenset(
 
 
 def run_job(call: Call, path: str) -> Reply:
-    """Create a job at the path and return the reply with its final state.
-
-    Raises PassingFailure where creating failed in a way that can pass, LLMError at the deadline.
-    """
+    """Create a job at the path and return its final reply. Raises PassingFailure, and LLMError at the deadline."""
     with call.start(path, call.timing.read) as opened:
         reply = opened.read()
     _check_job(call, reply)
@@ -44,16 +38,12 @@ def run_job(call: Call, path: str) -> Reply:
 
 
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
-    """Return the reply with the final state of an earlier call's job.
-
-    Raises LLMError at the deadline, and where the job is no longer known.
-    """
+    """Return the final reply of an earlier call's job. Raises LLMError at the deadline, or where the job is unknown."""
     job_path = _path_of(path, job_id)
     return _follow(call, job_path, _fetch(call, job_path))
 
 
 def failure_of(call: Call, reply: Reply, errors: Iterable[Any]) -> LLMError | PassingFailure:
-    """Return the failure of a job that ended with these errors."""
     errors = [error for error in errors if error]
     said = "; ".join(filter(None, (explain_failure(error, call.endpoint) for error in errors)))
     if _RETRIED_CODES & {str(member(error, "code")).lower() for error in errors}:
@@ -73,12 +63,12 @@ def _is_final(reply: Reply) -> bool:
 
 
 def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
-    """Return the final state of the job, after waiting for it."""
     pause = call.timing.first_poll
     with _cancelled_by_interrupts(call, job_path):
         while not _is_final(reply):
             call.listener.progressed(text_of(reply.body, "status") or "waiting")
-            _pause(call, _asked_pause(call, reply) or pause)
+            asked = {"retry-after-ms": reply.headers.get("openai-poll-after-ms", ""), **reply.headers}
+            _pause(call, min(asked_delay(asked, None) or pause, call.timing.longest_poll))
             pause = min(pause * call.timing.poll_growth, call.timing.longest_poll)
             reply = _fetch(call, job_path)
     return reply
@@ -91,15 +81,14 @@ def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
         yield
     except BaseException as error:
         if not isinstance(error, LLMError) or error.kind == "timeout":
-            _cancel(call, job_path)
+            call.connection.deadline = call.timing.now() + call.timing.cancel
+            with suppress(LLMError, PassingFailure):
+                call.connection.send("POST", f"{job_path}/cancel", RequestBody(), call.timing.cancel)
         raise
 
 
 def _fetch(call: Call, job_path: str) -> Reply:
-    """Return the state of the job.
-
-    Asking again is free, so any other reply can pass: a captive portal's page, for one.
-    """
+    """Return the state of the job. Asking again is free, so any other reply can pass, such as a web page."""
 
     def ask() -> Reply:
         reply = call.connection.send("GET", job_path, None, call.timing.read)
@@ -125,14 +114,3 @@ def _pause(call: Call, seconds: float) -> None:
     call.timing.sleep(max(remaining, 0.0))
     message = f"{call.endpoint.host} has not finished the answer in time (--llm-timeout): its job is cancelled"
     raise LLMError(message, "timeout")
-
-
-def _asked_pause(call: Call, reply: Reply) -> float | None:
-    asked = asked_delay({"retry-after-ms": reply.headers.get("openai-poll-after-ms", ""), **reply.headers}, None)
-    return None if asked is None else min(asked, call.timing.longest_poll)
-
-
-def _cancel(call: Call, job_path: str) -> None:
-    call.connection.deadline = call.timing.now() + call.timing.cancel
-    with suppress(LLMError, PassingFailure):
-        call.connection.send("POST", f"{job_path}/cancel", RequestBody(), call.timing.cancel)

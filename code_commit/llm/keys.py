@@ -31,10 +31,8 @@ class Keys(dict[str, ApiKey]):
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
-    """Return the key of every provider: its file in agent-config, else its environment variable.
-
-    An unusable key matters when its provider is asked. Raises NotSetUpError for a key file that others can read, or
-    that cannot be read.
+    """Return the key of every provider: its file, else its environment variable. Raises NotSetUpError for an unfit
+    file.
     """
     keys = Keys()
     for provider, variable in KEY_VARIABLES.items():
@@ -51,10 +49,7 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
 
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, *base_urls: str) -> list[str]:
-    """Return everything that may be a key, usable or not, to be censored. Never raises.
-
-    `base_urls` are where it may be sent, "" is the vendor's.
-    """
+    """Return all that may be a key, to be censored; `base_urls` are where it is sent, "" the vendor's. Never raises."""
     this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
     is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
     secrets = []
@@ -111,10 +106,7 @@ def _key_problem(value: str) -> str | None:
 
 
 def choose_selector(settings: Settings, own: ModelChoice, keys: Keys) -> LlmConfig:
-    """Return the LLM that chooses files, with its fallback; base URL and window are those of its own model alone.
-
-    Raises NotSetUpError.
-    """
+    """Return the LLM that chooses files, with its fallback. Raises NotSetUpError."""
     choice = choose_model(settings.select_model, keys, keys.unfit) if settings.select_model else own
     if choice.provider != own.provider:
         settings = settings._replace(base_url="")

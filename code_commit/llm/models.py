@@ -57,10 +57,9 @@ def choose_model(
 
 
 def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
-    """Return the LLM that takes over when the chosen one cannot be asked, with its settings and no key yet.
+    """Return the LLM that takes over when the chosen one cannot be asked, without a key. Raises NotSetUpError.
 
-    It has a `base_url` of its own, or that of the chosen one where the provider is the same; `context_window` is the
-    chosen one's alone. Raises NotSetUpError for an unknown name.
+    It has a `base_url` of its own, or that of the chosen one where the provider is the same.
     """
     if not settings.fallback_model:
         return None
@@ -102,10 +101,10 @@ def _named_choice(vendor: Vendor, name: str, option: str) -> ModelChoice:
 
 
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
-    """Return the API's address, without a slash at the end and with its version segment; "" for `replay`.
+    """Return the API's address with its version segment; "" for `replay`. Raises NotSetUpError.
 
-    Raises NotSetUpError for a URL that a key must not go to, or that of another provider, without quoting a secret in
-    it. `role` stands before the names of its options (`fallback`).
+    A key must not go to every URL, nor to that of another provider. `role` stands before the options' names
+    (`fallback`).
     """
     vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
     if vendor.api is None:
@@ -143,7 +142,6 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
 
 
 def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:
-    """Return why a base URL is not for this model, and what to write."""
     lead = f"{role}_" if role and settings.fallback_base_url else ""
     where = settings.origin(f"{lead}base_url")[0]
     option = f"--{role}-" if role else "--"
@@ -213,10 +211,7 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Return why a prompt leaves no room for the model's answer, and what to do; None where it fits.
-
-    Tokens are estimated; where the model's window is not known, everything fits.
-    """
+    """Return why a prompt leaves no room for an answer, by an estimate, and what to do; None where it fits."""
     longest, window = _room_beside_answer(choice, settings), context_window(choice, settings)
     tokens = estimate_tokens(prompt.text)
     if not longest or not window or tokens <= longest:
@@ -255,10 +250,7 @@ def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0
 
 
 def cost_of(choice: ModelChoice, settings: Settings, usage: Usage, most_input: int = 0) -> float | None:
-    """Return the cost of the counted tokens in US dollars, None where the price is not known or nothing was counted.
-
-    Where the prompt's are not counted, the price is that of a prompt of `most_input` tokens.
-    """
+    """Return the cost of the counted tokens in US dollars, None where unknown; `most_input` are uncounted tokens."""
     price = price_of(choice, settings, usage.input or most_input)
     if price is None or not (usage.input or usage.output):
         return None
@@ -301,7 +293,7 @@ def bid_for(
 ) -> Bid | None:
     """Return the highest cost of asking, None where the price is not known; `counted` are the prompt's tokens.
 
-    Where less is left than the longest answer costs, it is for the longest answer that this pays for, but a useful one.
+    Where less money is left, it is for the longest useful answer that this pays for.
     """
     tokens = most_tokens(prompt.text) if counted is None else counted
     longest = max_output(find_model(choice), settings)
@@ -316,10 +308,9 @@ def bid_for(
 
 
 def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str:
-    """Return a note where the provider has to count the prompt before `--max-cost` is known to pay for it.
+    """Return a note where `--max-cost` pays for the prompt only if the provider counts fewer tokens.
 
-    Raises TooLittleMoneyError where it does not: for the prompt and a useful answer, or for the answer alone where the
-    provider counts.
+    Raises TooLittleMoneyError where it pays for no useful answer.
     """
     left = math.inf if settings.max_cost is None else settings.max_cost
     api = VENDORS[choice.provider].api

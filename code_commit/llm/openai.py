@@ -38,7 +38,10 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if settings.reasoning_effort:
         body["reasoning"] = {"effort": settings.reasoning_effort}
     if prompt.stable:
-        body["prompt_cache_key"] = _cache_key(endpoint)
+        import hashlib
+
+        place = f"{endpoint.root}\0{endpoint.model}".encode("utf-8", "surrogateescape")
+        body["prompt_cache_key"] = hashlib.sha256(place).hexdigest()[:32]
     if marks:  # without a breakpoint this is what keeps the API from writing, and charging for, a cache
         body["prompt_cache_options"] = {"mode": "explicit"}
     return body
@@ -55,20 +58,20 @@ def takes_cache_options(name: str) -> bool:
     return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 6)
 
 
-def _cache_key(endpoint: Endpoint) -> str:
-    import hashlib
-
-    return hashlib.sha256(f"{endpoint.root}\0{endpoint.model}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
 def read(call: Call, reply: Reply) -> Response:
     final = reply.body
     return Response(
         text="".join(text_of(content, "text") for content in _contents(final, "output_text")),
         finish_reason=text_of(final, "incomplete_details", "reason") or text_of(final, "status"),
         incomplete=_incomplete(call, reply),
+        is_cut_off=_is_cut_off(final),
         request_id=reply.headers.get("x-request-id") or text_of(final, "id") or None,
     )
+
+
+def _is_cut_off(final: Any) -> bool:
+    reason = text_of(final, "incomplete_details", "reason")
+    return text_of(final, "status") == "incomplete" and reason in ("max_output_tokens", "max_tokens", "")
 
 
 def _incomplete(call: Call, reply: Reply) -> str | None:
@@ -78,9 +81,9 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
         refusals = (text_of(content, "refusal") for content in _contents(final, "refusal"))
         refusal = " ".join(refusals).strip()
         return f"refused: {refusal}" if refusal else None
+    if _is_cut_off(final):
+        return cut_off(call.endpoint.settings.max_output_tokens)
     if status == "incomplete":
-        if reason in ("max_output_tokens", "max_tokens", ""):
-            return cut_off(call.endpoint.settings.max_output_tokens)
         return f"filtered by the provider ({reason})" if reason == "content_filter" else f"incomplete ({reason})"
     if text_of(final, "error", "code") in _REFUSAL_CODES:
         return f"refused ({error_message(final, call.endpoint)})"

@@ -1,7 +1,4 @@
-"""The meaning of an error reply: can it pass, and if not, what is the user to do.
-
-The tables are those of the vendors' error references; other errors are judged by their HTTP status.
-"""
+"""The meaning of an error reply, by the vendors' error references, else by its HTTP status: can it pass, what to do."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -44,7 +41,6 @@ def may_be_paid(*, sent: bool, status: int | None) -> bool:
 
 
 def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
-    """Return the exception for an error reply."""
     if 300 <= reply.status < 400:
         target = shown(endpoint.censor(reply.headers.get("location", ""))[:200])
         return LLMError(
@@ -163,21 +159,15 @@ def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advi
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:
-    """Return the seconds to wait that an error reply asks for, None where it names no number.
-
-    In this order: retry-after-ms, retry-after, Google's RetryInfo.
-    """
+    """Return the seconds to wait that a reply asks for: retry-after-ms, retry-after, Google's RetryInfo, or None."""
     milliseconds, seconds = _number(headers.get("retry-after-ms", "")), _number(headers.get("retry-after", ""))
     if milliseconds is not None:
         return milliseconds / 1000
-    return _retry_info(body) if seconds is None else seconds
+    if seconds is not None:
+        return seconds
+    delays = (text_of(detail, "retryDelay") for detail in list_of(body, "error", "details"))  # such as "34.07s"
+    return next((_number(delay.removesuffix("s")) for delay in delays if delay), None)
 
 
 def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\s*\d{1,12}(\.\d{0,12})?\s*", text, re.ASCII) else None
-
-
-def _retry_info(body: Any) -> float | None:
-    """Return `retryDelay`, such as "34.07s", from the details of a Google error."""
-    delays = (text_of(detail, "retryDelay") for detail in list_of(body, "error", "details"))
-    return next((_number(delay.removesuffix("s")) for delay in delays if delay), None)

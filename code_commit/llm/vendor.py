@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from code_commit.exchange import CutOff, Prompt, Response, Usage
+from code_commit.exchange import Prompt, Response, Usage
 from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
@@ -20,10 +20,7 @@ _UNKNOWN_MAX_OUTPUT = 64_000
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One API key, with the place where it was found. Its text appears in no repr.
-
-    `in_project` says that its file lies in the project's own agent-config, beside config.toml.
-    """
+    """One API key, which no repr shows; `in_project` says that its file lies in the project's own agent-config."""
 
     provider: str
     value: str = dataclasses.field(repr=False)
@@ -59,10 +56,7 @@ class PriceChange(NamedTuple):
 
 
 class Model(NamedTuple):
-    """One model. `context_window` is the most tokens of a prompt and its answer, `max_output` of the answer alone.
-
-    `max_input` is the most of a prompt where the vendor limits that too.
-    """
+    """One model, with the most tokens of a prompt and its answer, of the answer alone, and of the prompt alone."""
 
     context_window: int
     max_output: int
@@ -78,12 +72,9 @@ class TokenCounter(NamedTuple):
     """Returns the path below the base URL, from the model."""
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     member: str
-    """The member of the reply that has the number."""
 
 
 class API(NamedTuple):
-    """One way to ask an LLM over HTTP."""
-
     path: str
     """Below the base URL."""
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
@@ -98,7 +89,6 @@ class API(NamedTuple):
 
 
 def bearer_header(key: str, _: Settings) -> dict[str, str]:
-    """Return the header with the key as most APIs take it; "" is no key."""
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
@@ -120,7 +110,6 @@ class Vendor(NamedTuple):
     adds_version_to_paths: bool = True
     """Whether the SDK does so to a URL with a path too, not only to a bare host."""
     api: API | None = None
-    """None for recorded responses."""
 
     default_model: str = ""
     bare_names: str = ""
@@ -148,6 +137,6 @@ def most_tokens(text: str) -> int:
     return max(len(form.encode("utf-8", "replace")) for form in {text, normal})
 
 
-def cut_off(limit: int | None) -> CutOff:
+def cut_off(limit: int | None) -> str:
     size = f" of {limit} tokens" if limit else ""
-    return CutOff(f"cut off at the output limit{size} (--max-output-tokens)")
+    return f"cut off at the output limit{size} (--max-output-tokens)"

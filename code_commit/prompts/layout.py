@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
 from code_commit.codebase.text import Codebase, Window, file_section, header, read_sections
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Prompt, Shown, labelled
+from code_commit.exchange import Prompt, VisibleFiles, labelled
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -164,7 +164,9 @@ def _phase(task: Task, history: Sequence[str], *, is_repair: bool) -> str:
     return phase + before + (_LAST if number == task.attempts else "")
 
 
-def _visible_files(task: Task, build: FailedBuild, added: Iterable[FileReplacement], heads: Mapping[str, str]) -> Shown:
+def _visible_files(
+    task: Task, build: FailedBuild, added: Iterable[FileReplacement], heads: Mapping[str, str]
+) -> VisibleFiles:
     """Return what the prompt shows of files: the codebase, the added files, and the changed ones as they are now."""
     shown_files = (file for file in (*added, *build.replacements) if isinstance(file, FileReplacement))
     texts = {file.path: file.content for file in shown_files if file.path not in heads}

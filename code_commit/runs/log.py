@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from code_commit.changes import DeclinedError, RejectedResponseError, RunWarning, VerifiedChanges, WarningKind
 from code_commit.errors import EXIT_INTERNAL_ERROR, LogError, NotSetUpError, known_error
-from code_commit.exchange import CutOff, FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
+from code_commit.exchange import FailedRequest, Prompt, RequestBody, Response, Settlement, Usage
 from code_commit.files import KeptRoom, ending_signals_held, replacing
 from code_commit.git import Repository
 from code_commit.interrupts import hold_signals
@@ -262,7 +262,7 @@ class AttemptLog:
         self.record.request_id = response.request_id
         self.record.finish_reason = response.finish_reason
         self.record.incomplete = response.incomplete
-        self.record.cut_off = isinstance(response.incomplete, CutOff)
+        self.record.cut_off = response.is_cut_off
         self.record.usage = self.record.usage or Usage()
         self.record.job_id = None
         self._responded = time.monotonic()
@@ -273,8 +273,7 @@ class AttemptLog:
         if self.record.finish_reason is None:
             return None
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
-        incomplete = self.record.incomplete
-        return Response(text, self.record.finish_reason, CutOff(incomplete) if self.record.cut_off else incomplete)
+        return Response(text, self.record.finish_reason, self.record.incomplete, self.record.cut_off)
 
     def given(self, response: Response, notes: str) -> None:
         self._take(response, notes)

@@ -1,12 +1,8 @@
-"""`code-commit demo`: a sample project in a temporary folder, a recorded LLM, the whole loop: no key, no network.
-
-The first recorded response breaks the build, the second repairs it; everything between is the real thing.
-"""
+"""`code-commit demo`: the whole loop on a sample project with a recorded LLM, a failing build and its repair."""
 
 import shlex
 import subprocess
 import tempfile
-from argparse import ArgumentParser
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,10 +26,6 @@ EXAMPLES = """\
 code-commit demo"""
 
 _RECORDED = f"{AGENT_CONFIG}/recorded"
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """It has none."""
 
 
 def run(_options: dict[str, Any]) -> int:
