@@ -171,25 +171,11 @@ class VerifiedChange(NamedTuple):
         return self.change.path
 
 
-WarningKind = Literal[
-    "setup",
-    "codebase",
-    "fallback",
-    "test",
-    "runner",
-    "ci",
-    "shrunk",
-    "case",
-    "unseen",
-    "overwritten",
-    "cut-off",
-    "build",
-    "review",
-    "rollback",
-    "log",
-    "other",
-]
-"""The subject of a warning; `test`, `runner`, `ci` and `other` only in the logs of older versions."""
+_OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off"]
+_OfRun = Literal["build", "review", "rollback", "log"]
+_OfOlderVersions = Literal["test", "runner", "ci", "other"]
+WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]
+"""The subject of a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def labelled(label: str, text: str) -> str:
 
 
 class RequestBody(dict[str, Any]):
-    """The body of a request, which nobody changes: a large one is put into JSON once, to be logged and sent."""
+    """The body of a request, which is not changed: a large one is put into JSON once, to be logged and sent."""
 
     @cached_property
     def content(self) -> bytes:
@@ -70,8 +70,8 @@ class RequestBody(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of a call. The whole prompt is `input`, with `cached_input` and `cache_write`; all of the answer is
-    `output`.
+    """Tokens of a call: all of the prompt is `input`, parts of it `cached_input` and `cache_write`; `output` is the
+    answer.
     """
 
     input: int = 0

@@ -98,7 +98,7 @@ _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
 MOST = 10**12
-"""Of any number: sums and products of it must stay finite."""
+"""The limit of any number: sums and products of it must stay finite."""
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 

@@ -34,9 +34,7 @@ _IGNORE_FILES = "ignore-files.json"
 """The file of a run's log with the ignore rules of before the run."""
 
 Approve = Callable[[bytes, Attempt, bool], None]
-"""Asks whether to apply an answer with this diff. Raises NotApprovedError, RejectedResponseError with words for the
-LLM.
-"""
+"""Asks whether to apply an answer. Raises NotApprovedError, or RejectedResponseError with words for the LLM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,5 +154,5 @@ class Report:
 
 
 def hint_at_init(project: Project) -> list[str]:
-    """Return advice for a project that nobody prepared."""
+    """Return advice for a project without agent-config."""
     return [] if project.agent_config.exists() else ["code-commit init writes .gitignore, build.sh and agent-config/"]

@@ -61,7 +61,7 @@ def check_nothing_is_tracked(project: Project) -> None:
 
 
 def check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
-    """Raise NotSetUpError for a build.sh that cannot be started, or that nobody has written yet."""
+    """Raise NotSetUpError for a build.sh that cannot be started, or is still the example."""
     try:
         build_command(project, environment, warn)
         if _UNWRITTEN in read_regular_file(project.build_script):

@@ -50,11 +50,7 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=_Formatter,
-        allow_abbrev=False,
-        argument_default=argparse.SUPPRESS,
     )
-    parser.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
     parser.add_argument(
         "--version", action="version", version=f"code-commit {__version__}", help="show the version and exit"
     )
@@ -64,20 +60,12 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     if not arguments or arguments[0] not in COMMANDS:
         add_main_job(parser)
     for name, help_text in COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            meant=name in arguments,
-            help=help_text,
-            formatter_class=_Formatter,
-            allow_abbrev=False,
-            argument_default=argparse.SUPPRESS,
-        )
+        command = commands.add_parser(name, meant=name in arguments, help=help_text)
         if name in arguments:
             module = load_command(name)
             examples = module.EXAMPLES.replace("\n", "\n  ")
             command.description, command.epilog = module.DESCRIPTION, f"examples:\n  {examples}"
             command.set_defaults(command=name)
-            command.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
             if hasattr(module, "add_arguments"):
                 module.add_arguments(command)
     return parser
@@ -127,6 +115,10 @@ class _GoTo(argparse.Action):
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser that names the nearest known word for an unknown one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_Formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
+        self.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self._words = arguments = sys.argv[1:] if args is None else list(args)

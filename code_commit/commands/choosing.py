@@ -60,7 +60,7 @@ class FileChooser:
     ) -> Collection[str] | None:
         """Return the files to be whole, None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
         from code_commit.codebase.chooser import choose_files, find_mentions, selection_prompt
-        from code_commit.workflow import ask  # a run whose files nobody chooses does without
+        from code_commit.workflow import ask  # few runs choose
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)

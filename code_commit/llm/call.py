@@ -62,7 +62,7 @@ class Call:
         self.may_be_paid = False
         """Whether the latest request for an answer may cost something."""
         self.unsettled = 0
-        """How many of the requests for an answer may cost something that nobody has counted."""
+        """How many of the requests for an answer may cost something that no reply has counted."""
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         connection.deadline = self.timing.now() + self._timeout
 
@@ -140,9 +140,7 @@ class Call:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
     def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
-        """Return a streamed answer as one reply, whose body `assemble` makes; servers may send JSON or a web page
-        instead.
-        """
+        """Return a streamed answer, or JSON or a web page in its place, as one reply; `assemble` makes its body."""
         with self.start(path, self.timing.stream_read) as reply:
             begin = b""
             while not begin.strip() and (piece := next(reply.pieces, b"")):

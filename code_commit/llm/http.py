@@ -30,7 +30,7 @@ class Endpoint(NamedTuple):
     settings: Settings
     root: Path
     key_source: str
-    """Where the key was found, "" without a key."""
+    """The place of the key, "" without a key."""
     censor: Callable[[str], str]
     """Takes the key out of the API's words: some quote it."""
 

@@ -31,9 +31,7 @@ class Keys(dict[str, ApiKey]):
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
-    """Return the key of every provider: its file, else its environment variable. Raises NotSetUpError for an unfit
-    file.
-    """
+    """Return the key of every provider: its file's, else its variable's. Raises NotSetUpError for an unfit file."""
     keys = Keys()
     for provider, variable in KEY_VARIABLES.items():
         file_key = _read_key_file(project, provider)

@@ -40,10 +40,11 @@ def choose_model(
     if not model:
         return _default_choice(keys, unfit)
     prefix, colon, name = model.partition(":")
-    if colon and prefix in VENDORS:
-        return _named_choice(VENDORS[prefix], name, option)
-    if model in VENDORS:
-        return _named_choice(VENDORS[model], VENDORS[model].default_model, option)
+    if named := VENDORS.get(prefix):
+        if chosen := name if colon else named.default_model:
+            return ModelChoice(prefix, chosen)
+        what = "the model's name" if named.api else "a folder of recorded responses"
+        raise NotSetUpError(f"{option} {prefix}: needs {what} after the colon")
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
@@ -91,13 +92,6 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
         f"or a variable ({', '.join(variables)}), or name a --model"
     )
-
-
-def _named_choice(vendor: Vendor, name: str, option: str) -> ModelChoice:
-    if not name:
-        what = "the model's name" if vendor.api else "a folder of recorded responses"
-        raise NotSetUpError(f"{option} {vendor.name}: needs {what} after the colon")
-    return ModelChoice(vendor.name, name)
 
 
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:

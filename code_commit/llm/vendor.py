@@ -13,7 +13,7 @@ from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
 
 CHARACTERS_PER_TOKEN = 3.2
-"""Of source code, in today's tokenizers; an estimate on the safe side."""
+"""For source code, in today's tokenizers; an estimate on the safe side."""
 
 _UNKNOWN_MAX_OUTPUT = 64_000
 
