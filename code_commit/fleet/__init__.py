@@ -137,7 +137,7 @@ class Order(NamedTuple):
 
     def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
         """Tell whether the task is to be done; `earlier` is its result of before."""
-        if earlier is None or earlier.digest != task.digest or earlier.is_open or self.only:
+        if earlier is None or earlier.digest not in task.digests or earlier.is_open or self.only:
             return True
         return self.failed and not earlier.is_green
 

@@ -125,10 +125,17 @@ class FleetTask(BaseModel):
     @property
     def digest(self) -> str:
         """The hash of the line, without its limits of money and time and without the order of settings and files."""
-        settings = {name: value for name, value in sorted(self.settings.items()) if name not in LIMITS}
-        files = {name: dict(sorted(getattr(self, name).items())) for name in ("overlay", "verify")}
-        lasting = self.model_copy(update={"timeout": None, "settings": settings, **files})
-        return _hash(lasting.model_dump_json())
+        return self.digests[0]
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        """The digest, and the one of earlier versions, which told settings and files in another order apart."""
+        settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
+        members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
+        in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
+        lines = (self.model_copy(update={"timeout": None, **each}).model_dump_json() for each in (in_order, members))
+        ours, earlier = map(_hash, lines)
+        return ours, earlier
 
     @property
     def title(self) -> str:

@@ -29,6 +29,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet import Order, run
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.unfinished import log_path
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.runs.record import load_run_record
 
@@ -176,6 +177,17 @@ def test_what_runs_again(options, done):
     earlier["red"] = Result("red", tasks["red"].digest, "build_failed", 1)
     tasks["changed"] = tasks["changed"].model_copy(update={"query": "Another."})
     assert {name for name in tasks if Order(**options).wants(tasks[name], earlier.get(name))} == set(done)
+
+
+def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
+    """Its digest told settings and files in another order apart."""
+    pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
+    line = FleetTask(**task("a", "https://example.org/x", overlay={"b.txt": "b\n", "a.txt": None}, **pairs))
+    earlier = "8ac9b8e82aeb15a2705b77eca2690587721ea917497b74c7489d08abef0b34a4"
+    assert not Order().wants(line, Result("a", earlier, "success", 0))
+    assert log_path(tmp_path, line).name == f".a.{line.digest[:16]}.log"
+    (tmp_path / f".a.{earlier[:16]}.log").touch()
+    assert log_path(tmp_path, line).name == f".a.{earlier[:16]}.log"
 
 
 def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
