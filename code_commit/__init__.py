@@ -17,7 +17,11 @@ __all__ = ["NotSetUpError", "__version__", "rollup", "run"]
 
 
 def __getattr__(name: str) -> "Any":
-    if name in ("run", "rollup", "NotSetUpError"):
+    if name == "NotSetUpError":
+        from code_commit.errors import NotSetUpError
+
+        return NotSetUpError
+    if name in ("run", "rollup"):
         from code_commit import api
 
         return getattr(api, name)

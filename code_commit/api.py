@@ -1,32 +1,45 @@
-"""The main job, and the rollup before it, as calls for a supervisor that is written in Python.
+"""The surface of the core: the calls of a supervisor written in Python, and of the fleet and the MCP server.
 
-The process that calls is afterwards as it was before.
+Values are imported from where they are defined: a record from `code_commit.runs.record`, errors from
+`code_commit.errors`. The process that calls is afterwards as it was before, and nothing is printed.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from code_commit.apply import redo as redo_changes
 from code_commit.build import hardened_meanwhile
-from code_commit.check import RunInputs
+from code_commit.check import RunInputs, inspect_run
+from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
+from code_commit.commands.net_diff import net_edits
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
-from code_commit.errors import CodeCommitError, NotSetUpError
-from code_commit.llm.keys import find_secrets
-from code_commit.project import find_project
+from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError
+from code_commit.llm.keys import find_secrets, load_keys, require_key
+from code_commit.llm.models import bound_base_url, choose_model
+from code_commit.paths.names import find_protected
+from code_commit.project import AGENT_CONFIG, Project, find_project
 from code_commit.redaction import Redactor
+from code_commit.runs.diff import FileEdit
+from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
-from code_commit.settings import SETTINGS, validate_settings
+from code_commit.settings import FILE, SETTINGS, Settings, load_settings, read_environment, validate_settings
 
-__all__ = ["NotSetUpError", "rollup", "run"]
+if TYPE_CHECKING:
+    from code_commit.commands.stats import Comparison
+
+Folder = str | os.PathLike[str]
 
 
 def rollup(
-    directory: str | os.PathLike[str] = ".",
+    directory: Folder = ".",
     pathspecs: Sequence[str] = (),
     *,
     exclude: Sequence[str] = (),
@@ -36,7 +49,7 @@ def rollup(
 ) -> Codebase:
     """Write codeRollup.txt as `code-commit rollup` does, and return what is in it and what was left out, and why.
 
-    Raises NotSetUpError; with `select` also LLMError and RejectedResponseError. Nothing is printed.
+    Raises NotSetUpError; with `select` also LLMError and RejectedResponseError.
     """
     project = find_project(Path(directory))
     lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
@@ -47,7 +60,7 @@ def rollup(
 
 
 def run(
-    directory: str | os.PathLike[str] = ".",
+    directory: Folder = ".",
     *,
     query: str | None = None,
     on_step: Callable[[RunRecord, Event], object] | None = None,
@@ -57,7 +70,7 @@ def run(
 
     `query` is the task, in place of agent-config/query.txt. `settings` are those of config.toml (`model="openai"`,
     `max_repairs=1`); they go before the environment and the file. `on_step` is called after each step, when run.json
-    has it. Nothing is printed.
+    has it.
 
     Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
     """
@@ -71,3 +84,150 @@ def run(
         if progress.record is None:
             raise
         return progress.record
+
+
+def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:
+    """Return every problem that keeps `run` with the same arguments from beginning, none where it could.
+
+    Nothing is sent or written. Raises NotSetUpError where the folder cannot be used.
+    """
+    report = inspect_run(find_project(Path(directory)), {"quiet": True, **settings}, RunInputs(query=query))
+    if report.plan:
+        check_codebase(report, report.plan)
+    return [report.redactor.redact_text(problem) for problem in report.problems]
+
+
+def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of config.toml as a run takes them. Raises NotSetUpError for mistakes and unknown models."""
+    values = validate_settings(settings)
+    for name in filter(settings.get, ("model", "select_model", "fallback_model")):
+        provider_of(settings[name])
+    return values
+
+
+def provider_of(model: str) -> str:
+    """Return the provider of a named model. Raises NotSetUpError for a name that belongs to none."""
+    return choose_model(model, ()).provider
+
+
+def uses_provider(directory: Folder, provider: str) -> bool:
+    """Tell whether a project's settings name a model of the provider, or agent-config has its key.
+
+    Without a model in the settings the first provider that has a key counts. Raises NotSetUpError.
+    """
+    project = find_project(Path(directory))
+    own, keys = load_settings(project, {}), load_keys(project)
+    used = {provider_of(name) for name in (own.select_model, own.fallback_model) if name}
+    used |= {key.provider for key in keys.values() if key.source.startswith(AGENT_CONFIG)}
+    return provider in used or provider == choose_model(own.model, keys, keys.unfit).provider
+
+
+def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Return how many runs, given by their settings, need a key that the project lacks, by provider ("": any).
+
+    Raises NotSetUpError, and NoKeyError for a key that cannot be used.
+    """
+    keys, environment, missing = load_keys(_folder(directory)), read_environment(os.environ, []), Counter[str]()
+    for given in runs:
+        settings = Settings(**{**environment, **given})
+        selector = settings.select_model if settings.rollup == "select" else ""
+        for model in (settings.model, *filter(None, (settings.fallback_model, selector))):
+            try:
+                require_key(choose_model(model, keys, keys.unfit).provider, keys)
+            except NoKeyError as error:
+                if error.provider in keys.unfit:
+                    raise
+                missing[error.provider] += 1
+    return missing
+
+
+def find_addresses(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the base URLs in settings of config.toml, each with its provider, by the names of their settings.
+
+    Raises NotSetUpError.
+    """
+    own = Settings(**settings, sources={FILE: settings})
+    urls = {f"{role}base_url": bound_base_url(own, role) for role in ("", "fallback_")}
+    return {name: url for name, url in urls.items() if url and not url.startswith(":")}
+
+
+def list_runs(directory: Folder = ".") -> list[Path]:
+    """Return the log folders of all runs of a project, oldest first."""
+    return find_run_folders(_folder(directory))
+
+
+def read_record(folder: Folder) -> RunRecord:
+    """Return the record of the run with this log folder. Raises NotSetUpError where it cannot be read."""
+    found = read_run(Path(folder))
+    if isinstance(found, UnreadableRun):
+        raise NotSetUpError(f"{found.run} cannot be read: {found.why}")
+    return found
+
+
+def read_changes(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
+    """Return each file that the run of a log folder changed below `root`, before and after.
+
+    The second list names the files whose content of then is lost. Raises ApplyError.
+    """
+    return net_edits(folder, root)
+
+
+def redo(directory: Folder, folder: Path) -> None:
+    """Make every file what the run with this log folder left of it, in a tree as it was before the run.
+
+    Raises NotSetUpError and ApplyError.
+    """
+    project = find_project(Path(directory))
+    redo_changes(folder / "snapshot", project, project.agent_config / "redone")
+
+
+def make_redactor(directory: Folder = ".") -> Redactor:
+    """Return the censor of the keys of a project and of the environment."""
+    return Redactor(find_secrets(_folder(directory)))
+
+
+def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None, patch: bytes | None = None) -> bytes:
+    """Return the page of a run as HTML; its links begin at the folder `start`.
+
+    `folder` is its log folder, by default the one that the record names. `patch` is what the run changed, where its
+    tree is gone: then `start` holds changes.patch, and a run without an end was killed.
+    """
+    from code_commit.commands import page
+    from code_commit.commands.log import logged_run
+
+    root = Path(start if patch is not None else record.root)
+    logged = logged_run(folder or root / record.log_dir, root, record, make_redactor(root))
+    if patch is not None:
+        logged = replace(logged, status="killed" if record.status == "running" else record.status, patch=patch)
+    return page.render_page(logged, Path(start))
+
+
+def render_template(package: str, values: Mapping[str, Any]) -> bytes:
+    """Return the page of a package, from its page.html.j2, page.css and page.js, in the style of a run's page."""
+    from code_commit.commands import page
+
+    return page.render_template(package, values)
+
+
+def compare(results: Iterable[Mapping[str, Any]]) -> "Comparison":
+    """Return what the results of a fleet came to, label beside label; each is a line of results.jsonl."""
+    from code_commit.commands.stats import Comparison
+
+    return Comparison.of(results)
+
+
+def is_protected(path: str) -> bool:
+    """Tell whether no answer may change this path, in any project."""
+    return find_protected(path, ()) is not None
+
+
+def write_ignore_line(directory: Folder) -> None:
+    """Add the line /agent-config to a project's .gitignore, where it lacks one. Raises NotSetUpError and OSError."""
+    from code_commit.commands.init import write_ignore_line
+
+    write_ignore_line(_folder(directory))
+
+
+def _folder(directory: Folder) -> Project:
+    """Return a folder as a project that git is not asked about."""
+    return Project(Path(os.path.realpath(directory)))

@@ -1,14 +1,18 @@
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from command import git
 from fake_server import FakeServer
 
 import code_commit
-from code_commit import NotSetUpError, rollup, run
+from code_commit import NotSetUpError, api, rollup, run
 from code_commit.runs.record import Event, RunRecord
 from code_commit.settings import Price
 
@@ -236,3 +240,51 @@ def test_a_call_begins_once_whatever_the_provider_makes_of_it(project_folder: Pa
         address = server.base_url("openai")
         run(project_folder, model="openai", base_url=address, on_step=lambda _, event: events.append(event))
     assert events.count("asking") == 1
+
+
+def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path):
+    """One task becomes green and is committed, one stays red, one cannot begin."""
+    document = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")
+    (script,) = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
+    assert len(script.splitlines()) <= 30
+    projects = {name: tmp_path / name for name in ("green", "red", "bare")}
+    for name in ("green", "red"):
+        shutil.copytree(project_folder, projects[name], symlinks=True)
+        answer = f"^^^ok.txt\n{'ok' if name == 'green' else 'no'}\n^^^end\n"
+        model = record_answers(projects[name], *[answer] * 3)
+        (projects[name] / "agent-config/config.toml").write_text(f'model = "{model}"\n')
+    projects["bare"].mkdir()
+    (tmp_path / "tasks.json").write_text(json.dumps({str(root): "Say ok." for root in projects.values()}))
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    *problems, of_green, of_red = done.stdout.splitlines()
+    assert any(line.startswith(f"{projects['bare']}: build.sh") for line in problems), problems
+    assert of_green == f"{projects['green']}: success, $0.00"
+    assert of_red == f"{projects['red']}: build_failed, $0.00"
+    assert git(projects["green"], "log", "-1", "--format=%s").strip() == "Say ok."
+    assert git(projects["green"], "status", "--short") == ""
+    assert "The build passes" in (tmp_path / "green.html").read_text()
+    assert not (tmp_path / "bare.html").exists()
+
+
+def test_what_a_supervisor_reads_of_earlier_runs(project_folder: Path):
+    record = run(project_folder, model=record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n"))
+    (folder,) = api.list_runs(project_folder)
+    assert (api.read_record(folder).run, api.read_record(folder).totals) == (record.run, record.totals)
+    assert f'href="./{record.log_dir}/1-response.txt"' in api.render_page(record, project_folder).decode()
+    (folder / "run.json").write_text("{")
+    with pytest.raises(NotSetUpError, match=f"{record.run} cannot be read: its run.json is damaged"):
+        api.read_record(folder)
+
+
+def test_a_check_returns_what_a_run_would_raise(project_folder: Path):
+    model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
+    assert api.check(project_folder, model=model, rollup="fresh") == []
+    problems = api.check(project_folder, model="replay:nowhere", max_repair=1)
+    with pytest.raises(NotSetUpError) as raised:
+        run(project_folder, model="replay:nowhere", max_repair=1)
+    assert problems
+    assert all(problem in str(raised.value) for problem in problems)
+    assert not api.list_runs(project_folder)

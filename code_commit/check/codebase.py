@@ -81,6 +81,20 @@ def require_sendable(plan: RunPlan, codebase: Codebase, *, is_paid: bool = False
     report.require_no_problem(plan.project)
 
 
+def check_codebase(report: Report, plan: RunPlan) -> None:
+    """Check the codebase of a run, as far as that goes without the choice of an LLM."""
+    if plan.codebase:
+        report.warnings += codebase_warnings(plan, plan.codebase)
+    elif plan.request and (
+        codebase := report.ask(
+            "codeRollup.txt",
+            lambda: codebase_for(plan),
+            lambda made: f"{count(made.bytes, 'byte')}, made new by each run",
+        )
+    ):
+        check_prompt(report, plan, codebase)
+
+
 def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:
     """Check the first prompt of a run with this codebase: that it holds no key, that it fits, and its cost."""
     prompt = lay_out(plan.task(codebase))

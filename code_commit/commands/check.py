@@ -8,7 +8,7 @@ from typing import Any
 from code_commit.apply import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
 from code_commit.check import RunPlan, inspect_run, take_task
-from code_commit.check.codebase import check_prompt, codebase_for, codebase_warnings
+from code_commit.check.codebase import check_codebase
 from code_commit.check.plan import Check, Report, hint_at_init
 from code_commit.commands import add_task
 from code_commit.commands.output import answering, print_bytes, print_text, wants
@@ -43,7 +43,7 @@ def run(options: dict[str, Any]) -> int:
     with answering(as_json=as_json) as project:
         report = inspect_run(project, options, take_task(options, project))
         if plan := report.plan:
-            _check_codebase(report, plan)
+            check_codebase(report, plan)
         ready, machine_failed = plan if not report.problems else None, False
         if ready and build:
             check, result = _build(project, ready, report.warn)
@@ -64,20 +64,6 @@ def run(options: dict[str, Any]) -> int:
         if report.problems:
             return EXIT_BUILD_FAILED if ready else NotSetUpError.exit_code
         return EXIT_SUCCESS
-
-
-def _check_codebase(report: Report, plan: RunPlan) -> None:
-    """Check the codebase of a run, as far as possible without the choice of an LLM."""
-    if plan.codebase:
-        report.warnings += codebase_warnings(plan, plan.codebase)
-    elif plan.request and (
-        codebase := report.ask(
-            "codeRollup.txt",
-            lambda: codebase_for(plan),
-            lambda made: f"{count(made.bytes, 'byte')}, made new by each run",
-        )
-    ):
-        check_prompt(report, plan, codebase)
 
 
 def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bool) -> str:

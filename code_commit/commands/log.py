@@ -1,18 +1,21 @@
 """`code-commit log`: the runs as a table, or one run attempt by attempt, from their run.json."""
 
 import json
+import os
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_ends
 from code_commit.project import Project
+from code_commit.redaction import Redactor
 from code_commit.runs.list import (
     UnreadableRun,
     add_run_argument,
+    argument_of,
     find_run,
     find_run_folders,
     read_run,
@@ -20,7 +23,8 @@ from code_commit.runs.list import (
     short_name,
     status_of,
 )
-from code_commit.runs.record import BUILT_DIFF, Attempt, RunRecord, run_record_schema
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import BUILT_DIFF, Attempt, RunRecord, load_run_record, run_record_schema
 from code_commit.runs.words import (
     changes_of,
     choice_in_words,
@@ -41,6 +45,10 @@ from code_commit.runs.words import (
 )
 from code_commit.settings import load_settings
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
+from code_commit.trust import outside_environment
+
+if TYPE_CHECKING:
+    from code_commit.commands.page.logged_run import LoggedRun
 
 DESCRIPTION = """\
 Lists all runs, oldest first. With RUN (the beginning of its name, as the list
@@ -110,22 +118,54 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     folder, record = find_run(project, run)
     if options.get("json"):
         return redactor.redact_json(record)
-    from code_commit.commands.page import export_run
+    logged = logged_run(folder, project.root, record, redactor)
+    if options.get("markdown"):
+        from code_commit.commands.page.markdown import markdown_summary
 
-    return export_run(folder, project.root, record, redactor, options)
+        return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
+    from code_commit.commands.page import PAGE, render_page, write_page
+
+    if options.get("html") == "-":
+        return render_page(logged, Path.cwd())
+    page = write_page(logged, Path(options.get("html") or folder / PAGE))
+    if options.get("open"):
+        import webbrowser
+
+        os.environ |= outside_environment(Path.cwd())
+        if not webbrowser.open(page.as_uri()):
+            Progress(redactor).say("no browser could be started: open the page yourself")
+    return f"{shown(str(page))}\n".encode("utf-8", "replace")
+
+
+def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
+    """Return the run of a log folder as its page shows it."""
+    from code_commit.commands.net_diff import net_diff
+    from code_commit.commands.page.logged_run import LoggedRun
+
+    return LoggedRun(
+        folder,
+        root,
+        load_run_record(redactor.redact_json(record)),
+        status_of(record),
+        redactor,
+        name=short_name(record.run),
+        argument=argument_of(folder),
+        net_diff=lambda: net_diff(folder, root)[:2],
+    )
 
 
 def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
-    from code_commit.commands.stats import collect, label_stats, labels_table, read_trials, runs_of_fleet, stats_table
+    from code_commit.commands.stats import Comparison, collect, read_trials, runs_of_fleet, stats_table
 
-    found = collect(runs_of_fleet(Path(out)) if out else find_run_folders(project))
-    models, labels = [stats._asdict() for stats in found], label_stats(read_trials(Path(out))) if out else []
+    runs = map(read_run, runs_of_fleet(Path(out)) if out else find_run_folders(project))
+    found = collect((run, status_of(run)) for run in runs if isinstance(run, RunRecord))
+    models, labels = [stats._asdict() for stats in found], Comparison.of(read_trials(Path(out)) if out else [])
     if as_json:
-        of_fleet = {"models": models, "labels": [stats._asdict() for stats in labels]}
+        of_fleet = {"models": models, "labels": labels.as_json}
         print_bytes(redactor_of(project).redact_json(of_fleet if out else models))
     else:
         columns = terminal_width() or 80
-        print_text("\n\n".join([stats_table(found, columns), *([labels_table(labels, columns)] if labels else [])]))
+        print_text("\n\n".join([stats_table(found, columns), *([labels.table(columns)] if labels.labels else [])]))
 
 
 def _prune(project: Project) -> None:

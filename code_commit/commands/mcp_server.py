@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from asyncio.subprocess import PIPE
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Thread
@@ -31,14 +32,11 @@ from mcp_types import (
 )
 from pydantic import BaseModel, Field, ValidationError
 
+from code_commit.api import list_runs, provider_of, read_record, uses_provider
 from code_commit.errors import Interrupted, NotSetUpError
-from code_commit.llm.keys import load_keys
-from code_commit.llm.models import choose_model
-from code_commit.project import AGENT_CONFIG, Project, find_project
-from code_commit.runs.list import find_run_folders, read_run
-from code_commit.runs.record import RunRecord
+from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
-from code_commit.settings import SETTINGS, Settings, load_settings
+from code_commit.settings import SETTINGS, load_settings
 from code_commit.terminal import shown
 from code_commit.trust import ended_with_us, own_command
 from code_commit.version import __version__
@@ -82,7 +80,12 @@ class _RunArguments(_Arguments):
         project = find_project()
         own = load_settings(project, {})
         if self.model and folder == self.model:
-            _require_own_provider(self.model, own, project)
+            provider = provider_of(self.model)
+            if not uses_provider(project.root, provider):
+                raise NotSetUpError(
+                    f"model: the project does not use {provider}: its settings name no model of it, and"
+                    f" {AGENT_CONFIG} has no key for it"
+                )
         for name in ("allow", "protect"):
             if getattr(self, name) and getattr(own, name):
                 raise ValueError(f"{name}: it stands in agent-config/config.toml, and that holds: leave it out")
@@ -92,22 +95,6 @@ class _RunArguments(_Arguments):
         words += [f"--model={self.model}"] if self.model else []
         words += [f"--max-cost={self.max_cost}"] if self.max_cost is not None else []
         return [*words, *(f"--allow={glob}" for glob in self.allow), *(f"--protect={glob}" for glob in self.protect)]
-
-
-def _require_own_provider(model: str, own: Settings, project: Project) -> None:
-    """Raise NotSetUpError for a model of a provider that the project has not chosen.
-
-    It has chosen those that its settings name, or the first that has a key, and those whose key is in agent-config.
-    """
-    keys, choice = load_keys(project), choose_model(model, ())
-    named = filter(None, (own.select_model, own.fallback_model))
-    chosen = {choose_model(name, ()).provider for name in named}
-    chosen |= {key.provider for key in keys.values() if key.source.startswith(AGENT_CONFIG)}
-    if choice.provider not in chosen and choice.provider != choose_model(own.model, keys, keys.unfit).provider:
-        raise NotSetUpError(
-            f"model: the project does not use {choice.provider}: its settings name no model of it, and"
-            f" {AGENT_CONFIG} has no key for it"
-        )
 
 
 class _RunName(_Arguments):
@@ -324,5 +311,7 @@ async def _follow(process: asyncio.subprocess.Process, context: ServerRequestCon
 
 def _awaited_by(process: int) -> str:
     """Return what the run of this process waits for, by its record; "" where there is none."""
-    latest = [read_run(folder) for folder in find_run_folders(Project(Path.cwd()))[-1:]]
-    return "".join(awaited(run) for run in latest if isinstance(run, RunRecord) and run.pid == process)
+    with suppress(NotSetUpError):
+        latest = [read_record(folder) for folder in list_runs()[-1:]]
+        return "".join(awaited(run) for run in latest if run.pid == process)
+    return ""

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import mean, median
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
-from code_commit.runs.list import read_run, status_of
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import dollars, duration, status_in_words
 from code_commit.terminal import shown
@@ -69,22 +68,22 @@ def runs_of_fleet(out: Path) -> list[Path]:
     return folders
 
 
-def collect(folders: Iterable[Path]) -> list[ModelStats]:
-    """Return what the runs of these folders came to, by the model asked last; one that cannot be read is left out."""
-    records = [record for record in map(read_run, folders) if isinstance(record, RunRecord) and record.asks]
-    followed = {record.choice.run for record in records if record.choice}
-    models: dict[str, list[RunRecord]] = {}
-    for record in records:
+def collect(runs: Iterable[tuple[RunRecord, str]]) -> list[ModelStats]:
+    """Return what runs, each given with its status, came to by the model asked last."""
+    asking = [(record, status) for record, status in runs if record.asks]
+    followed = {record.choice.run for record, _ in asking if record.choice}
+    models: dict[str, list[tuple[RunRecord, str]]] = {}
+    for record, status in asking:
         if record.command == "run" or record.run not in followed:
-            models.setdefault(record.asked_model, []).append(record)
+            models.setdefault(record.asked_model, []).append((record, status))
     return [_add_up(model, models[model]) for model in sorted(models)]
 
 
-def _add_up(model: str, records: Sequence[RunRecord]) -> ModelStats:
-    runs = [record for record in records if record.command == "run"]
-    alone = [record for record in records if record.command != "run"]
+def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
+    ends = [(record, "dry_run" if record.options.get("dry_run") else status) for record, status in records]
+    ends = [(record, end) for record, end in ends if record.command == "run"]
+    runs, alone = [run for run, _ in ends], [record for record, _ in records if record.command != "run"]
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
-    ends = [(run, "dry_run" if run.options.get("dry_run") else status_of(run)) for run in runs]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]
 
@@ -112,7 +111,7 @@ def _add_up(model: str, records: Sequence[RunRecord]) -> ModelStats:
         + sum(_tokens(choice.usage) > 0 and choice.cost_usd is None for choice in choices),
         llm_seconds=added(lambda run: run.totals.llm_seconds or None),
         build_seconds=added(lambda run: run.totals.build_seconds or None),
-        unsettled_usd=sum(record.totals.unsettled_usd for record in records),
+        unsettled_usd=sum(record.totals.unsettled_usd for record, _ in records),
     )
 
 
@@ -239,12 +238,31 @@ def read_trials(out: Path) -> list[dict[str, Any]]:
     return list(trials.values())
 
 
-def label_stats(trials: Iterable[Mapping[str, Any]]) -> list[LabelStats]:
-    """Return what the results of a fleet came to, by label; those without one by model."""
-    labels: dict[str, list[Mapping[str, Any]]] = {}
-    for trial in trials:
-        labels.setdefault(trial.get("label") or trial.get("model") or "-", []).append(trial)
-    return [_label(label, labels[label]) for label in sorted(labels)]
+class Comparison(NamedTuple):
+    """What the results of a fleet came to, label beside label."""
+
+    labels: Sequence[LabelStats]
+
+    @classmethod
+    def of(cls, trials: Iterable[Mapping[str, Any]]) -> Self:
+        """Return the comparison of the results, those without a label by model."""
+        labels: dict[str, list[Mapping[str, Any]]] = {}
+        for trial in trials:
+            labels.setdefault(trial.get("label") or trial.get("model") or "-", []).append(trial)
+        return cls([_label(label, labels[label]) for label in sorted(labels)])
+
+    @property
+    def as_json(self) -> list[dict[str, Any]]:
+        return [each._asdict() for each in self.labels]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The rows of a table, each a name and a cell for each label."""
+        return list(_label_rows(self.labels))
+
+    def table(self, columns: int) -> str:
+        """Return tasks against labels, and what each label came to, as `stats_table`."""
+        return _table(self.labels, _label_rows, columns)
 
 
 def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
@@ -294,13 +312,7 @@ def _wilson(share: float, number: int) -> tuple[float, float]:
 _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
-def labels_table(labels: Sequence[LabelStats], columns: int) -> str:
-    """Return tasks against labels, and what each label came to, as `stats_table`."""
-    return _table(labels, label_rows, columns)
-
-
-def label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
-    """Yield the rows of a table, each a name and a cell for each label."""
+def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
     yield ["", *(shown(each.label) for each in labels)]
     for task in dict.fromkeys(task for each in labels for task in each.tasks):
         yield [task, *(_ends(each.tasks.get(task, [])) for each in labels)]

@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,16 +22,14 @@ from code_commit.errors import (
     CodeCommitError,
     Interrupted,
     LLMError,
-    NoKeyError,
     NotSetUpError,
 )
-from code_commit.llm.keys import KEY_VARIABLES, load_keys, require_key
-from code_commit.llm.models import choose_model
-from code_commit.project import Project, read_text, text_of
+from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG, read_text, text_of
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE, Settings, read_environment
+from code_commit.settings import KEYS_VARIABLE, read_environment
 from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
@@ -216,24 +215,14 @@ def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
 
 def _require_keys(tasks: "Sequence[FleetTask]") -> None:
     """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    from code_commit import api
     from code_commit.fleet.worker import link_keys
 
     with TemporaryDirectory() as folder:
-        project = Project(Path(folder))
-        project.agent_config.mkdir(mode=0o700)
-        link_keys(project.agent_config)
-        keys = load_keys(project)
-    environment, lacking = read_environment(os.environ, []), Counter[str]()
-    for task in tasks:
-        settings = Settings(**{**environment, **task.settings})
-        chooser = settings.select_model if settings.rollup == "select" else ""
-        for model in (settings.model, *filter(None, (settings.fallback_model, chooser))):
-            try:
-                require_key(choose_model(model, keys, keys.unfit).provider, keys)
-            except NoKeyError as error:
-                if error.provider in keys.unfit:
-                    raise
-                lacking[error.provider] += 1
+        config = Path(folder, AGENT_CONFIG)
+        config.mkdir(mode=0o700)
+        link_keys(config)
+        lacking = api.count_missing_keys(folder, [task.settings for task in tasks])
     told = [
         f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
         f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or {KEYS_VARIABLE} to a folder with "
@@ -331,7 +320,7 @@ def _listed(order: Order) -> "list[FleetTask]":
 def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     """Do what is to be done of the tasks, tell what came of all of them, and return the exit code."""
     dask = _cluster()
-    from code_commit.commands.stats import label_stats, labels_table, read_trials
+    from code_commit import api
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
     from code_commit.fleet.patches import write_predictions
@@ -363,9 +352,9 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
                 table.say("the same command goes on, each task at its next step")
             raise
         pages.write(at_once=True)
-        labels = label_stats(read_trials(out))
+        labels = api.compare(map(asdict, load_results(out).values()))
         if any(task.label or task.verify or task.task for task in tasks):
-            table.say(labels_table(labels, terminal_width(sys.stderr) or 80))
+            table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)
     if order.predictions:
         write_predictions(order.predictions, out, load_results(out).values())
@@ -373,7 +362,7 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
         Progress(Redactor([]), quiet=order.quiet).error(why)
     if order.json:
         totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
-        print_text(json.dumps({**totals, "labels": [each._asdict() for each in labels]}))
+        print_text(json.dumps({**totals, "labels": labels.as_json}))
     if budget.complaint:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED

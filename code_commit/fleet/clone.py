@@ -11,11 +11,10 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from code_commit.apply import redo
+from code_commit.api import list_runs, redo
 from code_commit.cli import main
 from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError
 from code_commit.project import find_project
-from code_commit.runs.list import find_run_folders
 
 
 def work() -> NoReturn:
@@ -33,11 +32,11 @@ def work() -> NoReturn:
 def _go_on(options: list[str]) -> int:
     """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed."""
     project = find_project()
-    folders = find_run_folders(project)
+    folders = list_runs(project.root)
     code = NotSetUpError.exit_code
     if folders:
         with suppress(CodeCommitError):
-            redo(folders[-1] / "snapshot", project, project.agent_config / "redone")
+            redo(project.root, folders[-1])
             code = _command("run", "--quiet", *options, go_on=True)
     if code == NotSetUpError.exit_code:
         shutil.rmtree(project.logs, ignore_errors=True)

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from code_commit.api import is_protected
 from code_commit.commands.output import print_text
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask, Solution, read_blobs
 from code_commit.fleet.worker import TaskOutcome
 from code_commit.git import ask_git, match_patterns
-from code_commit.paths.names import find_protected
 
 _REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}
 
@@ -46,7 +46,7 @@ def tasks_of(
             unfit["no test changed"] += 1
         elif len(named) == len(changes):
             unfit["nothing but tests changed"] += 1
-        elif any(find_protected(path, ()) for path in changes.keys() - set(named)):
+        elif any(map(is_protected, changes.keys() - set(named))):
             unfit["a protected file changed"] += 1
         else:
             try:

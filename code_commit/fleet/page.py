@@ -7,14 +7,11 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from code_commit.commands.page import render_page, render_template
-from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.commands.stats import label_rows, label_stats
+from code_commit.api import compare, render_page, render_template
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.patches import diff_of
 from code_commit.fleet.results import PAGE, FleetTotals, Result, load_results
-from code_commit.redaction import Redactor
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
 
@@ -28,7 +25,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
         totals.add(result)
         if result.is_green and result.patch:
             alike[result.patch].append(result)
-    labels = label_stats(map(dataclasses.asdict, results.values()))
+    labels = compare(map(dataclasses.asdict, results.values()))
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),
@@ -38,7 +35,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
         "results": sorted(
             results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
         ),
-        "rows": list(label_rows(labels)) if any(result.is_compared for result in results.values()) else [],
+        "rows": labels.rows if any(result.is_compared for result in results.values()) else [],
         "pages": {task for task in results if write_own_page(out / task)},
         "page": PAGE,
         "version": __version__,
@@ -83,10 +80,8 @@ def write_own_page(folder: Path) -> bool:
         record = load_run_record(read_regular_file(folder / "run.json"))
     except (FileNotFoundError, ValueError):
         return False
-    status = "killed" if record.status == "running" else record.status
     changes = diff_of(read_regular_file(patch)) if patch.is_file() and not patch.is_symlink() else b""
-    run = LoggedRun(folder / "log", folder, record, status, Redactor([]), changes)
-    _write(page, render_page(run, folder))
+    _write(page, render_page(record, folder, folder=folder / "log", patch=changes))
     return True
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.commands.net_diff import net_edits
+from code_commit.api import read_changes
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file, replacing
 from code_commit.fleet.results import Result
@@ -89,7 +89,7 @@ def make_patches(root: Path, base: str, record: RunRecord, log: Path, apart: Col
     ask("read-tree", base)
     tracked = ask("ls-files", "-z").decode("utf-8", "surrogateescape").split("\0")
     built = [path for path in tracked if shown(path) in record.build_changes and not (root / path).is_dir()]
-    edits, lost = ([], []) if record.rolled_back else net_edits(log, root)
+    edits, lost = ([], []) if record.rolled_back else read_changes(log, root)
     if lost:
         raise UnansweredError(f"the log has no content of {listed(lost)}")
     answered = add(edit for edit in edits if edit.path not in apart)

@@ -18,13 +18,13 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, ValidationInfo, field_validator
 from pydantic_core import from_json
 
+from code_commit.api import check_settings, provider_of
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED
 from code_commit.git import ask_git
-from code_commit.llm.models import choose_model
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
-from code_commit.settings import SETTINGS, did_you_mean, validate_settings
+from code_commit.settings import SETTINGS, did_you_mean
 from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
@@ -85,9 +85,7 @@ class FleetTask(BaseModel):
     @classmethod
     def _are_known(cls, settings: dict[str, Any], others: ValidationInfo) -> dict[str, Any]:
         try:
-            values = validate_settings(settings)
-            for name in filter(settings.get, ("model", "select_model", "fallback_model")):
-                choose_model(settings[name], ())
+            values = check_settings(settings)
         except NotSetUpError as error:
             raise ValueError(str(error).replace("\n", "; ")) from error
         if settings.get("approve"):
@@ -151,7 +149,7 @@ class FleetTask(BaseModel):
     @property
     def provider(self) -> str:
         """Whose limits it counts against, "" where the worker's keys decide."""
-        return choose_model(self.settings["model"], ()).provider if self.settings.get("model") else ""
+        return provider_of(self.settings["model"]) if self.settings.get("model") else ""
 
 
 def read_tasks(path: Path) -> list[FleetTask]:
@@ -288,7 +286,7 @@ def _bound(settings: Mapping[str, Any]) -> dict[str, Any]:
         model, url = bound.get(f"{role}model"), bound.get(f"{role}base_url")
         if isinstance(model, str) and isinstance(url, str) and re.match(r"https?://", url, re.IGNORECASE):
             with suppress(NotSetUpError):  # the task tells it
-                bound[f"{role}base_url"] = f"{choose_model(model, ()).provider}:{url}"
+                bound[f"{role}base_url"] = f"{provider_of(model)}:{url}"
     return bound
 
 

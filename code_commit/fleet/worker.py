@@ -24,23 +24,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 
-from code_commit.commands.init import write_ignore_line
-from code_commit.commands.log import build_tail
-from code_commit.commands.output import redactor_of
+from code_commit.api import find_addresses, list_runs, make_redactor, write_ignore_line
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
+from code_commit.files import read_ends
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
 from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
 from code_commit.git import UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.llm.models import bound_base_url
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
-from code_commit.runs.list import find_run_folders
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, find_project
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
-from code_commit.settings import ENVIRONMENT_PREFIX, FILE, KEYS_VARIABLE, Settings
-from code_commit.terminal import shown
+from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
+from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import ended_with_us, isolated, outside_environment, own_command
 
 TICK = 0.2  # seconds between two looks at what no process tells
@@ -213,7 +210,7 @@ class _Work:
             if (root / SUBMODULES).lstat().st_size:
                 raise NotSetUpError(NO_SUBMODULES)
         if self.task.setup:
-            write_ignore_line(Project(root))
+            write_ignore_line(root)
         if files or self.task.setup:
             self.git(root, "update-index", "--add", "--remove", "--replace", "--", *files, ".gitignore")
             self.git(root, *_PLAIN, "commit", "-q", "--allow-empty", "-m", "Supply what the task brings along")
@@ -338,7 +335,7 @@ class _Work:
                 result = self._verified(result, patches.tree, folder)
             except (WorkerError, OSError) as error:
                 result = replace(result, **_MACHINE_FAILED, message=f"green, but not verified: {error}")
-        redact = redactor_of(Project(self.root)).redact
+        redact = make_redactor(self.root).redact
         log = _packed_log(folder, content, record)
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
@@ -369,9 +366,11 @@ class _Work:
 
     def _last_words(self, record: RunRecord) -> str:
         """Return the last line of the last build's output, "" where it said nothing."""
-        folder = self._log_folder()
-        lines = build_tail(folder, record.attempts[-1])[:-1] if folder else []  # the very last one is its exit code
-        return lines[-1].strip()[:_LONGEST_REASON] if lines else ""
+        folder, name = self._log_folder(), f"{record.attempts[-1].number}-build.txt"
+        lines: list[str] = []
+        with suppress(OSError):
+            lines = last_lines(read_ends(folder / name, 0, TAIL_BYTES).tail)[:-1] if folder else []
+        return lines[-1].strip()[:_LONGEST_REASON] if lines else ""  # the very last one is its exit code
 
     def check(self) -> None:
         """Raise EndedError when it is time to end; pass on what the log says that is new."""
@@ -424,10 +423,9 @@ class _Work:
     def _environment(self) -> dict[str, str]:
         """Return the environment of the run; the addresses that the task names stand in it, so that keys go there."""
         named = {KEYS_VARIABLE, *(ENVIRONMENT_PREFIX + name.upper() for name in self.task.settings)}
-        settings = Settings(**self.task.settings, sources={FILE: self.task.settings})
-        urls = {f"{role}base_url": bound_base_url(settings, role) for role in ("", "fallback_")}
+        addresses = find_addresses(self.task.settings).items()
         return {name: value for name, value in os.environ.items() if name not in named} | {
-            ENVIRONMENT_PREFIX + name.upper(): url for name, url in urls.items() if re.match("[a-z]", url)
+            ENVIRONMENT_PREFIX + name.upper(): url for name, url in addresses
         }
 
     def _process(
@@ -451,7 +449,7 @@ class _Work:
                     raise
 
     def _log_folder(self) -> Path | None:
-        return next(reversed(find_run_folders(Project(self.root))), None)
+        return next(reversed(list_runs(self.root)), None)
 
 
 def link_keys(config: Path) -> None:

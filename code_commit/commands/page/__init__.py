@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Any
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file, replacing
-from code_commit.redaction import Redactor
-from code_commit.runs.list import status_of
-from code_commit.runs.progress import Progress
-from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import choice_in_words, count, dollars, done_by_build, duration, rewritten_by_build
 from code_commit.terminal import shown
-from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -37,19 +32,11 @@ BEGINNING = b"""<!doctype html>
 """How every page begins: a file that does not is somebody else's."""
 
 
-def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, options: Mapping[str, Any]) -> bytes:
-    """Return what `log` with `--markdown`, `--html` or `--open` prints; the latter two write a file too.
+def write_page(logged: LoggedRun, path: Path) -> Path:
+    """Write the page of a run, and return where it is.
 
     Raises NotSetUpError where the file cannot be written, or is there and no page of a run.
     """
-    logged = LoggedRun(folder, root, load_run_record(redactor.redact_json(record)), status_of(record), redactor)
-    if options.get("markdown"):
-        from code_commit.commands.page.markdown import markdown_summary
-
-        return f"{markdown_summary(logged)}\n".encode("utf-8", "replace")
-    if options.get("html") == "-":
-        return render_page(logged, Path.cwd())
-    path = Path(options.get("html") or folder / PAGE)
     target = Path(os.path.realpath(path))
     try:
         there = read_regular_file(target) if target.exists() else b""
@@ -59,13 +46,7 @@ def export_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor, 
             file.write(render_page(logged, target.parent))
     except OSError as error:
         raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}") from error
-    if options.get("open"):
-        import webbrowser
-
-        os.environ |= outside_environment(Path.cwd())
-        if not webbrowser.open(target.as_uri()):
-            Progress(redactor).say("no browser could be started: open the page yourself")
-    return f"{shown(str(target))}\n".encode("utf-8", "replace")
+    return target
 
 
 def render_page(logged: LoggedRun, start: Path) -> bytes:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from code_commit.commands.net_diff import net_diff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import ApplyError
 from code_commit.runs.diff import NOT_SHOWN, FileEdit, diff_files
@@ -155,7 +154,7 @@ def run_changes(run: LoggedRun) -> RunChanges:
             return RunChanges(files, reason="A dry run: this would have been changed.")
         return RunChanges(reason="The run changed no file.")
     try:
-        diff, unknown = net_diff(run.folder, run.root)[:2] if run.patch is None else (run.patch, [])
+        diff, unknown = run.net_diff() if run.patch is None else (run.patch, [])
     except ApplyError as error:
         return RunChanges(reason=f"It cannot be shown: {run.redactor.redact_text(str(error))}")
     files = with_renames(parse_diff(run.redactor.redact(diff)))

@@ -1,13 +1,14 @@
 """One run as its log has it: what is in its files, and in words what came of it and of its attempts."""
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.files import read_ends
 from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
-from code_commit.runs.list import argument_of
 from code_commit.runs.log import QUERY_OF_RUN
 from code_commit.runs.record import Attempt, RunRecord
 from code_commit.runs.words import check_lines, cost_in_words, count, duration, status_in_words, ways_on
@@ -41,11 +42,13 @@ _HEADLINES = {
 }
 
 
-class LoggedRun(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LoggedRun:
     """A run's record and its log folder; `status` is the record's, `killed` where its process is gone.
 
-    The record is censored. What is read from the folder goes through the redactor.
-    `patch` is what it changed, where its tree is no longer there.
+    The record is censored. What is read from the folder goes through the redactor. `name` is what users type for the
+    run, `argument` what a command needs after it to mean this one. `net_diff` returns what it changed in all, and the
+    files whose content of then is lost, or raises ApplyError. `patch` stands for it where its tree is gone.
     """
 
     folder: Path
@@ -53,6 +56,9 @@ class LoggedRun(NamedTuple):
     record: RunRecord
     status: str
     redactor: Redactor
+    name: str = ""
+    argument: str = ""
+    net_diff: Callable[[], tuple[bytes, Sequence[str]]] = lambda: (b"", ())
     patch: bytes | None = None
 
     @property
@@ -86,7 +92,7 @@ class LoggedRun(NamedTuple):
     def message(self) -> list[str]:
         """What the run said at its end, and how to go on."""
         has_next_step = self.record.has_next_step and self.status != "running" and self.patch is None
-        goes_on = ways_on(self.record, argument_of(self.folder)) if has_next_step else ()
+        goes_on = ways_on(self.record, self.argument) if has_next_step else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
 
     @property

@@ -11,7 +11,6 @@ from code_commit.commands.page.build_output import build_view
 from code_commit.commands.page.changes import RunChanges, attempt_changes, built_changes, run_changes
 from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.runs.list import short_name
 from code_commit.runs.record import BUILT_DIFF, Attempt
 from code_commit.runs.words import outcome_of, retries_in_words, summary_of
 
@@ -36,7 +35,7 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
         "built_changes": of_build,
-        "undo": short_name(record.run) if is_standing else "",
+        "undo": run.name if is_standing else "",
         "attempts": [_attempt_values(run, *each, changes, start) for each in zip(attempts, starts, strict=False)],
         "seconds": max(record.totals.seconds - (record.choice.seconds if record.choice else 0.0), starts[-1], 0.001),
         "tokens": max((usage.input + usage.output for usage in usages), default=0),
