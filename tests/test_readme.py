@@ -175,7 +175,7 @@ def test_the_record_in_short_has_the_fields_of_the_schema():
 
 def test_the_tests_that_stand_beside_the_rules_of_the_specification_are_there():
     table = (ROOT / "docs/specification-and-code.md").read_text()
-    for name in re.findall(r"`((?:scenarios/|(?:\w+/)?test_)[^`]+)`", table):
+    for name in re.findall(r"`((?:scenarios/|(?:\w+/)*test_)[^`]+)`", table):
         path, _, function = name.partition("::")
         assert (ROOT / "tests" / path).exists(), name
         assert not function or f"\ndef {function}(" in (ROOT / "tests" / path).read_text(), name

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import Run, git, tree
 
-DATA = Path(__file__).parent / "older_log"
+DATA = Path(__file__).parents[1] / "older_log"
 RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
 REPAIRED, APPLIED, UNDONE, KILLED_BEFORE_APPLYING, KILLED_IN_BUILD = RUNS
 EXECUTABLE = {"build.sh", "bin/slug"}
