@@ -14,7 +14,10 @@ import pytest
 from command import CODE_COMMIT, Run, git
 from forked_command import ForkedCommand
 
+from code_commit.build import choose_sandbox
+from code_commit.project import find_project
 from code_commit.runs.record import load_run_record
+from code_commit.settings import Settings
 
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
@@ -128,6 +131,17 @@ def project_folder(tmp_path: Path, fresh_project: Path) -> Path:
 def forked_command() -> Iterator[ForkedCommand]:
     with contextlib.closing(ForkedCommand(needed_environment())) as command:
         yield command
+
+
+@pytest.fixture(scope="session")
+def needs_bwrap(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skip where no sandbox can be set up, and say why."""
+    if shutil.which("bwrap") is None:
+        pytest.skip("bubblewrap is not installed")
+    folder = tmp_path_factory.mktemp("probe")
+    sandbox, line = choose_sandbox("auto", find_project(folder), Settings())
+    if sandbox is None:
+        pytest.skip(f"bubblewrap does not work here: {line}")
 
 
 def needed_environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.errors import NotSetUpError
-from code_commit.llm.keys import KEY_VARIABLES, ApiKey, Keys, find_secrets, load_keys, require_key
+from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
 from code_commit.project import Project
 from code_commit.settings import SETTINGS, Price, Settings, load_settings, validate_settings
@@ -218,142 +218,9 @@ def test_a_variable_that_something_of_ours_reads_or_sets_is_passed_over(variable
     assert load_settings(project, {}, {variable: "1"}) == Settings()
 
 
-MODELS = {
-    "gemini:some": "gemini:some",
-    "openai:ft:gpt-4:x": "openai:ft:gpt-4:x",
-    "chat:llama3:8b": "chat:llama3:8b",
-    "replay:agent-config/logs/x": "replay:agent-config/logs/x",
-    "gpt-9": "openai:gpt-9",
-    "o3-mini": "openai:o3-mini",
-    "claude-opus-5-5": "anthropic:claude-opus-5-5",
-    "gemini-4-argon": "gemini:gemini-4-argon",
-    "gemini": "gemini:gemini-4-argon",
-    "openai": "openai:gpt-6.2-sol",
-    "anthropic": "anthropic:claude-opus-5-5",
-}
-
-
-@pytest.mark.parametrize(("said", "chosen"), MODELS.items())
-def test_a_model_names_its_provider(said, chosen):
-    assert str(choose_model(said, {})) == chosen
-
-
-@pytest.mark.parametrize("said", ["llama3", "foo:bar", "chat", "chat:", "replay", "replay:", "opus", "o", "openai:"])
-def test_a_model_of_no_provider_is_refused(said):
-    with pytest.raises(NotSetUpError):
-        choose_model(said, {})
-
-
-def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
-    anthropic, openai = ApiKey("anthropic", KEY, ""), ApiKey("openai", KEY, "")
-    assert str(choose_model("", {"anthropic": anthropic})) == "anthropic:claude-opus-5-5"
-    assert str(choose_model("", {"anthropic": anthropic, "openai": openai})) == "openai:gpt-6.2-sol"
-    with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY"):
-        choose_model("", {})
-
-
-def write_key(project: Project, data: bytes, mode: int = 0o600) -> None:
-    path = project.agent_config / "openai-key.txt"
-    path.write_bytes(data)
-    path.chmod(mode)
-
-
-@pytest.mark.parametrize(
-    "data", [KEY.encode(), KEY.encode() + b"\n", KEY.encode() + b"\r\n", b"\xef\xbb\xbf" + KEY.encode() + b"\n"]
-)
-def test_a_key_file_is_one_line(project, data):
-    write_key(project, data)
-    assert load_keys(project, {"OPENAI_API_KEY": "from-environment"})["openai"].value == KEY
-
-
-def test_a_key_comes_from_the_environment_where_there_is_no_file(project):
-    keys = load_keys(project, {"GEMINI_API_KEY": KEY, "CODE_COMMIT_CHAT_API_KEY": KEY + "2"})
-    assert {name: key.source for name, key in keys.items()} == {
-        "gemini": "GEMINI_API_KEY",
-        "chat": "CODE_COMMIT_CHAT_API_KEY",
-    }
-
-
-UNFIT_KEYS = {
-    "two lines": b"sk-test-0123\n456789\n",
-    "a blank": b"sk-test 0123456789\n",
-    "a leading blank": b" sk-test-0123456789\n",
-    "three characters": b"abc\n",
-    "empty": b"",
-    "not ASCII": "sk-tést-0123456789".encode(),
-    "not UTF-8": b"sk-test-\xff\xfe0123456789",
-    "NUL": b"sk-test-\0-0123456789",
-}
-
-
-@pytest.mark.parametrize("data", UNFIT_KEYS.values(), ids=UNFIT_KEYS)
-def test_an_unfit_key_is_refused_without_being_quoted(project, data):
-    write_key(project, data)
-    keys = load_keys(project, {"GEMINI_API_KEY": KEY})
-    assert set(keys) == {"gemini"}
-    with pytest.raises(NotSetUpError, match=r"^agent-config/openai-key\.txt holds") as caught:
-        require_key("openai", keys)
-    for piece in re.findall(rb"[a-z0-9-]{3,}", data):
-        assert piece.decode() not in str(caught.value).removeprefix("agent-config/openai-key.txt")
-
-
-def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):
-    environment = {"OPENAI_API_KEY": "abc", "GEMINI_API_KEY": KEY}
-    keys = load_keys(project, environment)
-    assert set(keys) == {"gemini"}
-    with pytest.raises(NotSetUpError, match="OPENAI_API_KEY holds no API key"):
-        require_key("openai", keys)
-    assert require_key("gemini", keys) == keys["gemini"]
-
-
 def test_an_unfit_key_is_not_passed_over_for_another_vendors(project):
     keys = load_keys(project, {"OPENAI_API_KEY": "abc", "ANTHROPIC_API_KEY": KEY})
     with pytest.raises(NotSetUpError, match=r"OPENAI_API_KEY holds no API key: .*; put that right, or name a --model"):
         choose_model("", keys, keys.unfit)
     keys = load_keys(project, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": "abc"})
     assert choose_model("", keys, keys.unfit).provider == "openai"
-
-
-def test_who_needs_a_key_and_has_none_is_told_where_to_put_it(project):
-    with pytest.raises(NotSetUpError, match=r"agent-config/anthropic-key\.txt \(mode 600\) or set ANTHROPIC_API_KEY"):
-        require_key("anthropic", Keys())
-    assert require_key("replay", Keys()) is None
-    assert require_key("chat", Keys()) is None
-
-
-def test_a_key_file_that_others_can_read_is_refused_with_the_mend(project):
-    write_key(project, KEY.encode(), 0o644)
-    assert load_keys(project, {})["openai"].value == KEY  # nobody else can enter the folder
-    project.agent_config.chmod(0o755)
-    with pytest.raises(NotSetUpError, match=r"can be read by others: chmod 600 agent-config/openai-key\.txt"):
-        load_keys(project, {})
-    write_key(project, KEY.encode(), 0o600)
-    assert load_keys(project, {})["openai"].value == KEY
-
-
-def test_a_key_shows_in_no_repr(project):
-    write_key(project, KEY.encode())
-    assert KEY not in repr(load_keys(project, {}))
-
-
-def test_whatever_may_be_a_key_is_found_to_be_censored(project):
-    write_key(project, b"unfit but long enough\nsecond line of it\n", 0o666)
-    found = find_secrets(project, {"GEMINI_API_KEY": "also not fit", "OTHER": "x"})
-    assert sorted(found) == ["also not fit", "second line of it", "unfit but long enough"]
-
-
-@pytest.mark.parametrize(
-    ("base_url", "key", "is_secret"),
-    [
-        ("http://localhost:1234/v1", "lm-studio", False),
-        ("http://127.0.0.1:11434", "lm-studio", False),
-        ("chat:http://127.0.0.1:11434", "lm-studio", False),
-        ("http://[::1]/v1", "fifteen-letters", False),
-        ("http://localhost:1234/v1", "sixteen--letters", True),
-        ("https://localhost.example.org/v1", "lm-studio", True),
-        ("", "lm-studio", True),
-    ],
-)
-def test_a_dummy_key_for_a_chat_server_on_this_machine_is_no_secret(project, base_url, key, is_secret):
-    assert find_secrets(project, {KEY_VARIABLES["chat"]: key}, base_url) == [key] * is_secret
-    assert find_secrets(project, {"OPENAI_API_KEY": key}, base_url) == [key]

@@ -351,22 +351,6 @@ def test_bubblewrap_loads_no_library_of_the_project(mode, project_folder: Path, 
     assert (project_folder / "seen").read_text() == f"{env['LD_LIBRARY_PATH']} {env['PATH']}\n"
 
 
-def test_a_filter_that_only_the_project_has_is_no_trouble(project_folder: Path, run_code_commit: Run):
-    (project_folder / "bin").mkdir()
-    (project_folder / "bin" / "strip").write_text("#!/bin/sh\ntr a-z A-Z\n")
-    (project_folder / "bin" / "strip").chmod(0o755)
-    (project_folder / ".gitattributes").write_text("*.txt filter=upper\n")
-    git(project_folder, "config", "filter.upper.clean", f"{project_folder}/bin/strip")
-    git(project_folder, "add", "-A")
-    git(project_folder, "commit", "-qm", "filter")
-    git(project_folder, "config", "filter.upper.clean", "strip")
-    git(project_folder, "config", "filter.upper.required", "true")
-    os.utime(project_folder / "ok.txt", (1, 1))
-    options = [*recorded(project_folder, PASSES), "--sandbox", "off"]
-    done = run_code_commit(project_folder, *options, env={"PATH": f"{project_folder}/bin:{REAL_PATH}"})
-    assert (done.returncode, "failed" in done.stderr) == (0, False), done.stderr
-
-
 def test_no_browser_of_the_project_is_started(project_folder: Path, ran: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, *recorded(project_folder, PASSES), "--sandbox", "off").returncode == 0
     (project_folder / "browse").write_text(f"#!/bin/sh\necho >{ran}\n")

@@ -1,7 +1,6 @@
 """What the tests of the build share: a project whose build.sh is the test's, and a look at what it leaves running."""
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -58,14 +57,3 @@ def mark(request: pytest.FixtureRequest) -> Iterator[str]:
     yield word
     for pid in alive(word):
         os.kill(pid, signal.SIGKILL)
-
-
-@pytest.fixture(scope="session")
-def needs_bwrap(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where no sandbox can be set up, and say why."""
-    if shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    folder = tmp_path_factory.mktemp("probe")
-    sandbox, line = choose_sandbox("auto", find_project(folder), Settings())
-    if sandbox is None:
-        pytest.skip(f"bubblewrap does not work here: {line}")

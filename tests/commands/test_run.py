@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, module, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 from code_commit.apply import lock_tree
@@ -46,28 +46,6 @@ def test_what_the_projects_own_script_rolled_up_stays_as_it_is(project_folder: P
     (project_folder / "ok.txt").write_text("not yet\n")
     done = run_code_commit(project_folder, "-m", TASK, *recorded(project_folder, RIGHT))
     assert (done.returncode, rollup.exists()) == (0, True), done.stderr
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["--rollup", "fit", "--prompt-layout", "cached"],
-        ["-m", TASK, "--allow", "ok.txt", "--max-repairs", "1"],
-        ["--query", "ok.txt", "--rollup", "fresh"],
-    ],
-)
-def test_prompt_prints_what_a_run_with_these_options_sends(options, project_folder: Path, run_code_commit: Run):
-    for number in range(40):
-        (project_folder / f"part_{number}.py").write_text(module(f"part_{number}", 200))
-    (project_folder / "agent-config" / "config.toml").write_text("context_window = 100000\n")
-    options = [*options, *recorded(project_folder, RIGHT)]
-    rollup = (project_folder / "agent-config" / "codeRollup.txt").read_text()
-    printed = run_code_commit(project_folder, "prompt", *options)
-    assert printed.returncode == 0, printed.stderr
-    assert (project_folder / "agent-config" / "codeRollup.txt").read_text() == rollup
-    assert run_code_commit(project_folder, *options).returncode == 0
-    assert (the_log(project_folder) / "1-query.txt").read_text() == printed.stdout
 
 
 def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_code_commit: Run):

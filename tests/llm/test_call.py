@@ -1,4 +1,4 @@
-"""How long is waited: Retry-After in all its spellings, and a backoff with full jitter."""
+"""How long a call waits before it is made again."""
 
 import socket
 
@@ -9,45 +9,6 @@ from fake_server import FakeServer, Fault
 from code_commit.errors import LLMError
 from code_commit.llm.call import backoff
 from code_commit.llm.http import Timing
-from code_commit.llm.refusals import asked_delay
-
-
-def retry_info(delay):
-    return {
-        "error": {
-            "details": [{"@type": "x"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
-        }
-    }
-
-
-@pytest.mark.parametrize(
-    ("headers", "body", "seconds"),
-    [
-        ({}, None, None),
-        ({"retry-after": "3"}, None, 3),
-        ({"retry-after": " 3.25 "}, None, 3.25),
-        ({"retry-after": "0"}, None, 0),
-        ({"retry-after-ms": "1500", "retry-after": "60"}, None, 1.5),
-        ({"retry-after-ms": "soon", "retry-after": "60"}, None, 60),
-        ({"retry-after": "tomorrow"}, None, None),
-        ({"retry-after": "-5"}, None, None),
-        ({"retry-after": "nan"}, None, None),
-        ({"retry-after": "inf"}, None, None),
-        ({"retry-after": "1e400"}, None, None),
-        ({"retry-after": "9" * 400}, None, None),
-        ({"retry-after": "٣"}, None, None),
-        ({}, retry_info("34s"), 34),
-        ({}, retry_info("0.5s"), 0.5),
-        ({}, retry_info("34.07s"), 34.07),
-        ({}, retry_info("soon"), None),
-        ({}, retry_info({"seconds": 3}), None),
-        ({"retry-after": "2"}, retry_info("34s"), 2),
-        ({}, {"error": {"details": "none"}}, None),
-        ({}, "text", None),
-    ],
-)
-def test_the_delay_that_an_api_asks_for(headers, body, seconds):
-    assert asked_delay(headers, body) == seconds
 
 
 def test_where_nobody_listens_nobody_asks_to_wait_and_no_wait_is_past_the_limit():

@@ -1,11 +1,13 @@
-"""Prices and windows: whose word counts, and what each part of a prompt costs."""
+"""Models: how one is chosen, its prices and its window, and what a prompt costs."""
 
 import time
 
 import pytest
 
+from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
-from code_commit.llm.models import context_window, cost_of, price_of
+from code_commit.llm.keys import ApiKey
+from code_commit.llm.models import choose_model, context_window, cost_of, price_of
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.settings import Price, Settings
 
@@ -73,3 +75,40 @@ def test_windows():
 def test_the_estimate_is_a_token_for_3_2_characters():
     assert estimate_tokens("x" * 3200) == 1000
     assert estimate_tokens("") == 0
+
+
+KEY = "sk-test-0123456789"
+
+
+MODELS = {
+    "gemini:some": "gemini:some",
+    "openai:ft:gpt-4:x": "openai:ft:gpt-4:x",
+    "chat:llama3:8b": "chat:llama3:8b",
+    "replay:agent-config/logs/x": "replay:agent-config/logs/x",
+    "gpt-9": "openai:gpt-9",
+    "o3-mini": "openai:o3-mini",
+    "claude-opus-5-5": "anthropic:claude-opus-5-5",
+    "gemini-4-argon": "gemini:gemini-4-argon",
+    "gemini": "gemini:gemini-4-argon",
+    "openai": "openai:gpt-6.2-sol",
+    "anthropic": "anthropic:claude-opus-5-5",
+}
+
+
+@pytest.mark.parametrize(("said", "chosen"), MODELS.items())
+def test_a_model_names_its_provider(said, chosen):
+    assert str(choose_model(said, {})) == chosen
+
+
+@pytest.mark.parametrize("said", ["llama3", "foo:bar", "chat", "chat:", "replay", "replay:", "opus", "o", "openai:"])
+def test_a_model_of_no_provider_is_refused(said):
+    with pytest.raises(NotSetUpError):
+        choose_model(said, {})
+
+
+def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
+    anthropic, openai = ApiKey("anthropic", KEY, ""), ApiKey("openai", KEY, "")
+    assert str(choose_model("", {"anthropic": anthropic})) == "anthropic:claude-opus-5-5"
+    assert str(choose_model("", {"anthropic": anthropic, "openai": openai})) == "openai:gpt-6.2-sol"
+    with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY"):
+        choose_model("", {})

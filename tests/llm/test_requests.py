@@ -12,7 +12,6 @@ from sdk_types import check
 
 from code_commit import __version__
 from code_commit.exchange import Prompt
-from code_commit.llm.openai import takes_cache_options
 
 
 def pairs(*columns):
@@ -161,21 +160,6 @@ def test_the_cached_layout_marks_its_boundaries():
     hour = {"type": "ephemeral", "ttl": "1h"}
     assert body["system"][0]["cache_control"] == hour
     assert [block.get("cache_control") for block in body["messages"][0]["content"]] == [hour, None]
-
-
-def test_which_models_take_cache_options():
-    taking = [
-        "gpt-5.6-sol",
-        "gpt-5.6",
-        "gpt-6-luna",
-        "gpt-6.2-sol",
-        "gpt-6.1-terra",
-        "gpt-7",
-        "gpt-10.1-x",
-        "openai/gpt-6.2-sol",
-    ]
-    refusing = ["gpt-5.5", "gpt-5", "gpt-5.2", "gpt-4o", "gpt-4.1", "o3", "my-gpt-6", "gpt-oss-120b", "gpt-4.61"]
-    assert [name for name in [*taking, *refusing] if takes_cache_options(name)] == taking
 
 
 def test_the_key_stands_in_one_header_alone():

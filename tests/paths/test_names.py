@@ -77,20 +77,6 @@ def test_the_table_is_as_large_as_the_documentation_says(capsys):
     tell(capsys, f"paths: {rejected} rejected ({rules}), {accepted} accepted")
 
 
-def test_the_protected_list_is_the_specifications_in_its_order():
-    assert PROTECTED == (
-        ".gitignore",
-        "Cargo.lock",
-        "build.sh",
-        "codeRollup.sh",
-        "LLMInstructions.md",
-        "UserSpecification.md",
-        ".git",
-        "agent-config",
-        "target",
-    )
-
-
 @pytest.fixture(scope="module")
 def bare_root(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Rules]:
     """A folder that is no repository: arbitrary paths are verified against it, nothing is ever written."""

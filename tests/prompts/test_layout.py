@@ -1,18 +1,16 @@
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from code_commit.changes import AppliedChange, FileRemoval, FileReplacement, RejectedResponseError, Violation
+from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
 from code_commit.codebase.text import Codebase, window
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import VisibleFiles
 from code_commit.parse import parse_response
-from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
+from code_commit.prompts.history import AttemptSummary
 from code_commit.prompts.layout import FailedBuild, SystemPrompts, Task, lay_out, load_system_prompts, make_task
-from code_commit.prompts.next import Outcome, next_prompt, read_build_output
-from code_commit.runs.record import Attempt, BuildResult
+from code_commit.prompts.next import Outcome, next_prompt
 from code_commit.settings import Settings
 from code_commit.verify.edits import edit_text
 
@@ -226,65 +224,6 @@ def test_the_prompts_say_what_holds_for_the_run():
     )
 
 
-def attempt_of(**fields: object) -> Attempt:
-    return Attempt(3, "repair", verdict="applied", **fields)
-
-
-FAILURE = BuildResult(exit_code=2, signal=None, timed_out=False, seconds=1.25, output_bytes=9)
-CHANGED = [AppliedChange(f"{name}.c", "replace", 9, 2, 1) for name in "ihgfedcba"]
-TOLD = {
-    "applied": (attempt_of(changes=CHANGED[-2:], build=FAILURE), "changed a.c, b.c (+4 -2); the build failed: exit code 2 after 1.2 s\n"),
-    "many files": (attempt_of(changes=CHANGED), "changed a.c, b.c, c.c, d.c, e.c, f.c, g.c, h.c and 1 more (+18 -9)\n"),
-    "as before": (attempt_of(build=FAILURE, same_failure_as=1), "changed nothing, every file held that already; the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
-    "another change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_failure_as=1), "changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s, just as after attempt 1: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
-    "rejected": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("a", 2, "link", "is a link")], more_rejections=4), "was rejected, nothing of it was written: line 2: a: is a link (and more)\n"),
-    "notes": (attempt_of(notes="One.\n\n [query] two", changes=CHANGED[:1]), "changed i.c (+2 -1)\n  Its notes: One. [query] two\n"),
-    "long notes": (attempt_of(notes="x" * 9_000, changes=CHANGED[:1]), f"changed i.c (+2 -1)\n  Its notes: {'x' * 600} ...\n"),
-    "the same change": (attempt_of(changes=CHANGED[-1:], build=FAILURE, same_change_as=1), "sent the change of attempt 1 again and changed a.c (+2 -1); the build failed: exit code 2 after 1.2 s: if the cause lies in the project, take another way now; if outside, send ^^^cannot\n"),
-    "rejected again": (Attempt(3, "repair", verdict="rejected", rejections=[Violation("", 0, "x", "odd")], same_change_as=2), "sent the change of attempt 2 again and was rejected, nothing of it was written: odd\n"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("attempt", "told"), TOLD.values(), ids=TOLD)
-def test_each_earlier_attempt_is_told_in_a_line_with_its_notes(attempt, told):
-    assert str(tell_attempt(attempt)) == f"Attempt 3 {told}"
-
-
-def test_the_same_notes_of_two_attempts_are_told_once():
-    notes = {"1 a": "One.", "2 b": "Same.", "3 c": "Same.", "4 d": ""}
-    told = [AttemptSummary(f"Attempt {number}", "", said) for number, said in notes.items()]
-    assert tell_history(told, last_is_told_apart=False) == [
-        "Attempt 1 a\n  Its notes: One.\n",
-        "Attempt 2 b\n",
-        "Attempt 3 c\n  Its notes: Same.\n",
-        "Attempt 4 d\n",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("1 failed in 0.31s\n", "1 failed in 12.02s\n", True),
-        ("built in 900 ms", "built in 1.2 s", True),
-        ("at 12:31:07.201 <T at 0x7fca>", "at 12:32:09.999 <T at 0x7f09>", True),
-        ("expected 3, got 4", "expected 3, got 5", True),
-        ("src/a.rs:10:31: error", "src/a.rs:12:31: error", True),
-        ("src/a.rs:10: error", "src/b.rs:10: error", False),
-        ("FAILED test_case_1", "FAILED test_case_2", False),
-        ("".join(f"compiled {name}\n" for name in "abc") + "error\n" * 20, "error\n" * 20, True),
-        ("error: x\n\n", "error: x\n", True),
-    ],
-)
-def test_failures_are_compared_by_their_last_lines_without_numbers_and_times(one, other, same):
-    assert (comparable(FAILURE, one) == comparable(FAILURE, other)) == same
-
-
-@pytest.mark.parametrize("ending", [{"exit_code": 1}, {"exit_code": None, "signal": 9}, {"timed_out": True}])
-def test_builds_that_end_in_other_ways_did_not_fail_alike(ending):
-    assert comparable(FAILURE, "error\n") != comparable(replace(FAILURE, **ending), "error\n")
-    assert comparable(FAILURE, "error\n") == comparable(replace(FAILURE, seconds=9), "error\n")
-
-
 def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_the_oldest_notes_first():
     outcomes = [
         Outcome(AttemptSummary(f"Attempt {number}", " changed a.c", f"{str(number) * 600} ..."), failed=FAILED)
@@ -319,34 +258,3 @@ def test_the_packaged_prompts_name_every_protected_file_of_the_specification():
     names = [".gitignore", "Cargo.lock", "build.sh", "codeRollup.sh", "LLMInstructions.md", "UserSpecification.md"]
     for name in [*names, ".git", "agent-config", "target"]:
         assert name in text
-
-
-def test_the_whole_output_is_kept_up_to_the_limit(tmp_path):
-    log = tmp_path / "1-build.txt"
-    log.write_bytes(b"x" * 100 + b"\n")
-    assert read_build_output(log, 101, "log") == "x" * 100 + "\n"
-    assert read_build_output(log, 0, "log") == "x" * 100 + "\n"
-
-
-@pytest.mark.parametrize("lines", [1_000, 200_000])
-def test_a_longer_output_keeps_whole_lines_of_its_head_and_tail(tmp_path, lines):
-    log = tmp_path / "1-build.txt"
-    log.write_bytes(b"".join(b"line %d\n" % number for number in range(lines)))
-    text = read_build_output(log, 4_000, "agent-config/logs/run/1-build.txt")
-    rows = text.splitlines()
-    gap = next(index for index, row in enumerate(rows) if row.startswith("[..."))
-    assert rows[:3] == ["line 0", "line 1", "line 2"]
-    assert rows[-1] == f"line {lines - 1}"
-    kept = [int(row.removeprefix("line ")) for row in rows[:gap] + rows[gap + 1 :]]
-    assert kept == [*range(gap), *range(lines - (len(rows) - gap - 1), lines)]
-    assert len(text.encode()) < 4_200
-    missing = log.stat().st_size - sum(len(row) + 1 for row in rows[:gap] + rows[gap + 1 :])
-    assert rows[gap] == (
-        f"[... {missing:,} bytes of the output are left out here; all of it is in agent-config/logs/run/1-build.txt ...]"
-    )
-
-
-def test_a_progress_bar_over_the_limit_counts_as_what_it_shows(tmp_path):
-    log = tmp_path / "1-build.txt"
-    log.write_bytes(b"".join(b"\r%d%%" % number for number in range(2_000)) + b"\nok\n")
-    assert read_build_output(log, 2_000, "log") == "1999%\nok\n"

@@ -21,7 +21,6 @@ from telling import tell
 
 from code_commit.changes import FileReplacement, RejectedResponseError
 from code_commit.errors import NotSetUpError
-from code_commit.git import match_patterns
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
 from code_commit.settings import Settings
@@ -285,35 +284,6 @@ def test_the_environment_of_git_does_not_bend_the_answer(project_folder, monkeyp
     monkeypatch.setenv("GIT_ICASE_PATHSPECS", "1")
     project = find_project(project_folder)
     assert ignored_paths(project, ["target/x", "src/x", ":(top)target", "*"]) == {"target/x"}
-
-
-ORDINARY_PIECES = ("src", "a", "b", "*.py", "*", "test_*", "?", "lib?", "README.md", "gen", "**")
-
-
-def ordinary_patterns(random: Random) -> list[str]:
-    """Return patterns as people write them for --allow and --protect: names and asterisks, slashes at the ends."""
-    patterns = []
-    for _ in range(random.randint(1, 4)):
-        pieces = [random.choice(ORDINARY_PIECES) for _ in range(random.choice((1, 1, 2, 2, 3)))]
-        pattern = random.choice(("", "", "/")) + "/".join(pieces) + random.choice(("", "", "/"))
-        if "**/**" not in pattern and not pattern.endswith("**/") and pattern.strip("/*"):
-            patterns.append(pattern)
-    return patterns
-
-
-@pytest.mark.slow
-def test_ordinary_patterns_of_options_match_what_git_would_ignore(tmp_path, whole, capsys):
-    random = Random("ordinary patterns")
-    names = ("src", "a", "b", "a.py", "test_b", "libx", "README.md", "gen", "x.txt")
-    paths = sorted({"/".join(random.choice(names) for _ in range(random.randint(1, 4))) for _ in range(60)})
-    git(tmp_path, "init", "-q")
-    project = find_project(tmp_path)
-    sets = 2000 if whole else 60
-    for _ in range(sets):
-        patterns = ordinary_patterns(random)
-        (tmp_path / ".gitignore").write_text("".join(pattern + "\n" for pattern in patterns))
-        assert match_patterns(patterns, paths) == ignored_paths(project, paths), patterns
-    tell(capsys, f"patterns of options: 0 of {sets} lists differ from git ({len(paths)} paths)")
 
 
 def test_a_pattern_that_cannot_be_read_is_told_before_the_run(project_folder):

@@ -14,86 +14,13 @@ from pathlib import Path
 
 import pytest
 from command import Run, git
-from hypothesis import given
-from hypothesis import strategies as st
 from page_runs import EVIL, IMAGE, NAME, embellish, hostile_run, recorded_run, write_page
 
 from code_commit.commands.log import export_log
-from code_commit.commands.page.build_output import build_view
-from code_commit.commands.page.changes import parse_diff, with_renames
-from code_commit.commands.page.diff_markup import _changes_within, diff_view
-from code_commit.commands.page.highlight import highlighted, line_html, visible
-from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.commands.page.markdown import code
 from code_commit.project import find_project
-from code_commit.redaction import Redactor
-from code_commit.runs.diff import FileEdit, diff_files
-from code_commit.runs.record import RunRecord
 
 KEY = "sk-12345678-abcdefgh"
 MINUS = "\N{MINUS SIGN}"
-
-
-def output_html(folder: Path, output: str | bytes) -> str:
-    """A build's output as the page has it, without line numbers."""
-    (folder / "1-build.txt").write_bytes(output if isinstance(output, bytes) else output.encode())
-    record = RunRecord("0", "run", "run", "", "/", "", 0)
-    view = build_view(LoggedRun(folder, folder, record, "success", Redactor([KEY])), "1-build.txt", 1)
-    lines = re.findall(r"<span data-n=\d+(?: class=error)?>(.*?)\n</span>", view.head + view.tail, re.DOTALL)
-    return "\n".join(lines)
-
-
-TERMINAL = [
-    ("plain <b>&", "plain &lt;b&gt;&amp;"),
-    ("\x1b[31mred\x1b[0m plain", '<span class="a1">red</span> plain'),
-    ("\x1b[1;4;38;5;208mx", '<span class="bold underline a1">x</span>'),
-    ("\x1b[38;2;255;0;0mx\x1b[39my", '<span class="a1">x</span><span class="">y</span>'),
-    ("\x1b[48;5;196mx", '<span class="box a1">x</span>'),
-    ("\x1b[7mx", '<span class="box">x</span>'),
-    ("\x1b[38;5mx", "x"),
-    ("\x1b[31ma\nb", '<span class="a1">a</span>\n<span class="a1">b</span>'),
-    ("\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x", '<span class="bold a1">error:</span> x'),
-    ("10%\r100%", "100%"),
-    ("abcdef\rxy\x1b[K", "xy"),
-    ("ab\bc", "ac"),
-    ("a\r\nb\r\n", "a\nb"),
-    ("\x1b]0;title\x07x", "x"),
-    ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\", "link"),
-    ("\x1bPq#0;2;0;0;0~\x1b\\x\x1b(B\x1b=\x1b[?25l\x1b[2J\x1b[10;10Hy", "xy"),
-    ("\x9b31mx\x9b0m\x07\x00y", '<span class="a1">x</span>y'),
-    ("x\x1b[3", "x"),
-    ("a\u202eb", r"a<i>\u202e</i>b"),
-    (b"a\xffb", "a\ufffdb"),
-    ("\x1b[31msk-1234\x1b[0m5678-abcdefgh", "******************gh"),
-]
-
-
-@pytest.mark.parametrize(("output", "lines"), TERMINAL)
-def test_output_is_shown_as_a_terminal_finally_would(output, lines, tmp_path):
-    assert output_html(tmp_path, output) == lines
-
-
-@given(st.text(alphabet=st.sampled_from("\x1b[]8;:mKGP\\\x07\r\b\n0123<&\"'a\u202e\x9b\x9d"), max_size=80))
-def test_no_output_makes_other_markup_than_spans(tmp_path_factory, output):
-    markup = output_html(tmp_path_factory.getbasetemp(), output)
-    rest = re.sub(r'<span class="[a-z0-9 ]*">|</span>|</?i>', "", markup)
-    assert not set(rest) & set("<>\"'\x1b\x9b\u202e")
-
-
-ERRORS = [
-    ("ok\n0 errors\nsrc/error.rs ok\n\x1b[31mFAILED\x1b[0m a\nerror: b\nend\n", 4),
-    ("a\nTypeError: x\n", 2),
-    ("a\nb\n", 2),
-    ("error\n" + "x\n" * 400, 401),
-]
-
-
-@pytest.mark.parametrize(("output", "line"), ERRORS, ids=["colours", "Python", "none", "far above"])
-def test_the_first_of_the_last_lines_that_tells_of_an_error_is_marked(output, line, tmp_path):
-    (tmp_path / "1-build.txt").write_text(output)
-    record = RunRecord("0", "run", "run", "", "/", "", 0)
-    view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
-    assert re.findall(r"data-n=(\d+) class=error", view.tail) == [str(line)]
 
 
 def contrast(one: str, other: str) -> float:
@@ -124,125 +51,6 @@ def test_text_of_the_page_has_the_contrast_of_wcag_aa(scheme):
     bars = ["llm", "change", "build", "build-failed", "cached", "input", "output"]
     assert [bar for bar in bars if contrast(colours[bar], colours["raised"]) < 1.2] == []
     assert len({colours[ground] for ground in ("page", "panel", "raised")}) == 3
-
-
-MARKS = [
-    ("    return f'Hello {name}'", "    return f'Hallo {name}'", "Hello", "Hallo"),
-    ("x = 1", "x = 12", "1", "12"),
-    ("tr ' ' '-'", "tr -d x | tr ' ' '-'", "", "-d x | tr "),
-    ("alpha beta", "gamma delta", "", ""),
-    ("total = factor", "total = vat_factor", "factor", "vat_factor"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "gone", "come"), MARKS)
-def test_what_differs_in_two_versions_of_a_line_is_marked_word_by_word(old, new, gone, come):
-    before, after = _changes_within(old, new)
-    assert (old[slice(*before)], new[slice(*after)]) == (gone, come)
-
-
-LINES = st.lists(
-    st.sampled_from(["a", "b c", "", "x = 1", "x = 2", "-- a", "++ b", "@@ -1 +1 @@", "\\ x", "é\r"]), max_size=12
-)
-
-
-@given(LINES, LINES, st.booleans(), st.booleans())
-def test_a_diff_is_read_back_as_it_was_written(old, new, old_ends, new_ends):
-    before, after = ("\n".join(lines) + "\n" * ends for lines, ends in ((old, old_ends), (new, new_ends)))
-    edit = FileEdit('src/a "b"\té.py', before.encode(), after.encode())
-    for file in parse_diff(diff_files([edit])[1]):
-        assert file.path == edit.path
-        for side, text, start in (("-", before, "old_start"), ("+", after, "new_start")):
-            for hunk in file.hunks:
-                lines = [line for line in hunk.lines if line.kind in (" ", side)]
-                first = max(getattr(hunk, start), 1) - 1
-                assert [line.text for line in lines] == text.split("\n")[first : first + len(lines)]
-                assert all(line.ended for line in lines[:-1])
-        rows = diff_view([file], "", 10**6)[0].rows
-        assert len(re.findall(r"<td data-n", rows)) == sum(1 + (line.kind == " ") for line in file.lines)
-
-
-def test_new_deleted_empty_and_mode_changes_are_told():
-    edits = [
-        FileEdit("a", None, b""),
-        FileEdit("b", None, b"x", mode=0o755),
-        FileEdit("c", b"x\n", None),
-        FileEdit("d", b"x\n", b"x\n", 0o644, 0o755),
-    ]
-    files = parse_diff(diff_files(edits)[1])
-    assert [(file.path, file.note, len(file.hunks)) for file in files] == [
-        ("a", "new", 0),
-        ("b", "new, executable", 1),
-        ("c", "deleted", 1),
-        ("d", "mode 644 is now 755", 0),
-    ]
-
-
-TEN = "".join(f"line {number}\n" for number in range(10)).encode()
-RENAMES = {
-    "alike": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, TEN.replace(b"line 3", b"3"))],
-        ["new renamed from old +1 -1"],
-    ),
-    "the same": ([FileEdit("old", TEN, None), FileEdit("new", None, TEN)], ["new renamed from old +0 -0"]),
-    "and made executable": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, TEN, mode=0o755)],
-        ["new renamed from old, mode 644 is now 755 +0 -0"],
-    ),
-    "the best one": (
-        [FileEdit("old", TEN, None), FileEdit("x", None, TEN + b"z\n"), FileEdit("y", None, TEN)],
-        ["x new +11 -0", "y renamed from old +0 -0"],
-    ),
-    "another file": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, b"x\n" * 9)],
-        ["new new +9 -0", "old deleted +0 -10"],
-    ),
-    "empty": ([FileEdit("old", b"", None), FileEdit("new", None, b"")], ["new new +0 -0", "old deleted +0 -0"]),
-}
-
-
-@pytest.mark.parametrize(("edits", "told"), RENAMES.values(), ids=RENAMES)
-def test_renames_are_recognised(edits, told):
-    files = with_renames(parse_diff(diff_files(edits)[1]))
-    assert [f"{file.path} {file.note} +{file.count('+')} -{file.count('-')}" for file in files] == told
-
-
-@given(st.binary(max_size=200), st.integers(0, 400))
-def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
-    whole = diff_files(
-        [FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n"), FileEdit("c", b"y\n", None)]
-    )[1]
-    diff_view(with_renames(parse_diff(whole[:cut] + noise + whole[cut:])), "", 10**6)
-
-
-@pytest.mark.parametrize(
-    "name", ["x", "a.py", "a.html", "a.js", "a.php", "a.rs", "Makefile", "a.md", "a.toml", "a.json", "a.diff"]
-)
-def test_coloured_code_stays_the_text_that_it_is(name):
-    lines = ["def f(): # <b>", "    '''x", "\r\x0b''' ; return 1", "", "<?php '</script>' ?>", "```{ x: [1] }```"]
-    lines += ["\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
-    assert ["".join(text for _, text in line) for line in highlighted(name, lines)][: len(lines)] == lines
-
-
-def test_code_is_coloured():
-    (line,) = highlighted("src/a.py", ["def f(): # <b>"])[:1]
-    assert line_html(line) == "<span class=k>def</span> <span class=f>f</span>(): <span class=c># &lt;b&gt;</span>"
-
-
-def test_what_would_take_a_lexer_long_is_not_coloured():
-    line = "x = " + "(" * 50_000
-    started = time.process_time()
-    assert highlighted("a.hs", [line] * 7)[0] == [("", line)]
-    assert time.process_time() - started < 2
-
-
-def test_marks_and_colours_lie_over_each_other():
-    markup = line_html([("k", "def"), ("", " <ab>")], (2, 6))
-    assert markup == "<span class=k>de</span><mark><span class=k>f</span></mark><mark> &lt;a</mark>b&gt;"
-
-
-def test_what_cannot_be_seen_is_shown_as_its_escape():
-    assert visible("a\u202eb\x1b\u200b\ud800\tc") == r"a<i>\u202e</i>b<i>\x1b\u200b\ud800</i>" + "\tc"
 
 
 class Page(html.parser.HTMLParser):
@@ -593,16 +401,6 @@ def test_markdown_holds_the_run_and_lets_nothing_out_of_its_spans(hostile: Path,
     outside = re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "", outside)
     assert not set(outside) & set("<>`\x1b\u202e")
     assert "heading" not in outside
-
-
-@pytest.mark.parametrize("text", ["", " ", "`", "a``b", "`a", "a\nb", "x|y", "<b>", "\u202e", "``` ```"])
-def test_a_code_span_is_one_span_on_one_line(text):
-    span = code(text)
-    ticks = re.match("`+", span)[0]
-    inner = span[len(ticks) : -len(ticks)]
-    assert "\n" not in span
-    assert ticks not in re.findall("`+", inner)
-    assert inner.strip("` ") in span
 
 
 def test_open_goes_with_a_page_only(hostile: Path, run_code_commit: Run):

@@ -1,0 +1,77 @@
+"""A build's output on the page."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_commit.commands.page.build_output import build_view
+from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.redaction import Redactor
+from code_commit.runs.record import RunRecord
+
+KEY = "sk-12345678-abcdefgh"
+
+
+def output_html(folder: Path, output: str | bytes) -> str:
+    """A build's output as the page has it, without line numbers."""
+    (folder / "1-build.txt").write_bytes(output if isinstance(output, bytes) else output.encode())
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    view = build_view(LoggedRun(folder, folder, record, "success", Redactor([KEY])), "1-build.txt", 1)
+    lines = re.findall(r"<span data-n=\d+(?: class=error)?>(.*?)\n</span>", view.head + view.tail, re.DOTALL)
+    return "\n".join(lines)
+
+
+TERMINAL = [
+    ("plain <b>&", "plain &lt;b&gt;&amp;"),
+    ("\x1b[31mred\x1b[0m plain", '<span class="a1">red</span> plain'),
+    ("\x1b[1;4;38;5;208mx", '<span class="bold underline a1">x</span>'),
+    ("\x1b[38;2;255;0;0mx\x1b[39my", '<span class="a1">x</span><span class="">y</span>'),
+    ("\x1b[48;5;196mx", '<span class="box a1">x</span>'),
+    ("\x1b[7mx", '<span class="box">x</span>'),
+    ("\x1b[38;5mx", "x"),
+    ("\x1b[31ma\nb", '<span class="a1">a</span>\n<span class="a1">b</span>'),
+    ("\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x", '<span class="bold a1">error:</span> x'),
+    ("10%\r100%", "100%"),
+    ("abcdef\rxy\x1b[K", "xy"),
+    ("ab\bc", "ac"),
+    ("a\r\nb\r\n", "a\nb"),
+    ("\x1b]0;title\x07x", "x"),
+    ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\", "link"),
+    ("\x1bPq#0;2;0;0;0~\x1b\\x\x1b(B\x1b=\x1b[?25l\x1b[2J\x1b[10;10Hy", "xy"),
+    ("\x9b31mx\x9b0m\x07\x00y", '<span class="a1">x</span>y'),
+    ("x\x1b[3", "x"),
+    ("a\u202eb", r"a<i>\u202e</i>b"),
+    (b"a\xffb", "a\ufffdb"),
+    ("\x1b[31msk-1234\x1b[0m5678-abcdefgh", "******************gh"),
+]
+
+
+@pytest.mark.parametrize(("output", "lines"), TERMINAL)
+def test_output_is_shown_as_a_terminal_finally_would(output, lines, tmp_path):
+    assert output_html(tmp_path, output) == lines
+
+
+@given(st.text(alphabet=st.sampled_from("\x1b[]8;:mKGP\\\x07\r\b\n0123<&\"'a\u202e\x9b\x9d"), max_size=80))
+def test_no_output_makes_other_markup_than_spans(tmp_path_factory, output):
+    markup = output_html(tmp_path_factory.getbasetemp(), output)
+    rest = re.sub(r'<span class="[a-z0-9 ]*">|</span>|</?i>', "", markup)
+    assert not set(rest) & set("<>\"'\x1b\x9b\u202e")
+
+
+ERRORS = [
+    ("ok\n0 errors\nsrc/error.rs ok\n\x1b[31mFAILED\x1b[0m a\nerror: b\nend\n", 4),
+    ("a\nTypeError: x\n", 2),
+    ("a\nb\n", 2),
+    ("error\n" + "x\n" * 400, 401),
+]
+
+
+@pytest.mark.parametrize(("output", "line"), ERRORS, ids=["colours", "Python", "none", "far above"])
+def test_the_first_of_the_last_lines_that_tells_of_an_error_is_marked(output, line, tmp_path):
+    (tmp_path / "1-build.txt").write_text(output)
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
+    assert re.findall(r"data-n=(\d+) class=error", view.tail) == [str(line)]

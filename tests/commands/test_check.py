@@ -1,0 +1,69 @@
+"""The command check: what it prints, and its build."""
+
+from pathlib import Path
+
+import pytest
+from command import Run, replay
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_commit: Run):
+    options = [*replay(project_folder), *(["--json"] if as_json else [])]
+    key = "sk-" + "k9" * 20
+    (project_folder / "build.sh").write_text(f"#!/bin/sh\nseq 20\necho {key}\ngrep -qx ok ok.txt\n")
+    done = run_code_commit(project_folder, "check", "--build", *options, env={"OPENAI_API_KEY": key})
+    assert (done.returncode, "fails: exit code 1 after" in done.stdout) == (1, True), done.stdout
+    assert "| 10" in done.stdout
+    assert "| 9" not in done.stdout
+    assert key not in done.stdout
+    (project_folder / "ok.txt").write_text("ok\n")
+    done = run_code_commit(project_folder, "check", "--build", *options)
+    assert (done.returncode, "build           exit code 0 after" in done.stdout) == (0, not as_json), done.stdout
+    (project_folder / "build.sh").write_text("#!/bin/sh\necho >>.gitignore\n")
+    assert run_code_commit(project_folder, "check", "--build", *options).returncode == 5
+    (project_folder / "build.sh").write_text("#!/bin/sh\nexit 75\n")
+    done = run_code_commit(project_folder, "check", "--build", *options)
+    said = "Ready, but build.sh reports an infrastructure failure"
+    assert (done.returncode, said in done.stdout) == (1, not as_json), done.stdout
+    (project_folder / "agent-config/query.txt").unlink()
+    done = run_code_commit(project_folder, "check", "--build", *options)
+    assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
+    assert "build: not run, the problems first" in done.stdout
+
+
+def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_code_commit: Run):
+    options = replay(project_folder)
+    (project_folder / "build.sh").chmod(0o644)
+    (project_folder / "agent-config/openai-key.txt").write_text("short")
+    (project_folder / "agent-config/openai-key.txt").chmod(0o600)
+    done = run_code_commit(project_folder, "check", *options)
+    assert done.returncode == 0, done.stdout
+    assert "note" in done.stdout
+    assert "build.sh has no run bit" in done.stdout
+    assert "ok       sandbox         none\n" in done.stdout
+    assert "ok       keys            none; agent-config/openai-key.txt holds no API key" in done.stdout
+    done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+    assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout
+    done = run_code_commit(project_folder, "check", "--sandbox", "off", "--model", "openai")
+    assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
+    assert "PROBLEM  key             agent-config/openai-key.txt holds no API key" in done.stdout
+
+
+def test_check_quiet_prints_problems_alone(project_folder: Path, run_code_commit: Run):
+    options = [*replay(project_folder), "--sandbox", "off"]
+    assert run_code_commit(project_folder, "check", "--quiet", *options).stdout == ""
+    (project_folder / "build.sh").chmod(0o644)
+    done = run_code_commit(project_folder, "check", *options, env={"CODE_COMMIT_QUIET": "1"})
+    assert (done.returncode, done.stdout) == (0, "")
+    (project_folder / "agent-config/query.txt").unlink()
+    done = run_code_commit(project_folder, "check", "--quiet", *options)
+    verdicts = [line.split()[0] for line in done.stdout.splitlines()]
+    assert (done.returncode, verdicts) == (2, ["PROBLEM", "1"]), done.stdout
+
+
+def test_check_calls_no_keys_well_where_the_lack_of_one_is_a_problem(project_folder: Path, run_code_commit: Run):
+    for model in ([], ["--model", "openai"]):
+        done = run_code_commit(project_folder, "check", *model)
+        assert (done.returncode, "ok       keys" in done.stdout) == (2, False), done.stdout
+    assert "ok       keys            none\n" in run_code_commit(project_folder, "check", *replay(project_folder)).stdout

@@ -1,0 +1,43 @@
+"""What a refusal asks for."""
+
+import pytest
+
+from code_commit.llm.refusals import asked_delay
+
+
+def retry_info(delay):
+    return {
+        "error": {
+            "details": [{"@type": "x"}, {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "seconds"),
+    [
+        ({}, None, None),
+        ({"retry-after": "3"}, None, 3),
+        ({"retry-after": " 3.25 "}, None, 3.25),
+        ({"retry-after": "0"}, None, 0),
+        ({"retry-after-ms": "1500", "retry-after": "60"}, None, 1.5),
+        ({"retry-after-ms": "soon", "retry-after": "60"}, None, 60),
+        ({"retry-after": "tomorrow"}, None, None),
+        ({"retry-after": "-5"}, None, None),
+        ({"retry-after": "nan"}, None, None),
+        ({"retry-after": "inf"}, None, None),
+        ({"retry-after": "1e400"}, None, None),
+        ({"retry-after": "9" * 400}, None, None),
+        ({"retry-after": "٣"}, None, None),
+        ({}, retry_info("34s"), 34),
+        ({}, retry_info("0.5s"), 0.5),
+        ({}, retry_info("34.07s"), 34.07),
+        ({}, retry_info("soon"), None),
+        ({}, retry_info({"seconds": 3}), None),
+        ({"retry-after": "2"}, retry_info("34s"), 2),
+        ({}, {"error": {"details": "none"}}, None),
+        ({}, "text", None),
+    ],
+)
+def test_the_delay_that_an_api_asks_for(headers, body, seconds):
+    assert asked_delay(headers, body) == seconds

@@ -1,0 +1,87 @@
+"""Words of the command line: what is misspelt, and the folder that -C names."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Run
+
+MISSPELT = {
+    "a command": (["chek"], "there is no command 'chek'; did you mean 'check'?"),
+    "a task without -m": (
+        ["fix the bug"],
+        "there is no command 'fix the bug'; for a task: code-commit -m 'fix the bug'",
+    ),
+    "a task in several words": (
+        ["-C", ".", "Please", "fix", "it", "--dry-run"],
+        "there is no command 'Please'; for a task: code-commit -m 'Please fix it'",
+    ),
+    "help": (["help"], "there is no command 'help'; code-commit --help tells more"),
+    "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
+    "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
+    "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
+    "an option of a run": (["rollup", "-m", "x"], "unrecognized arguments: -m; code-commit rollup --help tells more"),
+    "a value": (["--sandbox", "strct"], "must be one of auto, off, guard, strict; did you mean 'strict'?"),
+    "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),
+    "a model": (["--model", "cluade-opus-5-5"], "did you mean 'claude-opus-5-5'?"),
+    "a server": (["--model", "ollama:llama3"], "use --model chat:llama3 --base-url http://127.0.0.1:11434/v1"),
+    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), MISSPELT.values(), ids=MISSPELT)
+def test_what_is_misspelt_gets_the_nearest_known_word(
+    arguments: list[str], told: str, project_folder: Path, run_code_commit: Run
+):
+    done = run_code_commit(project_folder, *arguments)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["init"], ["rollup"], ["check"], ["log"], ["undo"], ["diff"], ["-m", "x"]])
+def test_in_a_subfolder_the_projects_folder_is_named(command: list[str], project_folder: Path, run_code_commit: Run):
+    folder = project_folder / "src" / "deep"
+    folder.mkdir(parents=True)
+    done = run_code_commit(folder, *command)
+    assert (done.returncode, f"in {project_folder}: go there, or name it with -C" in done.stderr) == (2, True)
+    assert "-C .." not in done.stderr, "which would be relative to the folder of an own -C"
+    assert not any(folder.iterdir())
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_another_folder_is_named_before_or_after_the_command(
+    *, before: bool, project_folder: Path, run_code_commit: Run, tmp_path: Path
+):
+    (project_folder / "answer.txt").write_text("^^^ok.txt\nok\n^^^end\n")
+    command = ["apply", "answer.txt", "--sandbox", "off"]
+    folders = ["-C", "nowhere/..", "-C", "project"]
+    (tmp_path / "nowhere").mkdir()
+    done = run_code_commit(tmp_path, *(folders + command if before else command + folders))
+    assert done.returncode == 0, done.stderr
+    assert (project_folder / "ok.txt").read_text() == "ok\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["-C", "DIR", "log"], ["log", "-C", "DIR"], ["-CDIR", "log"], ["log", "-CDIR"], ["-C=DIR", "log"]]
+)
+def test_no_module_of_the_folder_that_is_gone_to_is_imported(
+    words, project_folder: Path, run_code_commit: Run, tmp_path: Path
+):
+    (project_folder / "argparse.py").write_text("raise SystemExit(99)\n")
+    (tmp_path / "elsewhere").mkdir()
+    words = [word.replace("DIR", str(project_folder)) for word in words]
+    done = run_code_commit(tmp_path / "elsewhere", *words, env={"PYTHONPATH": str(project_folder)})
+    assert (done.returncode, done.stdout) == (0, "No run yet.\n"), done.stderr
+
+
+@pytest.mark.parametrize("words", [["-C", "nowhere"], ["-Cnowhere"], ["-C=nowhere"], ["-C"]])
+def test_a_folder_that_cannot_be_gone_to_is_told(words, tmp_path: Path, run_code_commit: Run):
+    done = run_code_commit(tmp_path, "log", *words)
+    told = "cannot go to 'nowhere': No such file" if len("".join(words)) > 2 else "argument -C: expected one argument"
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_no_folder_is_gone_to_where_options_have_ended(project_folder: Path, run_code_commit: Run):
+    (project_folder / "-Csub").mkdir()
+    (project_folder / "-Csub/new.txt").write_text("new\n")
+    done = run_code_commit(project_folder, "rollup", "--json", "--", "-Csub")
+    assert {file["path"] for file in json.loads(done.stdout)["largest"]} == {"build.sh", "-Csub/new.txt"}, done.stderr
