@@ -125,6 +125,7 @@ def test_links_lead_to_files_and_headings(document: Path):
 def test_the_specification_leads_to_code_and_tests():
     table = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("| --- |")[2]
     rows = re.findall(r"^\|[^|]*\|([^|]*)\|([^|]*)\|$", table, re.MULTILINE)
+    rows = [row for row in rows if row not in ((" code ", " test "), (" --- ", " --- "))]
     assert len(rows) > 10
     for code, tests in rows:
         modules = re.findall(r"`([^`]+)`", code)
@@ -181,8 +182,19 @@ def test_the_tests_that_stand_beside_the_rules_of_the_specification_are_there():
         assert not function or f"\ndef {function}(" in (ROOT / "tests" / path).read_text(), name
 
 
+def test_the_rules_of_the_design_stand_in_tables_by_subject():
+    part = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("\n## The rules of the design\n")[2]
+    subjects = dict(re.findall(r"^### (.*)\n((?:(?!###).*\n)*)", part, re.MULTILINE))
+    assert {"Exit codes", "Money", "Locks", "Reasons for a rejection", "Secrets", "Apply and undo"} <= set(subjects)
+    assert all(rows.count("\n| ") > 4 for rows in subjects.values())
+    exit_codes = re.findall(r"^\| ([\d, ]+):", subjects["Exit codes"], re.MULTILINE)
+    in_readme = re.findall(r"^\| ([\d, ]+) \|", section("README.md", "Exit codes"), re.MULTILINE)
+    assert exit_codes == in_readme
+
+
 def test_each_deviation_from_the_specification_has_a_reason_and_a_test():
-    part = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("\n## Where the code deviates\n")[2]
+    table = (ROOT / "docs/specification-and-code.md").read_text("utf-8").partition("\n## The rules of the design\n")[0]
+    part = table.partition("\n## Where the code deviates\n")[2]
     rows = [line.strip("| ").split(" | ") for line in part.split("\n") if line.startswith("| ")]
     deviations = [row for row in rows if row[0] not in ("the specification", "---")]
     assert len(deviations) > 30
