@@ -1,5 +1,6 @@
 """`diff`: what a run changed in all, for `git apply` in a pipe, in colours and git's pager on a terminal."""
 
+import itertools
 import os
 import pty
 import subprocess
@@ -146,11 +147,8 @@ CONVERTED = {
 }
 
 
-@pytest.mark.parametrize("config", ["", "fix", "error"])
 @pytest.mark.parametrize("rules", CONVERTED)
-def test_git_applies_it_to_the_index_too_whatever_it_converts(
-    rules: str, config: str, project_folder: Path, run_code_commit: Run
-):
+def test_git_applies_it_to_the_index_too_whatever_it_converts(rules: str, project_folder: Path, run_code_commit: Run):
     """A diff is of what git stores; `apply.whitespace` of the user's would change, or refuse, trailing blanks."""
     attributes, old, new = CONVERTED[rules]
     root = project_folder
@@ -162,19 +160,22 @@ def test_git_applies_it_to_the_index_too_whatever_it_converts(
     for name in ("old.txt", "gone.txt", "ok.txt"):  # as git writes them out
         (root / name).unlink()
     git(root, "checkout", "-q", ".")
-    if config:
-        git(root, "config", "apply.whitespace", config)
+    git(root, "config", "apply.whitespace", "fix")
     blank = f"^^^new.txt\n{new}trailing \n^^^end\n"
     answer = f"^^^ok.txt\nok\n^^^end\n^^^old.txt\n{new}^^^end\n{blank}^^^gone.txt\n^^^delete\n"
     done = run_code_commit(root, *recorded(root, answer), "--sandbox", "off")
     assert done.returncode == 0, done.stderr
     log = next((root / "agent-config/logs").iterdir())
     words = ["git", "apply", "--index", "--whitespace=nowarn", "-"]
-    diffs = [subprocess.run([*CODE_COMMIT, "diff"], cwd=root, stdout=subprocess.PIPE, check=True).stdout]
-    diffs.append((log / "1-changes.diff").read_bytes())
+    diffs = {(log / "1-changes.diff").read_bytes()}
+    configs = ("warn", "fix", "error")
+    for config in configs:
+        git(root, "config", "apply.whitespace", config)
+        diffs.add(run_code_commit(root, "diff").stdout.encode())
     git(root, "add", "-A")
     wanted = git(root, "write-tree")
-    for diff in diffs:
+    for config, diff in itertools.product(configs, diffs):
+        git(root, "config", "apply.whitespace", config)
         git(root, "reset", "-q", "--hard")
         subprocess.run(words, cwd=root, input=diff, check=True)
         assert git(root, "write-tree") == wanted

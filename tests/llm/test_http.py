@@ -344,7 +344,7 @@ def test_a_refusal_that_comes_while_the_prompt_is_still_sent(name):
         thread.start()
         with open_way(WAYS[name], f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=20) as llm:
             with pytest.raises(LLMError, match="answered 413: large; the prompt is too long"):
-                llm.complete(Prompt("", "", "x" * 2_600_000), Listener())
+                llm.complete(Prompt("", "", "x" * 2_500_000), Listener())
         thread.join()
 
 

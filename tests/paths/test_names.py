@@ -28,14 +28,12 @@ def broken_rule(path: str) -> str | None:
     return "protected" if find_protected(path, ()) else None
 
 
-@pytest.mark.parametrize(("path", "rule"), REJECTED, ids=lambda value: ascii(value)[:40])
-def test_a_path_is_rejected_by_its_rule(path, rule):
-    assert broken_rule(path) == rule
+def test_each_path_of_the_table_is_rejected_by_its_rule():
+    assert {ascii(path): broken_rule(path) for path, _ in REJECTED} == {ascii(path): rule for path, rule in REJECTED}
 
 
-@pytest.mark.parametrize("path", ACCEPTED, ids=lambda value: ascii(value)[:40])
-def test_a_name_that_real_projects_use_passes(path):
-    assert broken_rule(path) is None
+def test_names_that_real_projects_use_pass():
+    assert {ascii(path): broken_rule(path) for path in ACCEPTED} == dict.fromkeys(map(ascii, ACCEPTED))
 
 
 @pytest.mark.parametrize("piece", ["x", ".", "a/", ". ", "\u200b", "[", "~1", "../", "a.", "\u65e5", "'", "con"])
