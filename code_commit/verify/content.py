@@ -111,10 +111,18 @@ def kept_bytes(text: str, original: bytes | None) -> bytes:
 
 
 def read_umask() -> int:
-    """Return the process's umask, from /proc where there is one: setting it touches the files of other threads."""
+    """Return the process's umask. It is not set meanwhile, as umask(2) does: another thread may be making a file."""
     with suppress(FileNotFoundError):
         status = Path("/proc/self/status").read_text("utf-8", "replace")
         if found := re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE):
             return int(found[1], 8)
-    os.umask(umask := os.umask(0o077))  # on macOS: a file that another thread makes meanwhile is private
-    return umask
+    return _umask_of_a_file()
+
+
+def _umask_of_a_file() -> int:
+    from tempfile import TemporaryDirectory  # for macOS, which has no /proc
+
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "file")
+        file.touch(0o777)
+        return 0o777 & ~file.stat().st_mode
