@@ -8,7 +8,6 @@ holds-key     the content holds an API key
 """
 
 import codecs
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
