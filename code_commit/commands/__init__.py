@@ -141,6 +141,14 @@ class _Parser(argparse.ArgumentParser):
         hint = "" if " " in value else did_you_mean(value, action.choices)
         self.error(f"there is no command {value!r}{hint or task}")
 
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        """Return the value of an option, also `--` where it stands in the same word (`-m=--`): argparse drops that."""
+        if not action.option_strings or words != ["--"]:
+            return super()._get_values(action, words)
+        value = self._get_value(action, "--")
+        self._check_value(action, value)
+        return value
+
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print the help or the version at once. Raises OutputError, but not for standard error."""
         try:
