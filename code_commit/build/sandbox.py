@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from code_commit.build.process import Started, end_guardian, start_process
 from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.paths.protected import protected_from_build, watched_from_build
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
@@ -34,6 +35,8 @@ _HOME_TOOLS = """
 """
 HOME_TOOLS = tuple(_HOME_TOOLS.split())
 """The rest of the home folder in `strict`, read-only: installed programs, their packages, git's settings; no login."""
+
+_GIT_LOGIN = re.compile(rb"(?im)^\s*\[\s*(?:url|http|credential|sendemail|imap|github|gitlab)\b")
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
 """Root keeps these, as package managers need them: none of them undoes the mounts or reaches around them, as
@@ -241,8 +244,18 @@ def _empty_homes(homes: Sequence[Path]) -> Iterator[str]:
     for home in homes:
         yield from ("--dir", str(home))
         for path in (home / name for name in HOME_TOOLS):
-            if os.path.exists(path):  # noqa: PTH110 - False for what cannot be looked at
+            if os.path.exists(path) and not _holds_login(path):  # noqa: PTH110 - False for what cannot be looked at
                 yield from ("--ro-bind", os.path.realpath(path), str(path))
+
+
+def _holds_login(path: Path) -> bool:
+    """Tell whether a file of git's settings may hold a login, or cannot be read: a token in an address or a header."""
+    if path.name not in (".gitconfig", "config"):
+        return False
+    try:
+        return _GIT_LOGIN.search(read_regular_file(path)) is not None
+    except OSError:
+        return True
 
 
 def _bind(kind: str, path: Path) -> tuple[str, str, str]:

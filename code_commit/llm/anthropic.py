@@ -99,6 +99,8 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
             if blocks:
                 raise call.broken("a second message_start")
             message = dict(members_of(event, "message"))
+            begun = members_of(message, "usage").items()
+            message["usage"] = {name: count for name, count in begun if name != "output_tokens"}  # of the answer so far
         elif kind == "content_block_start":
             blocks[index] = dict(members_of(event, "content_block"))
         elif kind == "content_block_delta":

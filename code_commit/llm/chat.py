@@ -103,14 +103,21 @@ def _content(content: Any) -> str:
 
 
 def usage(completion: Any) -> Usage:
-    """Return the token counts. The input includes the cached part, which DeepSeek has in a member of its own."""
+    """Return the token counts. The input includes the cached part, which DeepSeek has in a member of its own.
+
+    Some servers leave the reasoning out of the completion's tokens: it is in the total, or more than they are.
+    """
     details = member(completion, "usage", "prompt_tokens_details")
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    prompt, output, total = (count_of(completion, "usage", name) for name in names)
+    reasoning = count_of(completion, "usage", "completion_tokens_details", "reasoning_tokens")
+    apart = output + reasoning if reasoning > output else 0
     return Usage(
-        input=count_of(completion, "usage", "prompt_tokens"),
+        input=prompt,
         cached_input=count_of(details, "cached_tokens") or count_of(completion, "usage", "prompt_cache_hit_tokens"),
         cache_write=count_of(details, "cache_write_tokens"),
-        output=count_of(completion, "usage", "completion_tokens"),
-        reasoning=count_of(completion, "usage", "completion_tokens_details", "reasoning_tokens"),
+        output=max(output, apart, total - prompt if prompt else 0),
+        reasoning=reasoning,
     )
 
 

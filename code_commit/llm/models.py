@@ -155,14 +155,14 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
 
 
 _URL = re.compile(
-    r"(?P<address>(?P<scheme>https?)://(?P<host>[\w.-]+|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
+    r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
     re.ASCII | re.IGNORECASE,
 )
 
 
 def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
     parts = _URL.fullmatch(url)
-    if parts is None or int(parts["port"] or 443) not in range(1, 2**16):
+    if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
             f"{option} must be an address such as https://api.openai.com/v1: https (or http for this machine), host "
             "and path, without user name and password (keys go in headers only), query string or fragment"
@@ -173,6 +173,16 @@ def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - 
             "in config.toml"
         )
     return (parts["address"].lower() + (parts["path"] or "")).rstrip("/")
+
+
+def _is_host(host: str) -> bool:
+    """Tell whether a host that is written in numbers is an address."""
+    import ipaddress
+
+    try:
+        return not re.fullmatch(r"\d+(\.\d+)+|\[.*\]", host) or bool(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        return False
 
 
 def find_model(choice: ModelChoice) -> Model | None:
@@ -294,7 +304,8 @@ def bid_for(
     price = price_of(choice, settings, tokens)
     if price is None:
         return None
-    caching = price.cache_write if prompt.stable else None
+    may_cache = prompt.stable or choice.provider == "chat"  # a gateway may write a cache unasked
+    caching = price.cache_write if may_cache else None
     reading = tokens * max(price.input, caching or 0.0) / _MILLION
     affordable = (left - reading) * _MILLION / price.output if price.output else math.inf
     output = int(max(min(longest, affordable), min(longest, LEAST_OUTPUT)))

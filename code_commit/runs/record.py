@@ -360,9 +360,10 @@ def _adapter() -> "TypeAdapter[RunRecord]":
 def sum_up(record: RunRecord, seconds: float) -> Totals:
     attempts, choice = record.attempts, record.choice or FileChoice("")
     usages = [*(attempt.usage for attempt in attempts if attempt.usage), choice.usage]
-    calls = [attempt for attempt in attempts if attempt.seconds is not None] + [choice] * bool(choice.calls)
-    known = [call.cost_usd for call in calls if call.cost_usd is not None]
-    has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in calls)
+    answered = [attempt for attempt in attempts if attempt.finish_reason is not None] + [choice] * bool(choice.calls)
+    costs = [*(attempt.cost_usd for attempt in attempts), choice.cost_usd]
+    known = [cost for cost in costs if cost is not None]
+    has_unknown = any(call.cost_usd is None and not call.unsettled_usd for call in answered)
     return Totals(
         seconds=seconds + choice.seconds,
         llm_seconds=sum(attempt.seconds or 0.0 for attempt in attempts) + choice.seconds,

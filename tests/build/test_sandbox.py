@@ -21,6 +21,7 @@ from build_watch import as_user, run_build
 from command import CODE_COMMIT, recorded, wait_for
 
 from code_commit.build import build_environment, choose_sandbox, harden_process
+from code_commit.build.sandbox import _empty_homes
 from code_commit.llm.keys import ApiKey
 from code_commit.project import find_project
 from code_commit.settings import Settings
@@ -411,3 +412,22 @@ def processes_in(folder: Path) -> list[str]:
             if (process / "cwd").resolve(strict=True) == folder:
                 found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_shown"),
+    [
+        ("[user]\n\tname = x\n[core]\n\teditor = vi\n", True),
+        (
+            '[user]\n\tname = x\n  [URL "https://TOKEN@git.example.org/"]\n\tinsteadOf = https://git.example.org/\n',
+            False,
+        ),
+        ("[http]\n\textraHeader = Authorization: TOKEN\n", False),
+        ("[credential]\n\thelper = store\n", False),
+    ],
+)
+def test_strict_shows_no_settings_of_git_that_may_hold_a_login(settings, is_shown, tmp_path):
+    (tmp_path / ".config" / "git").mkdir(parents=True)
+    for name in (".gitconfig", ".config/git/config"):
+        (tmp_path / name).write_text(settings)
+        assert (str(tmp_path / name) in list(_empty_homes([tmp_path]))) == is_shown

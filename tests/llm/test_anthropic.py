@@ -7,6 +7,8 @@ from asking import WAYS, ask
 from fake_apis import Answer, messages_events, named_events
 from fake_server import FakeServer, Fault
 
+from code_commit.llm.anthropic import assemble, usage
+
 EVENTS = messages_events("m", Answer("one two three"))
 START, STOP = EVENTS[0], EVENTS[-1]
 TEXT_START = EVENTS[5]
@@ -70,3 +72,10 @@ def test_text_in_the_start_of_a_block_counts():
     start = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "zero "}}
     response, _ = ask_messages([start if event is TEXT_START else event for event in EVENTS])
     assert response.text == "zero one two three"
+
+
+def test_the_tokens_that_a_stream_begins_with_are_no_count_of_the_answer():
+    start = {"usage": {"input_tokens": 9, "output_tokens": 1}}
+    events = [("message_start", {"message": start}), ("message_delta", {"delta": {"stop_reason": "end_turn"}})]
+    message = assemble(None, iter([*events, ("message_stop", {})]))
+    assert (usage(message).input, usage(message).output) == (9, 0)

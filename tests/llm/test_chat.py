@@ -9,6 +9,7 @@ from fake_server import FakeServer, Fault
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
+from code_commit.llm.chat import usage as usage_of
 
 CHAT = WAYS["chat"]
 
@@ -209,3 +210,21 @@ def test_a_model_that_is_loading_is_waited_for():
     response, listener = ask_chat(loading)
     assert response.text == "second"
     assert len(listener.retries) == 4
+
+
+@pytest.mark.parametrize(
+    ("counted", "output"),
+    [
+        ({"completion_tokens": 70}, 70),
+        ({"completion_tokens": 70, "completion_tokens_details": {"reasoning_tokens": 60}}, 70),
+        ({"completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 600}}, 609),
+        (
+            {"completion_tokens": 700, "total_tokens": 1300, "completion_tokens_details": {"reasoning_tokens": 500}},
+            1200,
+        ),
+        ({"completion_tokens": 70, "total_tokens": 170}, 70),
+        ({"total_tokens": 170}, 70),
+    ],
+)
+def test_reasoning_that_a_server_counts_apart_is_counted(counted, output):
+    assert usage_of({"usage": {"prompt_tokens": 100, **counted}}).output == output

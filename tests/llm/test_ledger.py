@@ -1,5 +1,6 @@
 """What a call can cost, and that no request passes what is left: a broken one, one without usage and a short one too."""
 
+import math
 import re
 import unicodedata
 
@@ -218,3 +219,10 @@ def test_an_answer_without_usage_is_charged_the_worst_case():
             with pytest.raises(OverBudgetError):
                 llm.complete(SHORT_PROMPT, Listener())
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("provider", ["openai", "chat"])
+def test_a_gateway_may_write_a_cache_that_nobody_asked_for(provider):
+    prompt, priced = Prompt("", "", "x" * 1000), Settings(prices={"m": Price(1.0, 10.0, cache_write=1.25)})
+    bid = bid_for(ModelChoice(provider, "m"), priced, prompt, math.inf)
+    assert bid.reading_usd == pytest.approx((1250 if provider == "chat" else 1000) / 10**6)

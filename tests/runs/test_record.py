@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from command import Run, git, tree
 
+from code_commit.runs.record import Attempt, FileChoice, RunRecord, sum_up
+
 DATA = Path(__file__).parents[1] / "older_log"
 RUNS = sorted(path.name for path in (DATA / "project/agent-config/logs").iterdir())
 REPAIRED, APPLIED, UNDONE, KILLED_BEFORE_APPLYING, KILLED_IN_BUILD = RUNS
@@ -139,3 +141,23 @@ def test_what_was_killed_before_it_applied_is_resumed(root: Path, run_code_commi
     resumed = record(root, KILLED_BEFORE_APPLYING)
     assert [(attempt["verdict"], attempt["build"]["exit_code"]) for attempt in resumed["attempts"]] == [("applied", 0)]
     assert (root / "greeting.sh").read_text() == "#!/bin/sh\necho hallo\n"
+
+
+PAID = {"finish_reason": "stop", "seconds": 1.0, "cost_usd": 0.25}
+COSTS = {
+    "all are known": ([PAID, PAID], 0.5),
+    "a refused call costs nothing": ([PAID, {"seconds": 0.1}], 0.25),
+    "a billed job that failed has no answer": ([{"cost_usd": 0.5}, PAID], 0.75),
+    "nobody knows the price of an answer": ([PAID, {"finish_reason": "stop", "seconds": 1.0}], None),
+    "an answer that was lost stands apart": ([PAID, {"seconds": 1.0, "unsettled_usd": [0.5]}], 0.25),
+    "nothing was asked": ([], None),
+}
+
+
+@pytest.mark.parametrize(("attempts", "cost"), COSTS.values(), ids=COSTS)
+def test_the_sum_of_what_calls_cost(attempts, cost):
+    calls = [Attempt(number, "initial", **fields) for number, fields in enumerate(attempts, start=1)]
+    record = RunRecord("1", "r", "run", "", "/", "", 1, attempts=calls)
+    assert sum_up(record, 0.0).cost_usd == cost
+    record.choice = FileChoice("c", calls=1, cost_usd=0.5)
+    assert sum_up(record, 0.0).cost_usd == (None if attempts and cost is None else (cost or 0.0) + 0.5)
