@@ -363,6 +363,6 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     if order.json:
         totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
         print_text(json.dumps({**totals, "labels": labels.as_json}))
-    if budget.complaint:
+    if budget.is_used_up:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED

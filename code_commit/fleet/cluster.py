@@ -28,10 +28,9 @@ from distributed import CancelledError, Client, Future, KilledWorker, LocalClust
 from distributed.core import Status
 from distributed.utils import sync
 
-from code_commit.errors import ClusterError, CodeCommitError, NotSetUpError
-from code_commit.files import replacing
+from code_commit.errors import ClusterError, CodeCommitError, LogError, NotSetUpError
 from code_commit.fleet.limits import Budget, RateLimiter
-from code_commit.fleet.results import Result
+from code_commit.fleet.results import Result, write_own
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import Desk, latest_log, log_path
@@ -226,10 +225,9 @@ def _kept_logs(worker: Any, fleet: str) -> Path:
 
 
 def _keep(file: Path, log: bytes) -> None:
-    with suppress(OSError):  # the client has it soon
+    with suppress(OSError, LogError):  # the client has it soon
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        with replacing(file) as kept:
-            kept.write(log)
+        write_own(file, log)
 
 
 def clear_up(fleet: str, dask_worker: Any) -> None:
@@ -315,7 +313,7 @@ class Dispatcher:
     def _send_more(self) -> None:
         for provider, waiting in self._waiting.items():
             pace = self._limiters[provider]
-            while waiting and self._goes_on and not self._budget.complaint and not pace.is_full:
+            while waiting and self._goes_on and not self._budget.is_used_up and not pace.is_full:
                 idle = min(self._at_once - len(self._sent), len(waiting))
                 number, next_one = self._last + 1, waiting[0]
                 part = self._budget.take(number, next_one.limit, next_one.need, idle) if idle else None

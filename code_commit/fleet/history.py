@@ -51,11 +51,9 @@ def tasks_of(
         else:
             try:
                 before, after = (_texts_of(repository, changes, named, side) for side in (0, 1))
-            except UnicodeEncodeError:
-                unfit["the name of a test is not UTF-8"] += 1
-                continue
-            except ValueError:
-                unfit["a file that is no text changed"] += 1
+            except ValueError as error:
+                is_of_name = isinstance(error, UnicodeEncodeError)
+                unfit["the name of a test is not UTF-8" if is_of_name else "a file that is no text changed"] += 1
                 continue
             words = ["log", "-1", "--no-show-signature", "--format=%B", commit]
             message = ask_git(words, repository).stdout.decode("utf-8", "replace")

@@ -29,9 +29,14 @@ class Budget:
         self._refused = 0
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether what is left is too little for more tasks."""
+        return self._refused >= _MOST_REFUSED
+
+    @property
     def complaint(self) -> str:
-        """Say that what is left is too little for more tasks, and what the next call takes; "" while it is not."""
-        if self._refused < _MOST_REFUSED:
+        """Say that it is used up, and what the next call takes; "" while it is not."""
+        if not self.is_used_up:
             return ""
         needs = f"one more call can cost {dollars(self._needed)}, and " if self._needed else ""
         spent = dollars(self._ledger.spent)
@@ -90,17 +95,23 @@ class Failures:
         self._green += result.is_green
         self._keyless = self._keyless + 1 if result.error in ("key", "quota") else 0
         self._reasons.update([] if result.is_green else [f"{result.word}: {result.reason}"])
-        return not self.complaint
+        return not self.is_over
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the fleet ends for its failures."""
+        has_hope = self._reasons.total() < (self._most or _FIRST_FAILURES) or (self._most is None and self._green)
+        return self._keyless >= _MOST_REFUSED or not has_hope
 
     @property
     def complaint(self) -> str:
         """Say that it ended for that, with the commonest reasons; "" when it did not."""
-        failed = self._reasons.total()
-        is_refused = self._keyless >= _MOST_REFUSED
-        if not is_refused and (failed < (self._most or _FIRST_FAILURES) or (self._most is None and self._green)):
+        if not self.is_over:
             return ""
         reasons = (f"{count(number, 'time')} {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
-        return "\n".join([f"{count(failed, 'task')} failed, no other is begun (see --max-failures):", *reasons])
+        return "\n".join(
+            [f"{count(self._reasons.total(), 'task')} failed, no other is begun (see --max-failures):", *reasons]
+        )
 
 
 _FIRST_FAILURES = 20

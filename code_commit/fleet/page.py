@@ -9,9 +9,9 @@ from pathlib import Path
 
 from code_commit.api import compare, render_page, render_template
 from code_commit.errors import LogError
-from code_commit.files import read_regular_file, replacing
+from code_commit.files import read_regular_file
 from code_commit.fleet.patches import diff_of
-from code_commit.fleet.results import PAGE, FleetTotals, Result, load_results
+from code_commit.fleet.results import PAGE, FleetTotals, Result, load_results, write_own
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
 
@@ -29,9 +29,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
     values = {
         "totals": totals,
         "words": dict(Counter(result.word for result in results.values()).most_common()),
-        "alike": {
-            patch: (len({each.repository for each in same}), same[0].id) for patch, same in alike.items() if same
-        },
+        "alike": {patch: (len({each.repository for each in same}), same[0].id) for patch, same in alike.items()},
         "results": sorted(
             results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
         ),
@@ -40,7 +38,7 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
         "page": PAGE,
         "version": __version__,
     }
-    _write(out / PAGE, render_template(__package__, values))
+    write_own(out / PAGE, render_template(__package__, values))
 
 
 class Pages:
@@ -81,13 +79,5 @@ def write_own_page(folder: Path) -> bool:
     except (FileNotFoundError, ValueError):
         return False
     changes = diff_of(read_regular_file(patch)) if patch.is_file() and not patch.is_symlink() else b""
-    _write(page, render_page(record, folder, folder=folder / "log", patch=changes))
+    write_own(page, render_page(record, folder, folder=folder / "log", patch=changes))
     return True
-
-
-def _write(page: Path, content: bytes) -> None:
-    try:
-        with replacing(page) as file:
-            file.write(content)
-    except OSError as error:
-        raise LogError(page, error) from error

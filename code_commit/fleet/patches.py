@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.api import read_changes
-from code_commit.errors import LogError
-from code_commit.files import read_regular_file, replacing
-from code_commit.fleet.results import Result
+from code_commit.files import read_regular_file
+from code_commit.fleet.results import Result, write_own
 from code_commit.git import UnansweredError
 from code_commit.project import find_project
 from code_commit.runs.diff import FileEdit
@@ -122,11 +121,7 @@ def write_predictions(file: Path, out: Path, results: Iterable[Result]) -> None:
             diff = diff_of(read_regular_file(patch)) if patch.is_file() else b""
             prediction = {"instance_id": task, "model_name_or_path": name + trial}
             lines.append(json.dumps({**prediction, "model_patch": diff.decode("utf-8", "replace")}) + "\n")
-    try:
-        with replacing(file) as written:
-            written.write("".join(lines).encode())
-    except OSError as error:
-        raise LogError(file, error) from error
+    write_own(file, "".join(lines).encode())
 
 
 def digest_of(mail: bytes) -> str:

@@ -228,14 +228,10 @@ def load_results(out: Path) -> dict[str, Result]:
     """
     results: dict[str, Result] = {}
     for result in load_lines(out):
-        results[result.id] = _that_counts(results.get(result.id), result)
+        before = results.get(result.id)
+        stays = before and before.is_green and not result.is_green and before.digest == result.digest
+        results[result.id] = dataclasses.replace(before, paid_usd=result.paid_usd) if before and stays else result
     return results
-
-
-def _that_counts(before: Result | None, after: Result) -> Result:
-    if before and before.is_green and not after.is_green and before.digest == after.digest:
-        return dataclasses.replace(before, paid_usd=after.paid_usd)
-    return after
 
 
 def load_lines(out: Path) -> list[Result]:
@@ -246,8 +242,7 @@ def load_lines(out: Path) -> list[Result]:
     from pydantic import TypeAdapter
 
     try:
-        with open_regular(out / RESULTS) as file:
-            lines = file.readall().split(b"\n")
+        lines = read_own(out / RESULTS).split(b"\n")
     except OSError as error:
         raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
     adapter, results = TypeAdapter(Result), []
@@ -285,11 +280,39 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
 
 
 def note(out: Path, result: Result) -> None:
-    """Add the line of a result. Raises LogError."""
+    """Add the line of a result, durably and whole. Raises LogError.
+
+    Half a line is taken back, and one that a kill left is ended first.
+    """
+    line = json.dumps(dataclasses.asdict(result)).encode() + b"\n"
     try:
-        _append(out / RESULTS, json.dumps(dataclasses.asdict(result)).encode() + b"\n")
+        with open(open_own(out / RESULTS, os.O_RDWR), "r+b", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
+            lead = b"" if file.read(1) in (b"", b"\n") else b"\n"
+            try:
+                write_all(file.fileno(), lead + line)
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)
+                raise
     except OSError as error:
         raise LogError(out / RESULTS, error) from error
+
+
+def read_own(file: Path) -> bytes:
+    """Return the content of a file of the folder itself, as `open_own`. Raises OSError."""
+    with open_regular(file) as opened:
+        return opened.readall()
+
+
+def write_own(file: Path, content: bytes, *, sync: bool = False) -> None:
+    """Write a file whole or not at all. Raises LogError."""
+    try:
+        with replacing(file, sync=sync) as written:
+            written.write(content)
+    except OSError as error:
+        raise LogError(file, error) from error
 
 
 def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
@@ -312,20 +335,6 @@ def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
         old.rename(place / keep_as)
     shutil.rmtree(old, ignore_errors=True)
     sync_names(place.parent)
-
-
-def _append(path: Path, line: bytes) -> None:
-    """Add a line, durably and whole: half a line is taken back, and one that a kill left is ended first."""
-    with open(open_own(path, os.O_RDWR), "r+b", buffering=0) as file:
-        end = file.seek(0, os.SEEK_END)
-        file.seek(max(0, end - 1))
-        lead = b"" if file.read(1) in (b"", b"\n") else b"\n"
-        try:
-            write_all(file.fileno(), lead + line)
-            os.fsync(file.fileno())
-        except OSError:
-            file.truncate(end)
-            raise
 
 
 def packed(folders: Mapping[str, Path], contents: Mapping[str, bytes] | None = None) -> bytes:

@@ -126,14 +126,13 @@ class FleetTask(BaseModel):
         return self.digests[0]
 
     @property
-    def digests(self) -> tuple[str, str]:
+    def digests(self) -> tuple[str, ...]:
         """The digest, and the one of earlier versions, which told settings and files in another order apart."""
         settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
         members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
         in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
-        lines = (self.model_copy(update={"timeout": None, **each}).model_dump_json() for each in (in_order, members))
-        ours, earlier = map(_hash, lines)
-        return ours, earlier
+        lines = [self.model_copy(update={"timeout": None, **each}) for each in (in_order, members)]
+        return tuple(_hash(line.model_dump_json()) for line in lines)
 
     @property
     def title(self) -> str:

@@ -16,10 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import open_regular, replacing
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
-from code_commit.fleet.results import Result, free_room, land, note, reserve_room
+from code_commit.fleet.results import Result, free_room, land, note, read_own, reserve_room, write_own
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import TaskOutcome, first_run
@@ -32,7 +31,7 @@ _DIGITS = 16
 def latest_log(log: bytes, kept: Path) -> bytes:
     """Return the packed log, or the one in the file `kept` where that tells more of the same run."""
     with suppress(OSError, ValueError, KeyError, tarfile.TarError):
-        ours = _read(kept)
+        ours = read_own(kept)
         record, our_record = _record_in(log), _record_in(ours)
         if first_run(record) == first_run(our_record) and _count_steps(our_record) > _count_steps(record):
             return ours
@@ -75,7 +74,7 @@ class Unfinished:
             self._costs[line.id, line.run] = cost
         for path in out.glob(".*.log"):
             try:
-                self._note(path.name[1 : -_DIGITS - len("..log")], _read(path))
+                self._note(path.name[1 : -_DIGITS - len("..log")], read_own(path))
             except (OSError, ValueError, KeyError, tarfile.TarError) as error:
                 message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
                 raise NotSetUpError(message) from error
@@ -88,7 +87,7 @@ class Unfinished:
     def log_of(self, task: FleetTask) -> tuple[bytes, float]:
         """Return the packed log to go on with, and what its run has cost; b"" where there is none. Raises LogError."""
         try:
-            log = _read(log_path(self._out, task))
+            log = read_own(log_path(self._out, task))
         except FileNotFoundError:
             return b"", 0.0
         except OSError as error:
@@ -97,11 +96,7 @@ class Unfinished:
 
     def keep(self, task: FleetTask, log: bytes) -> float:
         """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
-        try:
-            with replacing(log_path(self._out, task), sync=True) as file:
-                file.write(log)
-        except OSError as error:
-            raise LogError(log_path(self._out, task), error) from error
+        write_own(log_path(self._out, task), log, sync=True)
         self.sizes[task.id] = len(log)
         return self._note(task.id, log)
 
@@ -183,8 +178,3 @@ class Desk:
 
 
 _FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}
-
-
-def _read(path: Path) -> bytes:
-    with open_regular(path) as file:
-        return file.readall()

@@ -124,22 +124,27 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
                 work.roll_up_and_run(max_cost)
                 outcome = work.outcome()
         except NotSetUpError as error:
-            result = ended(task, "not_set_up", error.exit_code, str(error))
-            outcome = TaskOutcome(replace(result, error="clone" if isinstance(error, GitError) else ""))
+            kind = "clone" if isinstance(error, GitError) else ""
+            outcome = TaskOutcome(ended(task, "not_set_up", error.exit_code, str(error), error=kind))
         except EndedError:
             outcome = work.outcome()
     return outcome._replace(result=replace(outcome.result, seconds=time.monotonic() - begun))
 
 
-def ended(task: FleetTask, status: str, exit_code: int, message: str) -> Result:
-    """Return the result of a task without a run."""
-    result = Result(task.id, task.digest, status, exit_code, cost_usd=0.0, message=message)
-    return replace(result, repository=task.repository, query=task.title, task=task.task or task.id, label=task.label)
+def ended(task: FleetTask, status: str, exit_code: int, message: str, **facts: Any) -> Result:
+    """Return the result of a task; `facts` are the further members that are known, without a run it costs nothing."""
+    line: dict[str, Any] = {
+        "repository": task.repository,
+        "query": task.title,
+        "task": task.task or task.id,
+        "label": task.label,
+    }
+    return Result(task.id, task.digest, status, exit_code, message=message, **line, **{"cost_usd": 0.0, **facts})
 
 
 def machine_failed(task: FleetTask, message: str) -> Result:
     """Return the result of a task that failed by the machine, not by the LLM."""
-    return replace(ended(task, **_MACHINE_FAILED, message=message), cost_usd=None)
+    return ended(task, **_MACHINE_FAILED, message=message, cost_usd=None)
 
 
 _copying: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
@@ -315,21 +320,28 @@ class _Work:
         folder = self._log_folder()
         if folder is None:
             printed = self._printed("run.json")
-            return TaskOutcome(self._result_of(load_run_record(json.dumps(printed)) if printed else None))
+            return TaskOutcome(
+                ended(self.task, **self._facts_of(load_run_record(json.dumps(printed)) if printed else None))
+            )
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
-        result, patches = self._result_of(record), Patches()
+        facts, patches = self._facts_of(record), Patches()
         try:
             if record.attempts:
                 patches = make_patches(self.root, self.commit, record, folder, self.task.supplied)
         except (CodeCommitError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
-            result = replace(result, **_MACHINE_FAILED, message=why, error=kind)
-        built = tuple(record.build_changes) if patches.build else ()
-        result = replace(result, patch=digest_of(patches.changes), build_changes=built)
-        result = replace(result, lines_added=patches.lines_added, lines_removed=patches.lines_removed)
-        result = replace(result, rewritten=tuple(file.path for file in record.rewritten if patches.changes))
+            facts |= {**_MACHINE_FAILED, "message": why, "error": kind}
+        result = ended(
+            self.task,
+            **facts,
+            patch=digest_of(patches.changes),
+            lines_added=patches.lines_added,
+            lines_removed=patches.lines_removed,
+            build_changes=tuple(record.build_changes) if patches.build else (),
+            rewritten=tuple(file.path for file in record.rewritten if patches.changes),
+        )
         if result.is_green and self.task.verify:
             try:
                 result = self._verified(result, patches.tree, folder)
@@ -339,38 +351,48 @@ class _Work:
         log = _packed_log(folder, content, record)
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
-    def _result_of(self, record: RunRecord | None) -> Result:
-        is_over = record is not None and record.exit_code is not None
-        if self._is_late and not (record and record.status == "success"):
-            limit = duration(self.task.timeout or 0)
-            result = ended(self.task, "timed_out", 128 + signal.SIGTERM, f"timed out after {limit}")
-        elif self._is_unwanted and not is_over:
-            result = ended(self.task, **_INTERRUPTED)
-        elif record is None or record.exit_code is None:
-            result = machine_failed(self.task, self._said or "the run was killed")
-        else:
-            build = record.attempts[-1].build if record.attempts else None
-            failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
-            message = record.message or failed.removesuffix(": ")
-            if record.status == "not_set_up" and record.error and record.error.kind == NoKeyError.kind:
-                message = f"the worker has no usable key for the model: set its variable there, or {KEYS_VARIABLE}"
-            result = ended(self.task, record.status, record.exit_code, message)
+    def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
+        """Return the members of the result that tell of the run, and how the task ended."""
+        end = self._end_of(record)
         if record is None:
-            return result
+            return end
         totals, error = record.totals, record.error
-        result = replace(result, model=record.asked_model, commit=self.commit)
-        result = replace(result, run=first_run(record), cost_usd=cost_of(record))
-        result = replace(result, input_tokens=totals.usage.input, output_tokens=totals.usage.output)
-        result = replace(result, attempts=totals.attempts, files_changed=totals.files_changed)
-        return replace(result, needed_usd=error.needed_usd or 0.0, error=error.kind) if error else result
+        return {
+            **end,
+            "model": record.asked_model,
+            "commit": self.commit,
+            "run": first_run(record),
+            "cost_usd": cost_of(record),
+            "input_tokens": totals.usage.input,
+            "output_tokens": totals.usage.output,
+            "attempts": totals.attempts,
+            "files_changed": totals.files_changed,
+            "needed_usd": (error and error.needed_usd) or 0.0,
+            "error": error.kind if error else "",
+        }
+
+    def _end_of(self, record: RunRecord | None) -> dict[str, Any]:
+        """Return how the task ended: by its time, by the fleet, by the machine, or as its run did."""
+        if self._is_late and not (record and record.status == "success"):
+            message = f"timed out after {duration(self.task.timeout or 0)}"
+            return {"status": "timed_out", "exit_code": 128 + signal.SIGTERM, "message": message}
+        if record is None or record.exit_code is None:
+            killed = {**_MACHINE_FAILED, "message": self._said or "the run was killed", "cost_usd": None}
+            return dict(_INTERRUPTED) if self._is_unwanted else killed
+        build = record.attempts[-1].build if record.attempts else None
+        failed = f"build: {ending_of(build)}: {self._last_words(record)}" if build and not build.passed else ""
+        message = record.message or failed.removesuffix(": ")
+        if record.status == "not_set_up" and record.error and record.error.kind == NoKeyError.kind:
+            message = f"the worker has no usable key for the model: set its variable there, or {KEYS_VARIABLE}"
+        return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:
         """Return the last line of the last build's output, "" where it said nothing."""
-        folder, name = self._log_folder(), f"{record.attempts[-1].number}-build.txt"
-        lines: list[str] = []
-        with suppress(OSError):
-            lines = last_lines(read_ends(folder / name, 0, TAIL_BYTES).tail)[:-1] if folder else []
-        return lines[-1].strip()[:_LONGEST_REASON] if lines else ""  # the very last one is its exit code
+        with suppress(OSError, IndexError):  # the very last line is its exit code
+            if folder := self._log_folder():
+                ends = read_ends(folder / f"{record.attempts[-1].number}-build.txt", 0, TAIL_BYTES)
+                return last_lines(ends.tail)[-2].strip()[:_LONGEST_REASON]
+        return ""
 
     def check(self) -> None:
         """Raise EndedError when it is time to end; pass on what the log says that is new."""

@@ -42,15 +42,16 @@ def test_a_part_that_is_too_little_for_the_next_call_is_made_larger():
     assert budget.settle(0, 1.0, needed=3.0), "and what it has paid for is not lost"
     assert budget.take(2, None, 3.0, 8) == 3.0
     assert budget.take(3, None, 0.0, 8) is None, "what is not known better counts as dear"
-    assert not budget.complaint
+    assert not budget.is_used_up
 
 
 def test_a_fleet_ends_when_the_rest_is_too_little():
     budget = Budget(1.0, spent=0.25)
     for number in range(3):
-        assert not budget.complaint
+        assert not budget.is_used_up
         assert budget.take(number, None, 0.0, 1) == 0.75
         assert budget.settle(number, 0.0, needed=3.0)
+    assert budget.is_used_up
     told = "one more call can cost $3.0000, and $0.2500 are spent; with more it goes on"
     assert budget.complaint == f"--max-cost 1 is too little for all: {told}"
 
