@@ -13,6 +13,8 @@ import hypothesis
 import pytest
 from command import CODE_COMMIT, Run, git
 from forked_command import ForkedCommand
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from code_commit.build import choose_sandbox
 from code_commit.project import find_project
@@ -21,6 +23,14 @@ from code_commit.settings import Settings
 
 NEEDED_VARIABLES = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
 GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\tdefaultBranch = main\n"
+
+TOGETHER = {
+    "a browser": ("tests/commands/browser/",),
+    "a cluster": ("tests/fleet/test_cluster.py",),
+    "a client of MCP": ("tests/commands/test_mcp.py",),
+    "the vendors' packages": tuple(f"tests/llm/test_{name}.py" for name in ("fake_server", "requests")),
+    "llmock": ("tests/llm/test_llmock.py",),
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,6 +66,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def can_mount() -> bool:
     mount = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"]
     return bool(shutil.which("unshare")) and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Give the tests that share something dear to one worker, which makes it once; any other test goes to any worker."""
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((name for name, files in TOGETHER.items() if nodeid.startswith(files)), nodeid)
+
+    return Scheduling(config, log)
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -348,7 +348,7 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, tmp_path, marks, whole):
     """Each of four answers costs 5 cents, and 50 at most: there is money for none to be lost."""
-    if not whole and (attempt, max_cost) in ((1, "0.66"), (4, "")):
+    if not whole and (attempt, max_cost) != ((1, ""), (4, "0.66"))[FAULTS.index(fault) % 2]:
         pytest.skip("part of the long sweep")
     build = (
         f"test $CODE_COMMIT_ATTEMPT != {attempt} || while touch {marks}/$$; ! test -e {marks}/go; do sleep 0.1; done"
@@ -395,19 +395,19 @@ def kept_answers(tmp_path):
     return 0
 
 
-def test_a_revoked_key_stops_the_fleet_after_green_tasks_too_and_with_another_one_it_goes_on(cluster, server, tmp_path):
+def test_a_revoked_key_stops_a_fleet_with_green_tasks_and_another_key_continues_it(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     tasks = make_list(
-        tmp_path / "tasks.jsonl", *(task(f"t{number}", repository, settings=server.settings) for number in range(20))
+        tmp_path / "tasks.jsonl", *(task(f"t{number}", repository, settings=server.settings) for number in range(8))
     )
-    server.answer = lambda number: (200, RIGHT) if number <= 10 else (401, "")
+    server.answer = lambda number: (200, RIGHT) if number <= 4 else (401, "")
     done = cluster.run_fleet(tasks, "--at-once", "1")
     assert done.returncode == 1
     assert "no other is begun" in done.stderr
-    assert len(server.calls) == 13
+    assert len(server.calls) == 7
     server.answer = lambda _: (200, RIGHT)
     assert cluster.run_fleet(tasks).returncode == 0
-    assert len(server.calls) == 13 + 10, "those that were refused are done too"
+    assert len(server.calls) == 7 + 4, "those that were refused are done too"
 
 
 def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
