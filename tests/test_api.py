@@ -212,7 +212,7 @@ def test_a_rollup_refuses_what_the_command_line_refuses_all_at_once(project_fold
     ]
 
 
-def test_settings_may_be_lists_or_tuples_and_a_whole_number_where_a_part_of_one_may_be(project_folder: Path):
+def test_settings_may_be_lists_tuples_and_whole_numbers(project_folder: Path):
     model = record_answers(project_folder, "^^^ok.txt\nok\n^^^end\n")
     settings = {"allow": ["*"], "protect": ("docs/",), "llm_timeout": 9, "max_cost": 2, "prices": {"m": Price(1, 2)}}
     assert run(project_folder, model=model, **settings).exit_code == 0

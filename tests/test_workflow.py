@@ -193,9 +193,7 @@ def test_an_odd_reply_damages_no_record(body, code, project_folder: Path, run_co
         (404, {"error": {"message": "The model does not exist", "code": "model_not_found"}}, "model"),
     ],
 )  # fmt: skip
-def test_an_llm_that_cannot_be_asked_ends_with_3_and_its_own_words(
-    status, body, said, project_folder, run_code_commit: Run
-):
+def test_an_unreachable_llm_ends_with_3_and_its_own_words(status, body, said, project_folder, run_code_commit: Run):
     from fake_server import Fault
 
     give_key(project_folder, "openai-key.txt")
@@ -346,7 +344,7 @@ sys.exit(main(["--quiet", "--sandbox", "off", "--max-repairs", "0", "--model", "
 
 
 @pytest.mark.parametrize("opcodes", [1, 8, *range(14, 82, 4), 200, 1_000])
-def test_whenever_a_signal_comes_at_the_end_a_failed_build_is_no_success(opcodes, project_folder: Path):
+def test_a_signal_at_the_end_makes_no_failed_build_a_success(opcodes, project_folder: Path):
     recorded(project_folder, WRONG)
     command = [sys.executable, "-c", SIGNALLED, str(opcodes)]
     done = subprocess.run(command, cwd=project_folder, stderr=subprocess.PIPE, text=True, check=False)

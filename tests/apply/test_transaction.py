@@ -329,7 +329,7 @@ def test_a_write_between_the_look_at_a_file_and_its_link_is_found(project: Proje
     assert not needs_recovery(project)
 
 
-def test_a_folder_swapped_for_a_link_right_before_the_rename_is_not_followed(project: Project, disturb) -> None:
+def test_a_link_swapped_in_before_the_rename_is_not_followed(project: Project, disturb) -> None:
     outside = project.root.parent / "outside"
     outside.mkdir()
     (outside / "a.py").write_bytes(b"a = 1\n")

@@ -304,9 +304,7 @@ def test_descriptors_are_given_back(full_project):
 
 
 @pytest.mark.parametrize("mode", ["off", "guard"])
-def test_a_repository_that_a_build_puts_into_the_index_is_told_and_its_git_folder_taken(
-    build, request, project_folder, mode
-):
+def test_a_repository_that_a_build_adds_to_the_index_is_taken(build, request, project_folder, mode):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     script = "git init -q 'my dep'; echo x > 'my dep/file'; "
@@ -494,7 +492,7 @@ def test_a_build_that_timed_out_is_undone_too(build, project_folder):
     assert (project_folder / ".gitignore").read_text() == "/agent-config\n/target\n"
 
 
-def test_a_project_in_a_folder_of_a_repository_and_one_outside_of_any_are_watched(build, project_folder, tmp_path):
+def test_a_project_below_or_outside_a_repository_is_watched(build, project_folder, tmp_path):
     inner = project_folder / "inner"
     (inner / "agent-config").mkdir(parents=True)
     (inner / "build.sh").write_text("#!/bin/sh\ngit config a.b c\n")

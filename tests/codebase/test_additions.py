@@ -169,7 +169,7 @@ def record_of(project: Path) -> dict:
 
 @pytest.mark.parametrize("is_repository", [True, False])
 @pytest.mark.parametrize("layout", ["spec", "cached"])
-def test_files_that_are_asked_for_are_shown_unless_they_are_secrets_or_not_of_the_project(
+def test_files_asked_for_are_shown_unless_secret_or_foreign(
     layout: str, *, is_repository: bool, project: Path, run_code_commit: Run
 ):
     (project / "Cargo.lock").write_text("locked = 1\n")

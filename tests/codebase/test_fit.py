@@ -54,7 +54,7 @@ def test_the_task_says_what_stays_whole_the_others_are_outlines_then_names(root:
     )
 
 
-def test_a_file_with_a_rare_word_of_the_task_goes_before_what_tells_of_the_project(root: Path, run_code_commit: Run):
+def test_a_rare_word_of_the_task_goes_before_general_files(root: Path, run_code_commit: Run):
     for name in ("README.md", "AGENTS.md", "CLAUDE.md", "LLMInstructions.md"):
         (root / name).write_text(f"# {name}\n\n" + "The project and its total, told at length.\n" * 23)
     (root / "src/part_33.py").write_text(module("fractions", 370))
@@ -140,7 +140,7 @@ def test_it_needs_a_task_and_a_number(root: Path, run_code_commit: Run):
     assert "give it with -m" not in done.stderr  # it takes none
 
 
-def test_no_answer_changes_a_file_that_it_saw_an_outline_or_the_name_of(root: Path, run_code_commit: Run):
+def test_no_answer_changes_an_outlined_or_named_file(root: Path, run_code_commit: Run):
     _, result = fitted(run_code_commit, root, "--fit", "2000")
     outlined = result["outlines"][0]
     named = next(file["path"] for file in result["left_out"] if file["reason"] == "no room")
@@ -194,7 +194,7 @@ def test_what_an_answer_would_have_changed_unseen_is_whole_in_the_next_prompt(
     assert layout == "spec" or (end > start and first[start:end] in told)
 
 
-def test_what_has_only_an_outline_or_a_name_may_be_asked_for_and_then_changed(root: Path, run_code_commit: Run):
+def test_an_outlined_file_may_be_asked_for_and_then_changed(root: Path, run_code_commit: Run):
     _, result = fitted(run_code_commit, root, "--fit", "2000")
     named = next(file["path"] for file in result["left_out"] if file["reason"] == "no room")
     asks = f"^^^files\n{result['outlines'][0]}\n{named}\n^^^end\n"

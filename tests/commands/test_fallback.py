@@ -106,7 +106,7 @@ def test_a_bad_answer_is_no_reason(bad, root: Path, run_code_commit: Run):
     assert (done.returncode, second.requests) == (4, []), done.stderr
 
 
-def test_a_call_that_could_pass_max_cost_is_no_reason_and_what_the_first_one_cost_counts(root, run_code_commit: Run):
+def test_a_call_beyond_max_cost_is_no_reason_for_a_fallback(root, run_code_commit: Run):
     set_prices(root, 1_000, 4_000)
     with FakeServer(answers=[WRONG]) as first, FakeServer(answers=[RIGHT]) as second:
         refused = run_code_commit(root, *options(first, second, "--max-cost", "1"))
@@ -119,7 +119,7 @@ def test_a_call_that_could_pass_max_cost_is_no_reason_and_what_the_first_one_cos
     assert "$1.0000 are spent" in done.stderr
 
 
-def test_both_out_of_reach_ends_with_3_and_both_reasons_and_resume_asks_the_last(root: Path, run_code_commit: Run):
+def test_both_out_of_reach_ends_with_3_and_both_reasons(root: Path, run_code_commit: Run):
     dead = refusal(401, "invalid_api_key")
     with FakeServer(answers=[WRONG]) as first, FakeServer(faults=[dead]) as second:
         done = run_code_commit(root, *options(first, second))
@@ -134,7 +134,7 @@ def test_both_out_of_reach_ends_with_3_and_both_reasons_and_resume_asks_the_last
     assert len(second.requests) == 1
 
 
-def test_the_choice_of_files_is_asked_of_it_too_but_not_that_of_another_model(root: Path, run_code_commit: Run):
+def test_it_chooses_the_files_unless_another_model_does(root: Path, run_code_commit: Run):
     for number in range(40):
         (root / f"part_{number}.py").write_text("".join(f"value_{line} = {line}\n" for line in range(200)))
     choice = "^^^files\npart_7.py\n^^^end\n"

@@ -103,7 +103,7 @@ def test_no_run(project_folder: Path, run_code_commit: Run):
     assert run_code_commit(project_folder, "log").stdout == "No run yet.\n"
 
 
-def test_names_of_runs_sort_in_time_also_within_a_second_and_after_those_of_before(tmp_path: Path):
+def test_names_of_runs_sort_in_time_within_a_second_too(tmp_path: Path):
     project, second = Project(tmp_path), datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
     older = ["2026-11-21-23-59-59-committing-code", "2026-11-21-23-59-59-2-committing-code"]
     names = []
@@ -122,7 +122,7 @@ def test_names_of_runs_sort_in_time_also_within_a_second_and_after_those_of_befo
         assert [[folder.name for folder in find_run_folders(project, said)] for said in (name, short)] == [[name]] * 2
 
 
-def test_a_folder_that_has_the_name_of_no_time_keeps_no_run_from_a_name(tmp_path: Path):
+def test_a_folder_of_another_name_keeps_no_run_from_its_own(tmp_path: Path):
     project = Project(tmp_path)
     for name in ("9999-12-31-23-59-59", "9999-99-99-99-99-99"):
         (project.logs / f"{name}-committing-code-9").mkdir(parents=True)

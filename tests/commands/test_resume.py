@@ -537,7 +537,7 @@ def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(root
     assert (more.returncode, created(server)) == (0, 2), more.stderr
 
 
-def test_it_goes_on_with_the_task_codebase_and_settings_that_the_run_began_with(root: Path, run_code_commit: Run):
+def test_it_continues_with_the_task_codebase_and_settings_of_the_run(root: Path, run_code_commit: Run):
     """Whatever stands in agent-config, and in the environment, by then."""
     config = root / "agent-config"
     (config / "config.toml").write_text('max_repairs = 1\nprotect = ["kept.txt"]\n')
@@ -561,9 +561,7 @@ def test_it_goes_on_with_the_task_codebase_and_settings_that_the_run_began_with(
     assert "another codebase" not in prompt
 
 
-def test_the_record_says_from_which_commit_it_began_and_that_a_rejected_answer_was_asked_for_again(
-    root: Path, run_code_commit: Run
-):
+def test_the_record_names_its_commit_and_a_repeated_question(root: Path, run_code_commit: Run):
     git(root, "add", "-A")
     git(root, "commit", "-qm", "all")
     recorded(root, "no block", WRONG, RIGHT)

@@ -244,7 +244,7 @@ NO_SECRETS = {
 }
 
 
-def test_what_looks_like_a_secret_stays_out_and_is_named_unless_it_is_included(root: Path, run_code_commit: Run):
+def test_a_likely_secret_stays_out_and_is_named_unless_included(root: Path, run_code_commit: Run):
     lay(root, SECRETS | NO_SECRETS)
     result = rolled_up(run_code_commit, root)
     assert names(root) == sorted([".gitignore", *NO_SECRETS])

@@ -57,9 +57,7 @@ def at_work(cluster):
     return None
 
 
-def test_a_task_runs_again_twice_when_its_worker_is_killed_with_all_its_processes(
-    cluster, server, tmp_path, marks, repository
-):
+def test_a_task_whose_worker_is_killed_runs_again_twice(cluster, server, tmp_path, marks, repository):
     with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
         for number in (1, 2, 3):
             if in_the_call := number == 1:
@@ -81,9 +79,7 @@ def test_a_task_runs_again_twice_when_its_worker_is_killed_with_all_its_processe
     assert len(server.calls) == 2, "the answer that was lost on its way is asked for again, the other is not"
 
 
-def test_a_client_that_ends_ends_what_runs_and_goes_on_when_it_is_started_again(
-    cluster, server, tmp_path, marks, repository
-):
+def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, server, tmp_path, marks, repository):
     other = make_repository(tmp_path / "other")
     lines = [task("done", other, settings=server.settings), task("begun", repository, settings=server.settings)]
     for ending, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
@@ -146,7 +142,7 @@ def test_a_full_disk_ends_the_fleet_and_nothing_half_counts(cluster, server, tmp
     assert len(server.calls) == 1, "nothing was paid for that had no place"
 
 
-def test_a_task_that_ended_as_the_client_looked_away_is_taken_after_an_interrupt(cluster, server, tmp_path):
+def test_a_task_that_ended_unseen_is_taken_after_an_interrupt(cluster, server, tmp_path):
     """More tasks than the workers have threads: the client knows of none of the last ones that it began."""
     repository = make_repository(tmp_path / "repository")
     lines = [task(f"t{number}", repository, settings=server.settings) for number in range(12)]
@@ -167,9 +163,7 @@ def test_a_task_that_ended_as_the_client_looked_away_is_taken_after_an_interrupt
 
 
 @pytest.mark.parametrize("killed", ["worker", "scheduler", "client"])
-def test_an_answer_that_the_client_has_not_fetched_is_found_where_the_worker_kept_it(
-    killed, forked_fleet, server, tmp_path, marks, repository
-):
+def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, server, tmp_path, marks, repository):
     (tmp_path / "cluster").mkdir()
     tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
     with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="a")) as cluster:
@@ -203,7 +197,7 @@ def test_an_answer_that_the_client_has_not_fetched_is_found_where_the_worker_kep
 
 
 @pytest.mark.root("mount")
-def test_answers_are_kept_in_reserved_room_when_the_disk_of_the_results_is_full(cluster, server, tmp_path, marks):
+def test_answers_are_kept_in_reserved_room_on_a_full_disk(cluster, server, tmp_path, marks):
     build = f"touch {marks}/$$; while ! test -e {marks}/go; do sleep 0.1; done; grep -q '^ok$' ok.txt"
     repository = make_repository(tmp_path / "repository", build)
     lines = [task(f"t{number}", repository, settings=server.settings) for number in range(4)]
@@ -420,7 +414,7 @@ def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
     assert (results(tmp_path)["a"]["attempts"], len(server.calls)) == (4, 8)
 
 
-def test_a_worker_that_fails_for_its_own_reasons_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
+def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     lines = [task(f"t{number}", repository, settings=server.settings) for number in range(8)]
     resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))

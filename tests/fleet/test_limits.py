@@ -63,7 +63,7 @@ def test_a_fleet_without_money_ends_at_once():
 
 
 @pytest.mark.parametrize("error", ["key", "quota"])
-def test_a_provider_that_refuses_three_in_a_row_ends_the_fleet_after_green_ones_too(error):
+def test_three_refusals_in_a_row_end_a_fleet_with_green_tasks(error):
     failures = Failures(None)
     refused = result(0, "llm_error", "the key was revoked", error)
     ends = [*[result(1)] * 10, refused, refused, result(1), *[refused] * 3]

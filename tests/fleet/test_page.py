@@ -15,7 +15,7 @@ def out(tmp_path):
     return write_fleet(tmp_path / "out", "abfgh")
 
 
-def test_every_task_has_its_row_the_failed_ones_first_and_a_link_where_a_run_began(out):
+def test_each_task_has_a_row_the_failed_ones_first(out):
     page = (out / "index.html").read_text()
     rows = re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)
     text = [" ".join(re.sub("<.*?>", " ", row).split()) for row in rows]
@@ -61,7 +61,7 @@ def test_foreign_text_is_text(out):
     assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in page
 
 
-def test_the_page_of_a_task_shows_its_patch_and_says_nothing_of_a_tree_that_is_gone(out):
+def test_the_page_of_a_task_shows_its_patch_and_no_tree(out):
     page = (out / "a" / "index.html").read_text()
     assert "of the patch" in page
     assert 'href="./changes.patch"' in page

@@ -113,7 +113,7 @@ def test_an_archive_brings_plain_files_of_its_own_folder_alone(out, hostile):
     assert tree(out).keys() == {"results.jsonl", "a/run.json", "a/changes.patch", "a/log/plain", "a/log/last"}
 
 
-def test_half_a_line_of_a_fleet_that_was_killed_counts_as_none_and_the_next_one_is_whole(out, log):
+def test_half_a_line_of_results_counts_as_none(out, log):
     land(out, GREEN, RECORD, PATCH, log)
     results = out / "results.jsonl"
     results.write_bytes(results.read_bytes() + results.read_bytes().replace(b'"a"', b'"b"')[:40])
@@ -169,7 +169,7 @@ def test_no_link_in_the_place_of_a_file_is_followed(out, log):
     assert not (out / "index.html").is_symlink()
 
 
-def test_no_page_is_written_where_a_link_in_the_place_of_a_task_s_folder_leads(out):
+def test_no_page_is_written_through_a_link_for_a_folder(out):
     elsewhere = out.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "run.json").write_bytes(RECORD_OF_A_RUN)

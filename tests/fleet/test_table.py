@@ -34,7 +34,7 @@ def test_without_a_terminal_each_result_is_a_line_and_the_end_has_the_sums():
     assert end == f"{sums}: $0.50 and 1 task of unknown cost, 0.0 s. Page: out/index.html"
 
 
-def test_no_cost_that_is_not_0_is_printed_as_0_and_builds_that_changed_files_are_told():
+def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
     stream = io.StringIO()
     with FleetTable(3, stream=stream) as table:
         for cost, built in ((0.00001, ("a.lock",)), (0.004, ()), (0.0, ())):

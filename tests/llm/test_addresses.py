@@ -67,7 +67,7 @@ NOT_NAMED = {
 
 
 @pytest.mark.parametrize(("config", "key", "option"), NOT_NAMED.values(), ids=NOT_NAMED)
-def test_a_key_of_the_environment_goes_to_no_address_that_config_toml_alone_names(
+def test_no_key_of_the_environment_goes_to_an_address_of_config_alone(
     config, key, option, project_folder: Path, proxy, run_code_commit: Run
 ):
     (project_folder / "none").mkdir()
@@ -82,7 +82,7 @@ def test_a_key_of_the_environment_goes_to_no_address_that_config_toml_alone_name
     assert not (project_folder / "agent-config" / "logs").exists()
 
 
-def test_a_key_file_that_is_a_link_out_of_the_project_is_none_of_its_own(
+def test_a_key_file_linked_from_outside_is_not_the_projects_own(
     project_folder: Path, tmp_path: Path, run_code_commit: Run
 ):
     configure(project_folder, CONFIG)

@@ -79,7 +79,7 @@ def test_who_needs_a_key_and_has_none_is_told_where_to_put_it(project):
     assert require_key("chat", Keys()) is None
 
 
-def test_a_key_file_that_others_can_read_is_refused_with_the_mend(project):
+def test_a_key_file_that_others_can_read_is_refused(project):
     write_key(project, KEY.encode(), 0o644)
     assert load_keys(project, {})["openai"].value == KEY  # nobody else can enter the folder
     project.agent_config.chmod(0o755)

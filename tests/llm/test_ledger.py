@@ -64,7 +64,7 @@ def test_what_is_reserved_is_left_for_nobody_else():
     ledger.reserve(2.2, "another call")
 
 
-def test_a_call_costs_at_most_its_whole_prompt_and_the_longest_answer_that_the_money_pays_for():
+def test_a_call_costs_at_most_its_prompt_and_its_longest_answer():
     settings = Settings(max_output_tokens=100_000, prices=PRICES, context_window=10**7)
     bid = bid_for(SOL, settings, PROMPT, float("inf"))
     assert (bid.tokens, bid.reading_usd, bid.output, bid.writing_usd) == (3_200_000, 3.2, 100_000, 1.0)
@@ -81,7 +81,7 @@ def test_a_cache_write_may_cost_more_than_the_prompt(stable, reading):
     assert bid_for(SOL, settings, prompt, 9.0).usd == pytest.approx(reading)
 
 
-def test_too_little_for_a_useful_answer_says_how_much_would_do():
+def test_too_little_money_says_how_much_would_do():
     chat = ModelChoice("chat", "some-model")
     settings = Settings(max_cost=3.2, prices={"some-model": Price(1.0, 10.0)}, max_output_tokens=64_000)
     with pytest.raises(TooLittleMoneyError) as caught:
@@ -112,7 +112,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_text_has_at_most_a_token_for_each_byte_also_in_its_normal_form(text):
+def test_a_text_has_at_most_a_token_for_each_byte(text):
     normal = unicodedata.normalize("NFKC", text)
     assert most_tokens(text) == max(len(text.encode()), len(normal.encode()))
 
@@ -171,7 +171,7 @@ def test_within_the_limit_the_answer_is_asked_for():
         assert not server.requests
 
 
-def test_where_the_money_pays_for_a_shorter_answer_that_is_asked_for():
+def test_money_for_a_shorter_answer_asks_for_that():
     with FakeServer(answers=["ok"]) as server:
         ask(WAYS["messages"], server, max_cost=2.0)
     (request,) = server.requests
@@ -182,7 +182,7 @@ BROKEN = [Fault("drop_mid_body", times=9)]
 
 
 @pytest.mark.parametrize("name", ["messages", "chat"])
-def test_a_broken_stream_is_not_asked_for_again_with_money_for_one_call(name):
+def test_a_broken_stream_is_not_repeated_with_money_for_one_call(name):
     """One that may be paid for stays reserved: four calls were made for the money of one and a half."""
     money = {"max_cost": 0.15, "max_output_tokens": 10_000, "prices": {WAYS[name].model: Price(1.0, 10.0)}}
     listener = Listener()

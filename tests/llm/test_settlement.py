@@ -147,7 +147,7 @@ def broken_off(usage):
     return reply({"choices": [{"message": {"content": "Hel"}, "finish_reason": "error"}], "usage": usage})
 
 
-def test_an_answer_that_is_broken_off_is_counted_and_asked_for_again_five_times_at_most():
+def test_a_broken_answer_is_counted_and_repeated_five_times_at_most():
     asked = Asking("chat", [broken_off(USAGES["chat"])], answers=9)
     assert (asked.created, asked.cost, asked.unsettled) == (6, pytest.approx(6 * COST), 0)
     assert "given up after 5 retries: each of the requests may have started an answer" in str(asked.error)
@@ -222,9 +222,7 @@ POLLS = [
 @given(
     st.lists(st.sampled_from(FREE + PAID), max_size=6), st.lists(st.sampled_from(POLLS), max_size=6), st.integers(1, 6)
 )
-def test_what_the_server_bills_is_never_more_than_what_is_counted_nor_that_more_than_the_limit(
-    way, calls, polls, answers
-):
+def test_no_bill_exceeds_the_count_and_no_count_the_limit(way, calls, polls, answers):
     """It bills each request that it has not refused, whatever it answers then."""
     limit, model = BOUND * answers + 0.005, WAYS[way].model
     faults = [Fault(**vars(fault)) for fault in calls + (polls if way in JOBS else [])]

@@ -90,9 +90,7 @@ def lay_out_diff(
 
 
 @pytest.mark.parametrize(("codebase", "original", "now", "shown"), SHOWN_AS.values(), ids=SHOWN_AS)
-def test_a_changed_file_is_shown_by_what_differs_where_the_codebase_holds_it_and_that_is_much_shorter(
-    codebase, original, now, shown
-):
+def test_a_changed_file_is_shown_as_a_diff_where_that_is_shorter(codebase, original, now, shown):
     prompt = lay_out_diff(codebase, original, now)
     assert f"[file replacements]\n--- FILE REPLACEMENT {shown}\n" in f"{prompt.rest}\n"
     assert prompt.shows.files == {"a.py": now}
@@ -183,7 +181,7 @@ BEFORE = Outcome(AttemptSummary("Attempt 1 changed a.c", "", ""), failed=FAILED)
 
 
 @pytest.mark.parametrize("before", [[], [BEFORE]])
-def test_a_rejected_prompt_is_the_same_prompt_with_the_reasons_and_the_answer_after_it(before):
+def test_a_rejected_prompt_adds_the_reasons_and_the_answer(before):
     number = len(before) + 1
     told = AttemptSummary(f"Attempt {number} was rejected", ", nothing of it was written: no block", "x")
     violations = [Violation("a", 3, "protected", "is protected"), Violation("", 0, "no-block", "no block")]
@@ -224,7 +222,7 @@ def test_the_prompts_say_what_holds_for_the_run():
     )
 
 
-def test_what_is_told_of_earlier_attempts_has_at_most_2000_characters_and_loses_the_oldest_notes_first():
+def test_the_history_has_2000_characters_and_loses_its_oldest_notes_first():
     outcomes = [
         Outcome(AttemptSummary(f"Attempt {number}", " changed a.c", f"{str(number) * 600} ..."), failed=FAILED)
         for number in range(1, 6)

@@ -38,9 +38,7 @@ cat agent-config/logs/*/run.json
 @pytest.mark.parametrize(
     ("answer", "end"), [("ok", (0, "success")), ("no", (1, "build_failed"))], ids=["the build passes", "it fails"]
 )
-def test_the_end_of_a_run_has_room_on_a_disk_that_is_full_by_then(
-    answer: str, end: tuple[int, str], project_folder: Path, monkeypatch
-):
+def test_the_end_of_a_run_has_room_on_a_full_disk(answer: str, end: tuple[int, str], project_folder: Path, monkeypatch):
     """The disk is filled while git is asked what the build left, right before the last write."""
     (project_folder / "build.sh").write_text("#!/bin/sh\ntouch built\ngrep -q ok ok.txt\n")
     options = recorded(project_folder, f"^^^ok.txt\n{answer}\n^^^end\n")
@@ -66,7 +64,7 @@ def test_the_end_of_a_run_has_room_on_a_disk_that_is_full_by_then(
 
 
 @pytest.mark.root("mount")
-def test_a_build_that_fills_the_disk_is_told_in_the_log_and_in_the_record(project_folder: Path):
+def test_a_build_that_fills_the_disk_is_told_in_log_and_record(project_folder: Path):
     (project_folder / "build.sh").write_text("#!/bin/sh\nyes 'a line of output' | head -c 3000000\n")
     recorded(project_folder, "^^^ok.txt\nok\n^^^end\n")
     command = ["unshare", "-m", "sh", "-c", ON_A_SMALL_DISK, "sh", *CODE_COMMIT]

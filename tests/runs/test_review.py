@@ -157,7 +157,7 @@ def test_rules_for_git_above_the_project_are_told(root: Path, run_code_commit: R
 
 
 @pytest.mark.parametrize("lay_out", [lambda _: None, in_a_folder_of_the_repository])
-def test_what_else_the_build_changed_is_named_and_left_alone_by_undo(
+def test_other_changes_of_a_build_are_named_and_survive_undo(
     lay_out: Callable[[Path], None], root: Path, run_code_commit: Run
 ):
     """Cargo writes its lock file, a formatter what it likes, and a build may undo what the user had not committed."""

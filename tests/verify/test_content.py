@@ -198,7 +198,7 @@ def test_the_folders_of_diffs_and_examples_are_rejected_where_the_project_has_no
         verify(project_folder, FileReplacement(path, "x\n"))
 
 
-def test_two_paths_or_a_word_beside_one_are_rejected_but_not_a_name_with_blanks(project_folder):
+def test_two_paths_are_rejected_but_a_name_with_blanks_passes(project_folder):
     (project_folder / "src").mkdir()
     (project_folder / "src/a.h").write_text("x\n")
     for path in (
@@ -294,7 +294,7 @@ def test_allow_and_protect_have_gitignore_syntax(project_folder, options, path, 
 # The codebase
 
 
-def test_what_the_rollup_does_not_hold_as_it_is_now_is_a_warning_or_with_strict_a_violation(project_folder):
+def test_a_change_of_an_unseen_version_is_a_warning_or_strict_a_violation(project_folder):
     (project_folder / "stale.txt").write_text("newer\n")
     (project_folder / "unseen.txt").write_text("never shown\n")
     changes = [

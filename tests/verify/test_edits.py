@@ -158,7 +158,7 @@ def test_of_lines_with_the_same_words_the_most_alike_is_told(find, line):
     assert f"nearest is line {line}" in fault.message
 
 
-def test_in_a_long_file_of_few_words_the_lines_that_are_there_tell_which_place_is_nearest():
+def test_among_repeated_words_whole_lines_tell_the_nearest_place():
     text = "".join(f"    total = total + {number % 9}\n    check(total)\n" for number in range(300))
     text += "    total = check(total)\n    total = check(total) + 1\n" + text
     find = "    total = check(total)\n    total = check(total) + 2\n"
@@ -262,7 +262,7 @@ IN_PART = {
 
 
 @pytest.mark.parametrize(("rows", "expected"), IN_PART.values(), ids=IN_PART)
-def test_of_a_file_that_is_shown_in_part_only_shown_lines_are_searched(rows, expected):
+def test_only_shown_lines_of_a_part_are_searched(rows, expected):
     shown = find_shown(NUMBERS, PASSAGES)
     assert shown == [(1, 3), (7, 10)]
     text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(shown))
@@ -286,7 +286,7 @@ def range_of(path: str, first: str, last: str, replacement: str) -> str:
     return f"^^^{path}\n^^^find\n{first}^^^to\n{last}^^^replace\n{replacement}^^^end\n"
 
 
-def test_a_range_that_takes_more_than_half_of_a_file_is_counted_in_a_warning(project_folder):
+def test_a_range_of_more_than_half_a_file_is_warned_of(project_folder):
     (project_folder / "long.txt").write_text("".join(f"line {number}\n" for number in range(100)))
     new = "".join(f"new {number}\n" for number in range(60))
     half, more = (range_of("long.txt", "line 10\n", f"line {last}\n", new) for last in (59, 60))
@@ -393,7 +393,7 @@ repeated = st.lists(st.sampled_from(["a\n", "b\n", "a \n"]), min_size=1, max_siz
 
 
 @given(repeated, st.lists(repeated.map(lambda text: text[:7].rpartition("\n")[0] + "\n"), min_size=1, max_size=20))
-def test_each_of_many_finds_that_repeat_and_hold_one_another_is_found_where_its_lines_stand(text, finds):
+def test_each_of_many_overlapping_finds_is_found_where_it_stands(text, finds):
     expected = {number: places(text, find) for number, find in enumerate(finds)}
     _, faults = edit_text(text, [Edit(find, "", number) for number, find in enumerate(finds)])
     told = {fault.line: fault for fault in faults if fault.rule != "overlap"}

@@ -246,7 +246,7 @@ def test_code_is_left_out_in_other_words_too():
 
 
 @pytest.mark.parametrize("line", WHERE_A_FILE_SHRINKS)
-def test_a_comment_alone_that_says_that_code_is_left_out_is_found_where_a_file_shrinks(line):
+def test_a_comment_for_code_left_out_is_found_where_a_file_shrinks(line):
     longer = code("fn middle() { let something = 1; }" * 4)
     assert find_placeholder("src/a.rs", code(line), longer) == (1, line.lower())
     assert find_placeholder("src/a.rs", code(line), "short\n") is None

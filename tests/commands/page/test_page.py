@@ -525,7 +525,7 @@ def test_the_task_of_an_older_log_is_its_first_line(project_folder: Path, run_co
     assert task_of(page_of(project_folder)) == ["Make ok.txt say ok."]
 
 
-def test_what_the_llm_said_is_read_from_its_response_where_the_record_has_no_notes(hostile: Path):
+def test_notes_are_read_from_the_response_where_the_record_has_none(hostile: Path):
     (folder,) = (hostile / "agent-config/logs").iterdir()
     (folder / "3-response.txt").write_text("Hello again.\n```\nnothing\n")
     assert Page(page_of(hostile)).text.count("I said goodbye.") == 1
