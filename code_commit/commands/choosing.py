@@ -17,7 +17,7 @@ from code_commit.errors import EXIT_SUCCESS
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
-from code_commit.llm.models import UNLIMITED, longest_prompt
+from code_commit.llm.models import UNLIMITED, longest_prompt, require_money
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig, estimate_tokens
 from code_commit.prompts.layout import load_system_prompt, may_change
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
@@ -78,6 +78,8 @@ class FileChooser:
         outlines = fitted(found, selection, redactor, _tokens_for(asked, rest), need)
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
         require_no_key(redactor, prompt)
+        if plan.inputs.resumed is None:
+            require_money(asked.choice, asked.settings, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
         hold_signals()  # until the run begins that follows: what was chosen is on record by then
