@@ -13,7 +13,6 @@ ELSEWHERE = {
     "build/__init__.py": "build/test_fingerprints.py",
     "changes.py": "parse/test_parse.py",
     "check/codebase.py": "commands/test_run.py",
-    "check/report.py": "commands/test_check.py",
     "codebase/make.py": "commands/test_rollup.py",
     "codebase/select.py": "commands/test_rollup.py",
     "commands/__init__.py": "test_help.py",
