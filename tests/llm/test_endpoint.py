@@ -73,6 +73,7 @@ BAD = [
     ("openai", "https://[:::]/v1", "must be an address"),
     ("openai", "https://xn--zzzzz-/v1", "must be an address"),
     ("openai", "https://a..b/v1", "must be an address"),
+    ("openai", "https://xn--/v1", "must be an address"),
     ("openai", "http://example.com/v1", "unencrypted"),
     ("openai", "http://10.0.0.5/v1", "unencrypted"),
     ("openai", "http://0.0.0.0/v1", "unencrypted"),

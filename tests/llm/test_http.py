@@ -200,7 +200,7 @@ def test_a_proxy_that_refuses(monkeypatch, certificate, answer, words):
     assert "hunter22" not in str(caught.value)
 
 
-@pytest.mark.parametrize("host", ["a..b", "xn--", "a" * 300])
+@pytest.mark.parametrize("host", ["xn--a.b", "a" * 300])
 def test_a_host_that_no_resolver_takes_is_an_error_at_once(host):
     with open_way(CHAT, f"https://{host}/v1", Clock().timing()) as llm:
         with pytest.raises(LLMError, match="check --base-url"):
