@@ -153,7 +153,7 @@ PROBES = {
     "write beside a tool": (": > $HOME/.cargo/bin/other", "oo oo ss"),
     # what every build may do
     "run a tool of the home folder": ("$HOME/.cargo/bin/tool", "oo oo oo"),
-    "run Python, wherever its user's home is": (f"{sys.executable} -c pass", "o- o- o-"),
+    "run Python, wherever its user's home is": (f"{os.path.realpath(sys.executable)} -c pass", "o- o- o-"),
     "run a tool where a link leads": ("$HOME/.local/bin/tool", "oo oo oo"),
     "read packages": ("grep -q secret $HOME/.m2/repository/x.jar", "oo oo oo"),
     "write a source file": ("mkdir -p src && echo x > src/a", "oo oo oo"),
