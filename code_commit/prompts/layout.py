@@ -18,6 +18,8 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 Layout = Literal["spec", "cached"]
+_CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
+_FOLDER = "{folder}"  # before the paths of the examples: a folder of the project, "" where it has none
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
 _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
@@ -35,6 +37,9 @@ class SystemPrompts(NamedTuple):
     repair_query: str
     rejected_response: str
     edit_instructions: str
+
+    def with_examples_in(self, folder: str) -> "SystemPrompts":
+        return SystemPrompts(*(text.replace(_FOLDER, folder) for text in self))
 
 
 class Task(NamedTuple):
@@ -69,6 +74,12 @@ def load_system_prompts(overrides: Path) -> SystemPrompts:
     return SystemPrompts(*(load_system_prompt(overrides, name) for name in SystemPrompts._fields))
 
 
+def split_closing(prompt: str) -> tuple[str, str]:
+    """Return a system prompt, and the lines that its file has for the end of the whole prompt."""
+    text, mark, closing = prompt.partition(_CLOSING)
+    return text + mark[:1], closing
+
+
 def load_system_prompt(overrides: Path, name: str) -> str:
     own = overrides / f"{name}.txt"
     packaged = Path(__file__).parents[2] / "system_prompts" / own.name
@@ -79,6 +90,7 @@ def load_system_prompt(overrides: Path, name: str) -> str:
 
 
 def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
+    prompts = prompts.with_examples_in(_example_folder(codebase))
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     attempts = most_attempts(settings)
@@ -96,6 +108,12 @@ def _offers_edits(settings: Settings, codebase: Codebase) -> bool:
         is_long = (content.count("\n") > _LONG_FILE for _, content in read_sections(codebase.text))
         return bool(codebase.windows) or any(is_long)
     return settings.answer_format == "edits"
+
+
+def _example_folder(codebase: Codebase) -> str:
+    """Return the folder, with its slash, of the first file of the codebase that is in one."""
+    folders = (path.rpartition("/")[0] for path, _ in read_sections(codebase.text))
+    return next((f"{folder}/" for folder in folders if folder), "")
 
 
 def _shows_diffs(settings: Settings) -> bool:
@@ -136,7 +154,11 @@ def lay_out(
     files that the codebase does not hold whole; `rejected` says why the response before was rejected.
     """
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
-    phase, build = _phase(task, history, is_repair=failed is not None), failed or FailedBuild("", ())
+    build = failed or FailedBuild("", ())
+    phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
+    if rejected:
+        closing = split_closing(task.prompts.rejected_response)[1] or closing
+    phase += _tell_attempt(task, history)
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
     heads = _heads_now(task, build, asked)
     changes = list(_show_changes(task, build, heads, asked))
@@ -150,18 +172,19 @@ def lay_out(
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
+    closing = labelled("answer", closing) if closing and task.layout == "cached" else closing
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     shows = _visible_files(task, build, files, heads)
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection, parts, shows)
-    return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection, parts, shows)
+        return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection + closing, parts, shows)
+    return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection + closing, parts, shows)
 
 
-def _phase(task: Task, history: Sequence[str], *, is_repair: bool) -> str:
-    number, phase = len(history) + 1, task.prompts.repair_query if is_repair else task.prompts.initial_query
+def _tell_attempt(task: Task, history: Sequence[str]) -> str:
+    number = len(history) + 1
     before = f"This is attempt {number} of {task.attempts}. Before it:\n{''.join(history)}\n" if history else ""
-    return phase + before + (_LAST if number == task.attempts else "")
+    return before + (_LAST if number == task.attempts else "")
 
 
 def _visible_files(

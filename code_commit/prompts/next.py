@@ -16,7 +16,7 @@ from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
-from code_commit.prompts.layout import FailedBuild, Task, lay_out
+from code_commit.prompts.layout import FailedBuild, Task, lay_out, split_closing
 from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import BuildResult
@@ -66,7 +66,7 @@ def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
 
 def _tell_rejection(task: Task, outcome: Outcome) -> str:
     reasons = "\n".join(f"- {reason}" for reason in outcome.reasons)
-    frame = task.prompts.rejected_response
+    frame, _ = split_closing(task.prompts.rejected_response)
     text = frame.replace("{reasons}", reasons) if "{reasons}" in frame else frame + reasons
     return text + (f"\nThe rejected answer, from its line 1 on:\n{outcome.response}" if outcome.response else "")
 
