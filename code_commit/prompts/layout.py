@@ -123,7 +123,6 @@ def _shows_diffs(settings: Settings) -> bool:
 def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
     if attempts > 1:
         yield f"You have {attempts} attempts: each answer is one, also a rejected one and a list of files to see."
-    yield f"The project's root folder is called {shown(root.name)}; paths begin below it, as [codebase] has them."
     if _shows_diffs(settings):
         yield _DIFFS
     if settings.build_timeout:
@@ -172,6 +171,7 @@ def lay_out(
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     rejection = labelled("rejected response", rejected) if rejected else ""
+    closing = closing.replace("{query}", task.query.strip())
     closing = labelled("answer", closing) if closing and task.layout == "cached" else closing
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
