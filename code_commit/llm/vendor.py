@@ -134,7 +134,8 @@ def estimate_tokens(text: str) -> int:
 def most_tokens(text: str) -> int:
     """Return the most tokens of a text: one for each byte, or for each of the normal form that some take."""
     normal = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return max(len(form.encode("utf-8", "replace")) for form in {text, normal})
+    forms = (text,) if normal is text else (text, normal)
+    return max(len(form.encode("utf-8", "replace")) for form in forms)
 
 
 def cut_off(limit: int | None) -> str:

@@ -261,8 +261,10 @@ def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[Verified
         if 2 * len(new) < len(old):
             message = f"{path} shrinks to under half: from {len(old)} to {len(new)} bytes"
             yield RunWarning("shrunk", message, change.path)
+        if not any(edit.last for edit in edits.get(change.path, ())):
+            continue
         size = old.count(b"\n")
-        if 2 * (lines := lines_in_ranges(edits.get(change.path, ()), size - new.count(b"\n"))) > size:
+        if 2 * (lines := lines_in_ranges(edits[change.path], size - new.count(b"\n"))) > size:
             message = f"{path}: ranges replace {lines:,} of its {size:,} lines: check what they take away"
             yield RunWarning("shrunk", message, change.path)
 

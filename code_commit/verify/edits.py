@@ -107,8 +107,7 @@ def _lines(text: str) -> list[str]:
 
 def lines_in_ranges(edits: Sequence[Edit], fewer: int) -> int:
     """Return how many lines the ranges among these edits replace, given how many `fewer` the file has after all."""
-    sent = sum(edit.replacement.count("\n") - (0 if edit.last else edit.find.count("\n")) for edit in edits)
-    return fewer + sent if any(edit.last for edit in edits) else 0
+    return fewer + sum(edit.replacement.count("\n") - (0 if edit.last else edit.find.count("\n")) for edit in edits)
 
 
 def _locate(

@@ -1,10 +1,16 @@
 """What nobody showed the LLM: no reason quotes it, no answer changes a secret, and no prompt, diff or page shows one."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from command import Run, git, recorded, the_log, tree
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from code_commit.paths.secrets import _SECRET_SHAPES, find_secret
 
 AWS = "AKIA" + "Q7" * 8
 TOKEN = f'token = "{AWS}"\n'
@@ -155,3 +161,26 @@ def test_what_looks_like_a_secret_in_an_answer_is_shown_and_may_be_changed(proje
     assert f"--- FILE REPLACEMENT test_keys.py ---\n{TOKEN}" in (log / "2-query.txt").read_text()
     for diff in (run_code_commit(project_folder, "diff").stdout, (log / "1-changes.diff").read_text()):
         assert f"+{TOKEN}" in diff
+
+
+BEFORE = st.sampled_from(
+    ["", " ", "\n", "_", "é", "\u0301", "\u200d", "x", "sk-proj-", "xsk-proj-", "npm_", "//a.example/:"]
+)
+AFTER = st.sampled_from(["", "\n", "_", "é", "\u0301", "EXAMPLE", "A" * 40, "\nsk-" + "a" * 32])
+
+
+@pytest.mark.parametrize("shape", _SECRET_SHAPES)
+@given(st.data())
+@examples(max_examples=20)
+def test_each_shape_is_found_that_a_plain_search_finds(shape, data):
+    known, text = (data.draw(BEFORE) + data.draw(st.from_regex(shape)) + data.draw(AFTER) for _ in range(2))
+    found = next(
+        (
+            f"{what} in line {text.count(chr(10), 0, match.start()) + 1}"
+            for each, (what, _) in _SECRET_SHAPES.items()
+            for match in re.finditer(each, text)
+            if "EXAMPLE" not in match[0] and match[0] not in known
+        ),
+        None,
+    )
+    assert find_secret(text, lambda: known) == found
