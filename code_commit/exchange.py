@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -81,7 +81,7 @@ class Usage:
     reasoning: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*(ours + theirs for ours, theirs in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 class Response(NamedTuple):

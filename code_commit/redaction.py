@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
+from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def _json_parts(value: Any, line: str) -> Iterator[str]:
         deeper = f"{line}  "
         before = f"{{{deeper}" if is_object else f"[{deeper}"
         for name, member in zip(value, members, strict=True):
-            yield f"{before}{_encode_json(str(name))}: " if is_object else before
+            yield f"{before}{encode_basestring(str(name))}: " if is_object else before
             yield from _json_parts(member, deeper)
             before = f",{deeper}"
         yield f"{line}}}" if is_object else f"{line}]"
