@@ -326,14 +326,17 @@ def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[l
     holding: dict[str, set[int]] = {}
     average = sum(len(file.text) for file in files) / max(len(files), 1)
     scores = [0.0] * len(files)
-    texts = [file.text.lower() for file in files]
-    for word in words:
-        counts = [text.count(word) for text in texts]
+    lengths, columns = [], []
+    for file in files:  # one after the other: all texts in lower case take as much memory again
+        text = file.text.lower()
+        lengths.append(len(text))
+        columns.append([text.count(word) for word in words])
+    for word, counts in zip(words, zip(*columns, strict=True), strict=False):
         holding[word] = {number for number, count in enumerate(counts) if count}
         rarity = math.log(1 + (len(files) - len(holding[word]) + 0.5) / (len(holding[word]) + 0.5))
         weight = rarity * query.count(word) * (2 if word in first else 1)
         for number, count in enumerate(counts):
-            length = 1 - _LENGTH + _LENGTH * len(texts[number]) / average
+            length = 1 - _LENGTH + _LENGTH * lengths[number] / average
             in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
             scores[number] += weight * (in_text + _IN_PATH * (word in files[number].name.lower()))
     return scores, holding
