@@ -1,7 +1,7 @@
 """The lock of a tree: one code-commit at a time, by `flock` on `agent-config/.lock`.
 
-The kernel frees the lock when its holder ends. The file stays and names the last holder's process, for messages alone:
-in two containers two processes have the same id.
+The kernel frees the lock when its holder ends. The file stays and names the last holder's process and the namespace of
+its id, for messages alone: in two containers two processes have the same id.
 """
 
 import fcntl
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from code_commit.errors import NotSetUpError
 from code_commit.project import AGENT_CONFIG, Project
@@ -33,7 +34,7 @@ def lock_tree(project: Project) -> Iterator[None]:
     file = _identity(os.fstat(lock))
     with suppress(OSError):  # a full disk: the lock holds without its holder's name
         os.ftruncate(lock, 0)
-        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        os.pwrite(lock, b"%d %s\n" % (os.getpid(), _namespace()), 0)
     _HELD.add(file)
     try:
         yield
@@ -53,7 +54,7 @@ def locked(project: Project) -> Iterator[None]:
 
 
 def is_locked(project: Project) -> int | None:
-    """Return the process id of the lock's holder (0 when it cannot be told), None when the lock is free."""
+    """Return the process id of the lock's holder (0 when it has none here), None when the lock is free."""
     with suppress(OSError):
         lock = os.open(project.agent_config / LOCK_NAME, os.O_RDONLY | _OPEN)
         try:
@@ -110,8 +111,14 @@ def _open(project: Project) -> int:
 
 def _holder(lock: int) -> int:
     for _ in range(TRIES):  # the holder writes its id right after it has taken the lock
-        text = os.pread(lock, 32, 0).strip()
-        if text.isdigit():
-            return int(text)
+        number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
+        if namespace.endswith(b"\n"):
+            return int(number) if namespace.strip() == _namespace() else 0
         time.sleep(PAUSE)
     return 0
+
+
+def _namespace() -> bytes:
+    with suppress(OSError):
+        return os.fsencode(Path("/proc/self/ns/pid").readlink())
+    return b""  # no Linux: a process has one id

@@ -107,6 +107,7 @@ def check_lock(project: Project) -> None:
         raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {os.strerror(number)}; make it writable: {advice}")
     holder = is_locked(project)
     if holder is not None:
-        raise NotSetUpError(f"another code-commit runs here (process {holder}): wait for it to end")
+        process = f" (process {holder})" if holder else ""
+        raise NotSetUpError(f"another code-commit runs here{process}: wait for it to end")
     if is_half_changed(project):
         raise NotSetUpError(HALF_CHANGED)

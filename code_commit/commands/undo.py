@@ -2,10 +2,20 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import ChangedSinceError, UndoScope, check_restorable, find_changed, lock_tree, recover, restore
+from code_commit.apply import (
+    ChangedSinceError,
+    UndoScope,
+    check_restorable,
+    find_changed,
+    is_locked,
+    lock_tree,
+    recover,
+    restore,
+)
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -52,25 +62,36 @@ def run(options: dict[str, Any]) -> int:
             progress.say(message)
         settings = load_settings(project, options)
         progress.configure(progress.redactor, quiet=settings.quiet, verbose=settings.verbose)
+        prepare = partial(_prepare, project, name, patterns, attempt, force=force)
+        if is_locked(project) is None:
+            prepare()  # an undo that is refused is no run, and writes nothing, no lock either
         with lock_tree(project):
-            target = find_run_folders(project, name)[-1] if name else _find_latest(project)
-            if not changed_files(target):
-                raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
-            since = _transactions_before(attempt, target)
-            only = _matching(patterns, target, since) if patterns else None
-            scope = UndoScope(only, since)
-            check_restorable(target / "snapshot", project, scope, force=force)  # an undo that is refused is no run
-            chain = _chain(target) if only is None and not since else []
+            target, scope = prepare()
+            chain = _chain(target) if scope == UndoScope() else []
             log = open_run_log(project, "undo", settings, progress)
             log.record.undoes = target.name
             with log:
                 restored = restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
-                what = " and ".join(["what --path names"] * bool(only) + [f"attempt {attempt} and later"] * bool(since))
+                later = [f"attempt {attempt} and later"] * bool(scope.since)
+                what = " and ".join(["what --path names"] * bool(scope.paths) + later)
                 done = f"put back of {target.name} only {what}" if what else ""
                 done = done or _say_what_was_done(target.name, chain, len(restored))
                 if failure := _note(log, restored, done, chain):
                     progress.say(f"warning: {done}; all of it was put back, but not all could be logged: {failure}")
     return EXIT_SUCCESS
+
+
+def _prepare(
+    project: Project, name: str, patterns: Sequence[str], attempt: int, *, force: bool
+) -> tuple[Path, UndoScope]:
+    """Return the run to undo and the part of it. Raises as `restore`, and NotSetUpError where nothing is to undo."""
+    target = find_run_folders(project, name)[-1] if name else _find_latest(project)
+    if not changed_files(target):
+        raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
+    since = _transactions_before(attempt, target)
+    scope = UndoScope(_matching(patterns, target, since) if patterns else None, since)
+    check_restorable(target / "snapshot", project, scope, force=force)
+    return target, scope
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:

@@ -102,9 +102,9 @@ def test_the_lock_alone_says_who_holds_it(tmp_path: Path) -> None:
     before = read_tree(project.root)
     with start("hold", project.root) as holder:
         assert holder.stdout.readline() == "held\n"
-        project.agent_config.joinpath(".lock").write_text(f"{os.getpid()}\n")
+        project.agent_config.joinpath(".lock").write_text(f"{os.getpid()} pid:[1]\n")
         (project.agent_config / ".txn").mkdir()
-        with pytest.raises(NotSetUpError, match="runs code-commit in this tree"):
+        with pytest.raises(NotSetUpError, match="another process runs code-commit in this tree"):
             recover(project)
         (project.agent_config / ".txn").rmdir()
         with pytest.raises(NotSetUpError, match="runs code-commit in this tree"):

@@ -464,6 +464,18 @@ def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(r
     assert f"process {os.getpid()} runs code-commit in this tree" in done.stderr
 
 
+@pytest.mark.parametrize("exit_code", [1, 2])
+def test_an_undo_that_is_refused_writes_nothing(exit_code: int, root: Path, run_code_commit: Run):
+    folder = root / "agent-config"
+    if exit_code == 1:
+        apply(root, run_code_commit, "kept.txt")
+        (root / "kept.txt").write_text("changed since\n")
+        (folder / ".lock").unlink()
+    before = {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
+    assert run_code_commit(root, "undo").returncode == exit_code
+    assert {path: path.stat().st_mtime_ns for path in (folder, *folder.rglob("*"))} == before
+
+
 def test_a_project_whose_path_is_not_utf_8_has_a_log(root: Path, run_code_commit: Run):
     odd = root.rename(os.fsdecode(os.fsencode(root) + b"\xff"))
     assert run_code_commit(odd, "apply", "-", stdin=RESPONSE).returncode == 0
