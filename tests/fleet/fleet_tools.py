@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import subprocess
+import tarfile
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from command import git, wait_for
 from forked_command import ForkedCommand, ForkedProcess
 
 WRONG, RIGHT = "^^^ok.txt\nno\n^^^end\n", "^^^ok.txt\nok\n^^^end\n"
+PRICES = {"prices": {"fake": {"input": 0.0, "output": 500.0}}}
+"""An answer of the server costs 5 cents, one that is lost may have cost 50."""
 
 
 def make_repository(root: Path, build: str = "grep -q '^ok$' ok.txt") -> Path:
@@ -65,6 +68,15 @@ def results(folder: Path) -> dict[str, dict]:
     """Return the latest result of each task of the list in the folder."""
     lines = (folder / "out" / "results.jsonl").read_text().splitlines()
     return {line["id"]: line for line in map(json.loads, lines)}
+
+
+def pending(out: Path) -> list[float]:
+    """Return what the calls under way can cost, by the logs that are kept of unfinished tasks."""
+    found = []
+    for log in out.glob(".*.log"):
+        with contextlib.suppress(OSError), tarfile.open(log) as tar, tar.extractfile("run.json") as file:
+            found += [usd for attempt in json.load(file)["attempts"] for usd in attempt["unsettled_usd"]]
+    return found
 
 
 def processes_with(text: str) -> list[int]:
@@ -208,7 +220,7 @@ def free_port() -> int:
 
 
 class Cluster:
-    """A scheduler and two workers, processes of their own, each with a root of its own; all that they say goes by wire.
+    """A scheduler and two workers of two threads, processes of their own, each with a root of its own; all that they say goes by wire.
 
     Where the tests may mount, `hidden` is a folder that only the client sees.
     """
@@ -238,7 +250,7 @@ class Cluster:
         self.wires.append(Wire(port))
         places = ("--listen-address", f"tcp://127.0.0.1:{port}", "--local-directory", str(folder))
         contact = ("--contact-address", f"tcp://127.0.0.1:{self.wires[-1].port}")
-        options = ("--no-nanny", "--nthreads", "4", "--no-dashboard", *places, *contact)
+        options = ("--no-nanny", "--nthreads", "2", "--no-dashboard", *places, *contact)
         self.workers[name] = self._dask("worker", self.address, *options, "--name", name)
 
     def kill_worker(self, name: str) -> None:

@@ -26,9 +26,9 @@ from fleet_tools import (
 
 from code_commit.commands import make_parser
 from code_commit.errors import NotSetUpError
-from code_commit.fleet import Order, run
+from code_commit.fleet import Order, _require_keys, run
 from code_commit.fleet.results import Result
-from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.tasks import FleetTask, read_tasks
 from code_commit.fleet.unfinished import log_path
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.runs.record import load_run_record
@@ -85,7 +85,7 @@ def test_three_tasks_of_three_repositories(forked_fleet, tmp_path):
     assert checked.stdout == "3 tasks: no mistake\n2 kept, 0 would go on, 1 would begin\n"
 
 
-def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path):
+def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forked_fleet, tmp_path, monkeypatch):
     repository, answers = make_repository(tmp_path / "repository"), make_answers(tmp_path / "answers", RIGHT)
     lines = [task(name, repository, "openai") for name in "ab"]
     lines += [task("c", repository, answers, settings={"fallback_model": "anthropic"}), task("d", repository)]
@@ -101,20 +101,9 @@ def test_a_key_that_is_missing_here_is_told_once_before_anything_is_cloned(forke
     ]
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "openai-key.txt").write_text("sk-test-0123456789")
-    words = [*fleet_words(tasks), "--only", "c"]
-    keys = {"CODE_COMMIT_KEYS": str(tmp_path / "keys"), "ANTHROPIC_API_KEY": "sk-test-0123456789"}
-    assert forked_fleet.run(words, tmp_path, os.environ | keys).returncode == 0
-
-
-def test_the_address_of_a_task_gets_the_worker_s_key(forked_fleet, tmp_path):
-    """Nothing listens at the proxy, and nothing else is contacted: exit code 3 says that the key would have gone."""
-    settings = {"base_url": "https://elsewhere.example", "llm_timeout": 1}
-    line = task("a", make_repository(tmp_path / "repository"), "openai", settings=settings)
-    words = fleet_words(make_list(tmp_path / "tasks.jsonl", line))
-    variables = {"OPENAI_API_KEY": "sk-test-0123456789", "HTTPS_PROXY": "http://127.0.0.1:1"}
-    forked_fleet.run(words, tmp_path, os.environ | variables)
-    record = load_run_record((tmp_path / "out/a/run.json").read_bytes())
-    assert (record.exit_code, record.base_url) == (3, "https://elsewhere.example/v1")
+    monkeypatch.setenv("CODE_COMMIT_KEYS", str(tmp_path / "keys"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test-0123456789")
+    _require_keys(read_tasks(tasks))
 
 
 def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_path):
@@ -142,6 +131,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     (tmp_path / "list").write_text("one\n\ntwo\n")
     answers = make_answers(tmp_path / "answers", RIGHT)
     words = ["fleet", "-m", "Make ok.txt say ok.", "--repositories", "list", "--build", "build", "--out", "out"]
+    words += ["--at-once", "1"]
     done = forked_fleet.run(words, tmp_path, os.environ | {"CODE_COMMIT_MODEL": answers})
     assert done.returncode == 0, done.stderr
     for name in ("one", "two"):
@@ -150,14 +140,8 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
             "Make ok.txt say ok.",
             "ok.txt\n",
         ]
-    piped = subprocess.run(
-        [*CODE_COMMIT, "fleet", "-m", "Do it.", "--repositories", "-", "--check"],
-        cwd=tmp_path,
-        input="one\nthree\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["fleet", "-m", "Do it.", "--repositories", "-", "--check"]
+    piped = forked_fleet.run(words, tmp_path, os.environ, b"one\nthree\n")
     assert piped.returncode == 2
     assert "-:2: repository: three is no git repository" in piped.stderr
 

@@ -1,23 +1,10 @@
 """The sum of what all starts of a fleet have cost, by the logs of unfinished tasks and by the results."""
 
 import json
-import tarfile
-from pathlib import Path
 
 import pytest
 from command import git, wait_for
-from fleet_tools import RIGHT, make_list, make_repository, processes_with, results, task
-
-PRICES = {"prices": {"fake": {"input": 0.0, "output": 500.0}}}
-"""An answer of the server costs 5 cents, one that is lost may have cost 50."""
-
-
-def pending(out: Path) -> list[float]:
-    """Return what the first call of an unfinished task can have cost, by the log that is kept of it."""
-    for log in out.glob(".one.*.log"):
-        with tarfile.open(log) as tar, tar.extractfile("run.json") as file:
-            return [usd for attempt in json.load(file)["attempts"] for usd in attempt["unsettled_usd"]]
-    return []
+from fleet_tools import PRICES, RIGHT, make_list, make_repository, pending, processes_with, results, task
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

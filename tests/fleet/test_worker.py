@@ -13,19 +13,25 @@ from pathlib import Path
 
 import pytest
 from command import git, tree, wait_for
-from fleet_tools import KEY, RIGHT, WRONG, add_submodule, make_answers, make_repository, processes_with, task
+from fleet_tools import (
+    KEY,
+    PRICES,
+    RIGHT,
+    WRONG,
+    add_submodule,
+    make_answers,
+    make_repository,
+    processes_with,
+    task,
+)
 
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import packed
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, WorkerError, cost_of, put_files, run_task
-from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord
+from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord, load_run_record
 
 UNWATCHED = TaskSupervision()
-
-
-PRICES = {"prices": {"fake": {"input": 0.0, "output": 500.0}}}
-"""An answer of the server costs 5 cents, one that is lost may have cost 50."""
 
 
 @pytest.fixture
@@ -123,6 +129,16 @@ def test_a_key_that_a_worker_lacks_is_told_and_can_be_supplied(tmp_path):
     result = do(task("a", make_repository(tmp_path / "repository"), "openai"), tmp_path).result
     told = "the worker has no usable key for the model: set its variable there, or CODE_COMMIT_KEYS"
     assert (result.status, result.message, result.is_open) == ("not_set_up", told, True)
+
+
+def test_the_address_of_a_task_gets_the_worker_s_key(tmp_path, monkeypatch):
+    """Nothing listens at the proxy, and nothing else is contacted: exit code 3 says that the key would have gone."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    settings = {"base_url": "https://elsewhere.example", "llm_timeout": 1}
+    outcome = do(task("a", make_repository(tmp_path / "repository"), "openai", settings=settings), tmp_path)
+    record = load_run_record(outcome.record)
+    assert (record.exit_code, record.base_url) == (3, "https://elsewhere.example/v1")
 
 
 def test_submodules_are_refused_before_anything_is_paid_or_left_empty_on_request(tmp_path, server):
