@@ -26,7 +26,10 @@ GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\td
 
 TOGETHER = {
     "a browser": ("tests/commands/browser/",),
-    "a cluster": ("tests/fleet/test_cluster.py",),
+    "a cluster": tuple(f"tests/fleet/test_{name}.py" for name in ("cluster", "history", "unfinished")),
+    "another cluster": ("tests/fleet/test_fleet.py", "tests/fleet/test_fleet_docs.py"),
+    "what a build can do": ("tests/build/test_sandbox.py::test_a_probe_",),
+    "a wheel": ("tests/test_help.py::test_the_manual_",),
     "a client of MCP": ("tests/commands/test_mcp.py",),
     "the vendors' packages": tuple(f"tests/llm/test_{name}.py" for name in ("fake_server", "requests")),
     "llmock": ("tests/llm/test_llmock.py",),
@@ -96,6 +99,7 @@ def plain_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call
     The value sees to it that HOME is a folder with git's configuration alone: a new one where a test changed the last.
     """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # as in ForkedCommand
         for name in list(os.environ):
             ours = name.startswith(("CODE_COMMIT_", "GIT_")) or name.endswith(("_API_KEY", "_proxy", "_PROXY"))
             if ours or name in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"):
