@@ -3,13 +3,30 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
+from typing import Any
+
+import pytest
+from forked_command import ForkedProcess
 
 CODE_COMMIT = [sys.executable, "-P", "-m", "code_commit"]  # as the installed command: not from the folder it runs in
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 """The fixture `run_code_commit`."""
+
+Start = Callable[..., ForkedProcess]
+"""The fixture `start_code_commit`."""
+
+
+def chess_board(*sides: Iterable[Any]) -> list[Any]:
+    """Return every field of a table for `parametrize`: the white ones, which meet each value, run by default."""
+    fields = product(*(enumerate(side) for side in sides))
+    return [
+        pytest.param(*(value for _, value in field), marks=[pytest.mark.sweep] * (sum(place for place, _ in field) % 2))
+        for field in fields
+    ]
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -64,9 +81,12 @@ def tree(root: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def wait_for(question: Callable[[], object], seconds: float = 60, pause: float = 0.01) -> object:
-    """Return the answer as soon as there is one; ask after each pause, of so many seconds."""
+    """Return the answer as soon as there is one; ask after each pause, of so many seconds or what the question takes."""
     end = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(pause)
-    return answer
+    while True:
+        asked = time.monotonic()
+        if answer := question():
+            return answer
+        answered = time.monotonic()
+        assert answered < end, "waited in vain"
+        time.sleep(max(pause, min(9 * (answered - asked), 0.1)))

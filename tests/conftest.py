@@ -11,8 +11,8 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from command import CODE_COMMIT, Run, git
-from forked_command import ForkedCommand
+from command import CODE_COMMIT, Run, Start, git
+from forked_command import ForkedCommand, ForkedProcess
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("sweep") and not item.config.getoption("--whole"):
+        pytest.skip("part of the long sweep")
     for mark in item.iter_markers("root"):
         if os.geteuid() != 0:
             pytest.skip("only root can do that")
@@ -195,6 +197,24 @@ def run_code_commit(forked_command: ForkedCommand) -> Run:
         return done
 
     return run
+
+
+@pytest.fixture
+def start_code_commit(forked_command: ForkedCommand) -> Iterator[Start]:
+    """Start the command in a folder, forked as by `run_code_commit`; what is left of it at the end is killed.
+
+    The Python text `before` is executed in its process first.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def start(folder: Path, *arguments: str, before: str = "") -> ForkedProcess:
+            words = ["code-commit", *arguments]
+            process = forked_command.start(words, folder, needed_environment(), before=before)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield start
 
 
 def run_anew(

@@ -1,8 +1,8 @@
 """The command, and Dask's, in processes of their own, forked from one that has imported them: no start of Python.
 
 `python -P tests/forked_command.py DESCRIPTOR MODULE...` imports the modules and serves calls from a socket until it is
-closed. A call is the words, the folder, the environment and what to hide as JSON, with the three standard streams and
-a socket, where the answers are the process's id at once and its exit code at the end.
+closed. A call is the words, the folder, the environment, what to hide and what to execute before as JSON, with the three
+standard streams and a socket, where the answers are the process's id at once and its exit code at the end.
 
 They do not wait for the disk, which a run does thirteen times: that nothing is lost in a power cut tests/apply shows,
 and a kill takes nothing that was written.
@@ -62,6 +62,8 @@ class ForkedProcess:
                 self.returncode = int(self._channel.recv(64))
             except TimeoutError:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._channel.shutdown(socket.SHUT_WR)
+            self._channel.recv(1)  # until then it is there, though it has ended
             self._channel.close()
         return self.returncode
 
@@ -118,10 +120,18 @@ class ForkedCommand:
         return not any(name.startswith(NEEDS_A_START) for name in changed)
 
     def start(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], stdin: bytes = b"", hidden: str = ""
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        hidden: str = "",
+        before: str = "",
     ) -> ForkedProcess:
-        """Start one of the programs; the folder `hidden` is empty for it."""
-        call = json.dumps([list(map(os.fsdecode, words)), str(folder), dict(environment), hidden]).encode("utf-8")
+        """Start one of the programs; the folder `hidden` is empty for it, and the Python text `before` is executed."""
+        call = json.dumps([list(map(os.fsdecode, words)), str(folder), dict(environment), hidden, before]).encode(
+            "utf-8"
+        )
         here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - the process closes them
         with there, tempfile.TemporaryFile() as given:
@@ -182,7 +192,9 @@ def exit_code(pid: int) -> int:
     return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
 
-def become(words: list[str], folder: str, environment: dict[str, str], hidden: str, streams: list[int]) -> None:
+def become(
+    words: list[str], folder: str, environment: dict[str, str], hidden: str, before: str, streams: list[int]
+) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -193,6 +205,7 @@ def become(words: list[str], folder: str, environment: dict[str, str], hidden: s
     os.environ.update(environment)
     time.tzset()
     sys.argv = words
+    exec(before, {})
     module, function = PROGRAMS[words[0]]
     getattr(importlib.import_module(module), function)()
 

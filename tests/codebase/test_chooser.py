@@ -4,12 +4,11 @@ and that nothing of it is paid for twice.
 
 import json
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, module, recorded, wait_for
+from command import Run, Start, git, module, recorded, wait_for
 from fake_server import FakeServer, Fault
 
 from code_commit import NotSetUpError, rollup
@@ -351,6 +350,7 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
     command: list[str],
     root: Path,
     run_code_commit: Run,
+    start_code_commit: Start,
     whole: bool,  # noqa: FBT001 - a fixture
 ):
     if step == "begun" and command[0] == "rollup":
@@ -359,17 +359,14 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
         pytest.skip("the run's choice is killed there; --whole kills that of rollup too")
     with FakeServer(answers=[WRONG, CHOICE, RIGHT]) as server:
         program = (
-            "import os, sys; from code_commit.runs.progress import Progress; from code_commit.cli import main\n"
+            "import os; from code_commit.runs.progress import Progress\n"
             "def step(self, record, event):\n"
             "    event = 'begun' if (record.command, event) == ('run', 'started') else event\n"
             f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
             "Progress.step = step\n"
-            "sys.exit(main(sys.argv[1:]))"
         )
         base = ["--model", "openai", "--base-url", server.base_url("openai")]
-        words = [CODE_COMMIT[0], "-c", program, *command, *base]
-        killed = subprocess.run(words, cwd=root, capture_output=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert start_code_commit(root, *command, *base, before=program).wait(60) == -signal.SIGKILL
         done = run_code_commit(root, "resume")
         is_over = command[0] == "rollup" and step == "finished"
         assert done.returncode == (2 if is_over else 0), done.stderr
@@ -383,13 +380,13 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
         assert last["choice"]["calls"] == 2
 
 
-def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run):
+def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run, start_code_commit: Start):
     with FakeServer(answers=[CHOICE, RIGHT], polls=10**6) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]
-        process = subprocess.Popen([*CODE_COMMIT, *base], cwd=root, stderr=subprocess.DEVNULL)
+        process = start_code_commit(root, *base)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 128 + signal.SIGTERM
+        assert process.wait(60) == 128 + signal.SIGTERM
         server.polls = 1
         done = run_code_commit(root, "resume")
         assert done.returncode == 0, done.stderr
@@ -417,12 +414,12 @@ def test_a_clone_needs_nothing_but_the_variables(root: Path, run_code_commit: Ru
     assert (root.parent / "clone/agent-config").stat().st_mode & 0o777 == 0o700
 
 
-def test_two_at_once_pay_once(root: Path, run_code_commit: Run):
+def test_two_at_once_pay_once(root: Path, run_code_commit: Run, start_code_commit: Start):
     with FakeServer(answers=[CHOICE, RIGHT], polls=10**6) as server:
         base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]
-        process = subprocess.Popen([*CODE_COMMIT, *base], cwd=root, stderr=subprocess.DEVNULL)
+        process = start_code_commit(root, *base)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         done = run_code_commit(root, *base)
         assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
         server.polls = 1
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0

@@ -5,11 +5,12 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, tree, wait_for
+from command import CODE_COMMIT, Run, Start, git, recorded, tree, wait_for
 
 RESPONSE = "^^^ok.txt\nok\n^^^end\n^^^new/deep/file.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"
 WRONG = "^^^ok.txt\nwrong\n^^^end\n^^^new.txt\n^^^end\n"
@@ -409,23 +410,16 @@ def test_rollback_keeps_what_built(root: Path, run_code_commit: Run):
     assert latest(root)["rolled_back"] is False
 
 
-def test_a_second_run_in_a_tree_names_the_first(root: Path, run_code_commit: Run):
+def test_a_second_run_in_a_tree_names_the_first(root: Path, run_code_commit: Run, start_code_commit: Start):
     (root / "build.sh").write_text("#!/bin/sh\necho started\nsleep 30\n")
-    process = subprocess.Popen([*CODE_COMMIT, *recorded(root, RESPONSE)], cwd=root, stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(500):
-            if list((root / "agent-config" / "logs").glob("*/1-build.txt")):
-                break
-            import time
-
-            time.sleep(0.02)
-        for arguments in (["--model", "replay:agent-config/recorded"], ["apply", "-"], ["undo"]):
-            done = run_code_commit(root, *arguments, stdin=RESPONSE)
-            assert done.returncode == 2
-            assert str(process.pid) in done.stderr
-    finally:
-        process.terminate()
-        process.wait(timeout=15)
+    process = start_code_commit(root, *recorded(root, RESPONSE))
+    wait_for(lambda: list((root / "agent-config" / "logs").glob("*/1-build.txt")))
+    for arguments in (["--model", "replay:agent-config/recorded"], ["apply", "-"], ["undo"]):
+        done = run_code_commit(root, *arguments, stdin=RESPONSE)
+        assert done.returncode == 2
+        assert str(process.pid) in done.stderr
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
 def test_rollback_puts_back_what_the_build_has_changed_too(root: Path, run_code_commit: Run):

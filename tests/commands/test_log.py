@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, Start, recorded, the_log, wait_for
 from forked_command import ForkedCommand
 from page_runs import embellish, hostile_run, recorded_run
 from terminal import Terminal
@@ -208,14 +208,16 @@ def test_a_killed_run_says_so_and_how_it_goes_on(paid: Path, run_code_commit: Ru
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
-def test_a_killed_run_whose_process_id_was_used_again_is_killed(project_folder: Path, table: Table):
+def test_a_killed_run_whose_process_id_was_used_again_is_killed(
+    project_folder: Path, table: Table, start_code_commit: Start
+):
     (project_folder / "build.sh").write_text("#!/bin/sh\necho $$ >agent-config/build\nexec sleep 60\n")
-    words = [*CODE_COMMIT, *recorded(project_folder, RIGHT), "--sandbox", "off"]
-    with subprocess.Popen(words, cwd=project_folder, stderr=subprocess.DEVNULL) as process:
-        build = project_folder / "agent-config/build"
-        wait_for(lambda: build.exists() and build.read_text())
-        assert table(project_folder)[1][1] == "running"
-        process.kill()
+    process = start_code_commit(project_folder, *recorded(project_folder, RIGHT), "--sandbox", "off")
+    build = project_folder / "agent-config/build"
+    wait_for(lambda: build.exists() and build.read_text())
+    assert table(project_folder)[1][1] == "running"
+    process.kill()
+    process.wait(60)
     os.kill(int(build.read_text()), signal.SIGKILL)
     assert table(project_folder)[1][1] == "killed"
     give(the_log(project_folder), pid=os.getpid())

@@ -4,11 +4,13 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
+from command import CODE_COMMIT, Run, Start, chess_board, git, recorded, the_log, wait_for
 from fake_server import FakeServer, Fault
+from forked_command import ForkedProcess
 
 WRONG, RIGHT = "^^^ok.txt\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n", "^^^ok.txt\nok\n^^^end\n"
 EDITED = "^^^ok.txt\n^^^find\nnot yet\n^^^replace\nwrong\n^^^end\n^^^gone.txt\n^^^delete\n"
@@ -31,14 +33,15 @@ def record(root: Path) -> dict:
     return json.loads((the_log(root) / "run.json").read_text())
 
 
-def start(root: Path, server: FakeServer) -> subprocess.Popen:
-    command = [*CODE_COMMIT, "--model", "openai", "--base-url", server.base_url("openai"), "--sandbox", "off"]
-    return subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL, start_new_session=True)
+@pytest.fixture
+def start(root: Path, start_code_commit: Start) -> Callable[[FakeServer], ForkedProcess]:
+    options = ("--model", "openai", "--sandbox", "off")
+    return lambda server: start_code_commit(root, *options, "--base-url", server.base_url("openai"))
 
 
-def end(process: subprocess.Popen, number: int) -> None:
+def end(process: ForkedProcess, number: int) -> None:
     process.send_signal(number)
-    process.wait(timeout=20)
+    process.wait(timeout=60)
 
 
 def builds(root: Path) -> int:
@@ -54,10 +57,10 @@ def resume(root: Path, run_code_commit: Run, *arguments: str):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_during_the_build(number, root: Path, run_code_commit: Run):
+def test_during_the_build(number, start, root: Path, run_code_commit: Run):
     (root / "hold").touch()
     with FakeServer(answers=[WRONG, RIGHT]) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for((root / "agent-config-builds").exists)
         end(process, number)
         (root / "hold").unlink()
@@ -73,9 +76,9 @@ def test_during_the_build(number, root: Path, run_code_commit: Run):
     assert after["totals"]["usage"]["input"] == 2000
 
 
-def test_a_job_whose_id_is_on_disk_is_fetched(root: Path, run_code_commit: Run):
+def test_a_job_whose_id_is_on_disk_is_fetched(start, root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT], polls=10**6) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         end(process, signal.SIGKILL)
         server.polls = 1
@@ -92,9 +95,9 @@ def test_whoever_resumes_says_what_is_printed(root: Path, run_code_commit: Run):
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
-def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run):
+def test_a_job_that_is_gone_is_asked_for_again(start, root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT, RIGHT], polls=10**6) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         end(process, signal.SIGKILL)
         server.polls = 1
@@ -105,28 +108,31 @@ def test_a_job_that_is_gone_is_asked_for_again(root: Path, run_code_commit: Run)
         assert created(server) == 2
 
 
-def kill_behind(step: str, root: Path) -> None:
-    program = (
-        "import os, sys; from code_commit.runs.progress import Progress; from code_commit.cli import main\n"
-        "def step(self, record, event):\n"
-        f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
-        "Progress.step = step\n"
-        "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
-    )
-    killed = subprocess.run([CODE_COMMIT[0], "-c", program], cwd=root, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
+REPLAY = ("--model", "replay:agent-config/recorded", "--sandbox", "off")
+
+
+@pytest.fixture
+def kill_behind(root: Path, start_code_commit: Start) -> Callable[[str], None]:
+    def kill(step: str) -> None:
+        program = (
+            "import os; from code_commit.runs.progress import Progress\n"
+            "def step(self, record, event):\n"
+            f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
+            "Progress.step = step\n"
+        )
+        assert start_code_commit(root, *REPLAY, before=program).wait(60) == -signal.SIGKILL
+
+    return kill
 
 
 STEPS = ["responded", "applying", "applied", "building", "built", "rejected"]
 
 
-@pytest.mark.parametrize(
-    ("step", "answer"), [*((step, WRONG) for step in STEPS), *((step, EDITED) for step in STEPS[:-1])]
-)
-def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit: Run):
+@pytest.mark.parametrize(("step", "answer"), chess_board(STEPS, [WRONG, EDITED]))
+def test_killed_right_behind_each_step(step, answer, kill_behind, root: Path, run_code_commit: Run):
     """A listener of the run's log kills the process as soon as run.json has the step."""
     recorded(root, "no block\n" if step == "rejected" else answer, RIGHT)
-    kill_behind(step, root)
+    kill_behind(step)
     assert "killed" in run_code_commit(root, "log").stdout
 
     done = resume(root, run_code_commit)
@@ -146,12 +152,12 @@ def test_killed_right_behind_each_step(step, answer, root: Path, run_code_commit
 
 
 @pytest.mark.parametrize("breaks", [True, False])
-def test_a_pass_is_of_the_tree_that_was_built(breaks, root: Path, run_code_commit: Run):
+def test_a_pass_is_of_the_tree_that_was_built(breaks, kill_behind, root: Path, run_code_commit: Run):
     """Of a build that passed before the kill nobody knows what it read: it is built again."""
     with (root / "build.sh").open("a") as script:
         script.write("[ $? = 0 ] && [ ! -e broken ]\n")
     recorded(root, RIGHT)
-    kill_behind("built", root)
+    kill_behind("built")
     assert record(root)["attempts"][0]["build"]["exit_code"] == 0
     if breaks:
         (root / "broken").touch()
@@ -161,16 +167,16 @@ def test_a_pass_is_of_the_tree_that_was_built(breaks, root: Path, run_code_commi
 
 
 @pytest.mark.parametrize("answer", [WRONG, EDITED])
-def test_killed_between_the_apply_and_its_note_in_the_log(answer, root: Path, run_code_commit: Run):
+def test_killed_between_the_apply_and_its_note_in_the_log(
+    answer, root: Path, run_code_commit: Run, start_code_commit: Start
+):
     """What an edit looks for is no longer there: the snapshot says that the answer is in the tree."""
     recorded(root, answer, RIGHT)
     program = (
-        "import os, sys; from code_commit.runs import log as run_log; from code_commit.cli import main\n"
+        "import os; from code_commit.runs import log as run_log\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
-        "sys.exit(main(['--model', 'replay:agent-config/recorded', '--sandbox', 'off']))"
     )
-    killed = subprocess.run([CODE_COMMIT[0], "-c", program], cwd=root, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    assert start_code_commit(root, *REPLAY, before=program).wait(60) == -signal.SIGKILL
     assert not (root / "gone.txt").exists()
     done = resume(root, run_code_commit)
     assert done.returncode == 0, done.stderr
@@ -249,13 +255,12 @@ WAYS_ON = "code-commit resume continues this run"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_ends_with_the_ways_on(number, root: Path):
+def test_an_interruption_ends_with_the_ways_on(number, root: Path, start_code_commit: Start):
     (root / "hold").touch()
-    command = [*CODE_COMMIT, *recorded(root, RIGHT), "--sandbox", "off"]
-    process = subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
+    process = start_code_commit(root, *recorded(root, RIGHT), "--sandbox", "off")
     wait_for((root / "agent-config-builds").exists)
     process.send_signal(number)
-    said = process.communicate(timeout=20)[1]
+    said = process.communicate(timeout=60)[1]
     assert WAYS_ON in said
     assert "1 file changed so far: code-commit diff shows it, code-commit undo takes it back" in said
 
@@ -402,17 +407,16 @@ def fault(status: int):
     return Fault("status", status=status, body={"error": {"message": "Incorrect API key", "code": "invalid_api_key"}})
 
 
-def interrupted_in_build(root: Path, server: FakeServer) -> None:
-    (root / "hold").touch()
-    process = start(root, server)
+def interrupted_in_build(root: Path, process: ForkedProcess) -> None:
     wait_for((root / "agent-config-builds").exists)
     end(process, signal.SIGTERM)
     (root / "hold").unlink()
 
 
-def test_what_was_undone_is_not_built_on(root: Path, run_code_commit: Run):
+def test_what_was_undone_is_not_built_on(start, root: Path, run_code_commit: Run):
     with FakeServer(answers=[RIGHT]) as server:
-        interrupted_in_build(root, server)
+        (root / "hold").touch()
+        interrupted_in_build(root, start(server))
         assert run_code_commit(root, "undo").returncode == 0
         done = resume(root, run_code_commit)
     assert done.returncode == 2
@@ -452,10 +456,10 @@ def test_what_the_build_formats_is_of_the_run_for_resume(root: Path, run_code_co
     assert git(root, "status", "--porcelain") == ""
 
 
-def test_what_an_interrupted_build_formats_is_of_the_run_too(root: Path, run_code_commit: Run):
+def test_what_an_interrupted_build_formats_is_of_the_run_too(start, root: Path, run_code_commit: Run):
     (root / "build.sh").write_text("#!/bin/sh\necho 'x = 1' >a.txt\necho build >agent-config-builds\nsleep 60\n")
     with FakeServer(answers=["^^^a.txt\nx=1\n^^^end\n"]) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for((root / "agent-config-builds").exists)
         end(process, signal.SIGTERM)
     done = run_code_commit(root, "undo")
@@ -518,12 +522,12 @@ def test_a_machine_that_failed_costs_no_repair_and_is_built_on_again(code, argum
     assert (builds(root), len(record(root)["attempts"])) == (2, 1)
 
 
-def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(root: Path, run_code_commit: Run):
+def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(start, root: Path, run_code_commit: Run):
     """Nobody knows what it cost: four calls were made for the money of one and a half."""
     prices = 'max_output_tokens = 10000\n[prices."gpt-6.2-sol"]\ninput = 0.0\noutput = 10.0\n'
     (root / "agent-config" / "config.toml").write_text(f"max_cost = 0.15\n{prices}")
     with FakeServer(answers=[RIGHT] * 4, faults=[Fault("silence", times=9)]) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for(lambda: server.requests)
         end(process, signal.SIGKILL)
         assert record(root)["attempts"][0]["unsettled_usd"] == [0.1]
@@ -537,14 +541,14 @@ def test_a_call_that_was_killed_counts_for_max_cost_when_the_run_is_resumed(root
     assert (more.returncode, created(server)) == (0, 2), more.stderr
 
 
-def test_it_continues_with_the_task_codebase_and_settings_of_the_run(root: Path, run_code_commit: Run):
+def test_it_continues_with_the_task_codebase_and_settings_of_the_run(start, root: Path, run_code_commit: Run):
     """Whatever stands in agent-config, and in the environment, by then."""
     config = root / "agent-config"
     (config / "config.toml").write_text('max_repairs = 1\nprotect = ["kept.txt"]\n')
     kept = "^^^kept.txt\nx\n^^^end\n"
     (root / "hold").touch()
     with FakeServer(answers=[WRONG, kept + RIGHT]) as server:
-        process = start(root, server)
+        process = start(server)
         wait_for((root / "agent-config-builds").exists)
         end(process, signal.SIGKILL)
         (root / "hold").unlink()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
+from command import Run, Start, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
 from code_commit.apply import lock_tree
@@ -142,10 +142,12 @@ def test_a_tool_that_changes_many_repositories_runs_it_as_it_stands(project_fold
         ]
 
 
-def test_a_run_that_was_killed_is_resumed_with_its_own_task(project_folder: Path, run_code_commit: Run):
+def test_a_run_that_was_killed_is_resumed_with_its_own_task(
+    project_folder: Path, run_code_commit: Run, start_code_commit: Start
+):
     (project_folder / "build.sh").write_text("#!/bin/sh\n[ -e go ] || { touch started; sleep 60; }; false\n")
     options = recorded(project_folder, "^^^ok.txt\nno\n^^^end\n", RIGHT)
-    running = subprocess.Popen([*CODE_COMMIT, "-m", TASK, "--max-repairs", "1", *options], cwd=project_folder)
+    running = start_code_commit(project_folder, "-m", TASK, "--max-repairs", "1", *options)
     wait_for((project_folder / "started").exists)
     running.send_signal(signal.SIGTERM)
     assert running.wait() == 128 + signal.SIGTERM

@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import CODE_COMMIT, Run, git, recorded, the_log, tree, wait_for
+from command import Run, Start, chess_board, git, recorded, the_log, tree, wait_for
 
 from code_commit.git import UnansweredError
 from code_commit.project import find_project
@@ -78,8 +78,7 @@ HIDING = {
 }
 
 
-@pytest.mark.parametrize("command", ["run", "apply"])
-@pytest.mark.parametrize("script", HIDING)
+@pytest.mark.parametrize(("script", "command"), chess_board(HIDING, ["run", "apply"]))
 def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Path, run_code_commit: Run):
     build_does(root, script)
     arguments = recorded(root, NEW) if command == "run" else ["apply", "--build", "-"]
@@ -200,13 +199,14 @@ def test_whatever_the_end_of_a_run_it_is_told(answers, script, code, root: Path,
     assert the_record(root)["build_changes"] == ["Cargo.lock"]
 
 
-def test_an_interrupted_and_resumed_run_tells_what_both_builds_changed(root: Path, run_code_commit: Run):
+def test_an_interrupted_and_resumed_run_tells_what_both_builds_changed(
+    root: Path, run_code_commit: Run, start_code_commit: Start
+):
     build_does(root, "echo x >> src/$CODE_COMMIT_ATTEMPT.txt; [ $CODE_COMMIT_ATTEMPT = 1 ] || [ -e go ] || sleep 60")
-    command = [*CODE_COMMIT, *recorded(root, WRONG, OK), "--sandbox", "off"]
-    process = subprocess.Popen(command, cwd=root, stderr=subprocess.DEVNULL)
+    process = start_code_commit(root, *recorded(root, WRONG, OK), "--sandbox", "off")
     wait_for(lambda: (root / "src" / "2.txt").read_text() == "text\nx\n")
-    process.terminate()
-    assert process.wait(timeout=20) == 143
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
     (root / "go").touch()
     assert run_code_commit(root, "resume").returncode == 0
     assert the_record(root)["build_changes"] == ["src/1.txt", "src/2.txt"]
@@ -247,8 +247,7 @@ REWRITING = {
 FIVE = "".join(f"^^^{path}\nx=1\n^^^end\n" for path in ("a.py", "b.py", "deep/c.py", "new.txt"))
 
 
-@pytest.mark.parametrize("command", ["run", "apply"])
-@pytest.mark.parametrize("script", REWRITING)
+@pytest.mark.parametrize(("script", "command"), chess_board(REWRITING, ["run", "apply"]))
 def test_what_a_build_made_of_the_answer_is_named_with_a_diff(
     script: str, command: str, root: Path, run_code_commit: Run
 ):
