@@ -55,7 +55,7 @@ class Terminal:
             rows = self.screen()
             if any(re.search(pattern, row) for row in rows):
                 return rows
-            time.sleep(0.02)
+            time.sleep(0.05)
         raise AssertionError(f"{pattern} did not appear; the screen:\n" + "\n".join(self.screen()))
 
     def end(self) -> int:

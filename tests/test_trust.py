@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import Run, git, recorded
+from command import Run, chess_board, git, recorded
 
 import code_commit
 from code_commit.llm.keys import KEY_VARIABLES
@@ -219,15 +219,11 @@ echo '* filter=x' > .gitattributes; touch -d 2001-01-01 *.txt
 """
 
 
-@pytest.mark.parametrize("mode", ["off", "guard"])
-@pytest.mark.parametrize(
-    "laid_down",
-    [
-        "cp -r .git/HEAD .git/objects .git/refs .git/index .; FOLDER=.",
-        "cp -r .git ../.git; FOLDER=../.git",
-    ],
-)
-@pytest.mark.parametrize("broken", ["echo x > .git/HEAD", "chmod 0 .git/objects", ":"])
+LAID_DOWN = ["cp -r .git/HEAD .git/objects .git/refs .git/index .; FOLDER=.", "cp -r .git ../.git; FOLDER=../.git"]
+BROKEN = ["echo x > .git/HEAD", "chmod 0 .git/objects", ":"]
+
+
+@pytest.mark.parametrize(("laid_down", "broken", "mode"), chess_board(LAID_DOWN, BROKEN, ["off", "guard"]))
 def test_git_is_asked_about_no_other_repository_than_before(
     laid_down: str, broken: str, mode: str, project_folder: Path, ran: Path, run_code_commit: Run, request
 ):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from build_watch import alive, alive_after
+from command import chess_board
 
 DRIVER = Path(__file__).with_name("build_driver.py")
 PAST_THE_END = 4.0  # seconds, on a busy machine too; a build that is not killed has five more
@@ -208,8 +209,9 @@ def report_of(process):
     return json.loads(process.communicate(timeout=30)[0])
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "mode"), chess_board([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ["off", "guard", "strict"])
+)
 def test_a_signal_ends_the_whole_tree_and_keeps_what_was_read(request, tool, mark, mode, number):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")

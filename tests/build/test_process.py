@@ -12,34 +12,35 @@ from pathlib import Path
 
 import pytest
 from build_watch import alive_after, run_build
-from command import CODE_COMMIT
+from command import CODE_COMMIT, chess_board
 
 from code_commit.errors import BuildError, Interrupted
 from code_commit.project import find_project
 from code_commit.runs.words import ending_of
 
+ENDS = [
+    # build.sh, its exit code, the signal that ended it
+    ("#!/bin/sh\nexit 0\n", 0, None),
+    ("#!/bin/sh\nexit 3\n", 3, None),
+    ("#!/bin/sh\nexit 256\n", 0, None),
+    ("#!/bin/sh\nfalse | true\n", 0, None),
+    ("#!/bin/sh\nno-such-command\n", 127, None),
+    ("#!/bin/sh\n/etc/passwd\n", 126, None),
+    ("#!/bin/sh\nexit 127\n", 127, None),
+    ("#!/bin/sh\nexit 255\n", 255, None),
+    ("#!/bin/bash\n(kill -SEGV $BASHPID)\nexit $?\n", 139, None),
+    ("#!/bin/sh\nkill -KILL $$\n", None, 9),
+    ("#!/bin/sh\nkill -SEGV $$\n", None, 11),
+    ("", 0, None),
+    ("exit 5\n", 5, None),
+    ("echo hello", 0, None),
+]
+MODES = ["off", "guard", "strict"]
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize(
-    ("script", "exit_code", "signal_number"),
-    [
-        ("#!/bin/sh\nexit 0\n", 0, None),
-        ("#!/bin/sh\nexit 3\n", 3, None),
-        ("#!/bin/sh\nexit 256\n", 0, None),
-        ("#!/bin/sh\nfalse | true\n", 0, None),
-        ("#!/bin/sh\nno-such-command\n", 127, None),
-        ("#!/bin/sh\n/etc/passwd\n", 126, None),
-        ("#!/bin/sh\nexit 127\n", 127, None),
-        ("#!/bin/sh\nexit 255\n", 255, None),
-        ("#!/bin/bash\n(kill -SEGV $BASHPID)\nexit $?\n", 139, None),
-        ("#!/bin/sh\nkill -KILL $$\n", None, 9),
-        ("#!/bin/sh\nkill -SEGV $$\n", None, 11),
-        ("", 0, None),
-        ("exit 5\n", 5, None),
-        ("echo hello", 0, None),
-    ],
-)
-def test_the_end_of_build_sh_is_reported_as_it_was(build, request, mode, script, exit_code, signal_number):
+
+@pytest.mark.parametrize(("end", "mode"), chess_board(ENDS, MODES))
+def test_the_end_of_build_sh_is_reported_as_it_was(build, request, mode, end):
+    script, exit_code, signal_number = end
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     built = build(script, mode=mode)
@@ -51,7 +52,7 @@ def test_the_end_of_build_sh_is_reported_as_it_was(build, request, mode, script,
     assert not built.result.timed_out
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_signal_that_ended_build_sh_is_named(build, request, mode):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
@@ -60,21 +61,22 @@ def test_a_signal_that_ended_build_sh_is_named(build, request, mode):
     assert result.shell_code == 137
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("#!/no/such/shell\n", "/no/such/shell does not exist"),
-        ("#!/usr/bin/env no-such-shell\n", "no-such-shell is not on the PATH"),
-        ("#!/usr/bin/env -S no-such-shell -e\n", "no-such-shell is not on the PATH"),
-        ("#!/bin/sh\r\nexit 0\r\n", "Windows line ends"),
-        ("#!/bin/sh -e\r\nexit 0\r\n", "Windows line ends"),
-        ("#!/etc/passwd\n", "not executable"),
-        ("#!/etc\n", "does not exist"),
-        (b"\0\0\0\0no program\n", "neither a script nor a program"),
-    ],
-)
-def test_a_build_sh_that_cannot_start_is_no_failed_build(build, request, mode, script, message):
+UNABLE = [
+    # build.sh, what is said of it
+    ("#!/no/such/shell\n", "/no/such/shell does not exist"),
+    ("#!/usr/bin/env no-such-shell\n", "no-such-shell is not on the PATH"),
+    ("#!/usr/bin/env -S no-such-shell -e\n", "no-such-shell is not on the PATH"),
+    ("#!/bin/sh\r\nexit 0\r\n", "Windows line ends"),
+    ("#!/bin/sh -e\r\nexit 0\r\n", "Windows line ends"),
+    ("#!/etc/passwd\n", "not executable"),
+    ("#!/etc\n", "does not exist"),
+    (b"\0\0\0\0no program\n", "neither a script nor a program"),
+]
+
+
+@pytest.mark.parametrize(("unable", "mode"), chess_board(UNABLE, MODES))
+def test_a_build_sh_that_cannot_start_is_no_failed_build(build, request, mode, unable):
+    script, message = unable
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
     built = build(script, mode=mode)
@@ -129,7 +131,7 @@ def test_build_sh_of_the_root_is_run_and_not_one_on_the_path(build, tmp_path):
     assert built.output.splitlines() == ["own", str(tmp_path / "project")]
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
+@pytest.mark.parametrize("mode", MODES)
 def test_build_sh_has_three_descriptors_no_terminal_and_a_session_of_its_own(build, request, mode):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
@@ -256,8 +258,7 @@ def test_the_result_tells_how_long_it_took(build):
     assert 0.3 <= built.result.seconds <= time.monotonic() - begun
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize("taken", [1, 30, 60])
+@pytest.mark.parametrize(("taken", "mode"), chess_board([1, 30, 60], MODES))
 def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, taken):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
@@ -268,8 +269,7 @@ def test_it_does_not_matter_which_descriptors_are_free(build, request, mode, tak
     assert built.output == "out\n4\n"
 
 
-@pytest.mark.parametrize("mode", ["off", "guard", "strict"])
-@pytest.mark.parametrize("closing", ["<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("closing", "mode"), chess_board(["<&-", "<&- >&- 2>&-"], MODES))
 def test_a_tool_that_was_started_without_stdin_or_stdout_builds_all_the_same(project_folder, request, mode, closing):
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
