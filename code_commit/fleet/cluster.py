@@ -104,6 +104,9 @@ def _local_cluster(at_once: int) -> LocalCluster:
             "distributed.nanny.pre-spawn-environ": {},  # OMP_NUM_THREADS=1 is for Dask's own work, not for builds
             "distributed.scheduler.http.routes": [],  # no page is served: they have no password
             "distributed.worker.http.routes": [],
+            "distributed.worker.profile.enabled": False,  # it, the ticks and the monitor take a tenth of a core
+            "distributed.admin.tick.interval": "1s",
+            "distributed.admin.system-monitor.interval": "10s",
         }
     )
     return LocalCluster(

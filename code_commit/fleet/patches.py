@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from email.header import Header
 from email.utils import format_datetime
@@ -13,8 +13,7 @@ from typing import NamedTuple
 from code_commit.api import read_changes
 from code_commit.files import read_regular_file
 from code_commit.fleet.results import Result, write_own
-from code_commit.git import UnansweredError
-from code_commit.project import find_project
+from code_commit.git import Repository, UnansweredError
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count, listed, summary_of
@@ -48,15 +47,12 @@ class Patches(NamedTuple):
     lines_removed: int = 0
 
 
-def make_patches(root: Path, base: str, record: RunRecord, log: Path, apart: Collection[str] = ()) -> Patches:
+def make_patches(git: Repository, base: str, record: RunRecord, log: Path, apart: Collection[str] = ()) -> Patches:
     """Return what a run changed in its clone since the commit `base`, but for the files `apart`.
 
     The contents of the answers' files are those that its log folder holds: the tree may have changed after the build.
     The clone's index is made anew for it. Raises CodeCommitError and UnansweredError.
     """
-    git = find_project(root).git
-    if git is None:
-        raise UnansweredError(f"{root} is no repository any more")
     (git.git_dir / "index.lock").unlink(missing_ok=True)  # of a git that was ended with its build
 
     def ask(*words: str, stdin: bytes = b"") -> bytes:
@@ -76,29 +72,29 @@ def make_patches(root: Path, base: str, record: RunRecord, log: Path, apart: Col
         ask("update-index", "--replace", "-z", "--index-info", stdin=entries)
         return ask("write-tree").decode().strip()
 
-    def mail(before: str, after: str, subject: str, body: str) -> bytes:
+    def mail(before: str, after: str, subject: str, body: str) -> tuple[bytes, list[bytes]]:
+        """Return the mail of the changes, and git's line of each file, with its numbers of added and removed lines."""
         options = ("--full-index", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv")
-        diff = ask("diff-tree", "-r", "-p", *options, before, after)
-        return _mail(subject, body, diff + _TRAILER + base.encode() + b"\n") if diff else b""
-
-    def count_lines(tree: str) -> Iterator[int]:
-        counts = [row.split(b"\t")[:2] for row in ask("diff-tree", "-r", "--numstat", base, tree).splitlines()]
-        yield from (sum(int(row[each]) for row in counts if row[each].isdigit()) for each in (0, 1))
+        counts, _, diff = ask("diff-tree", "-r", "-p", "--numstat", *options, before, after).partition(b"\n\n")
+        return _mail(subject, body, diff + _TRAILER + base.encode() + b"\n") if diff else b"", counts.splitlines()
 
     ask("read-tree", base)
-    tracked = ask("ls-files", "-z").decode("utf-8", "surrogateescape").split("\0")
-    built = [path for path in tracked if shown(path) in record.build_changes and not (root / path).is_dir()]
-    edits, lost = ([], []) if record.rolled_back else read_changes(log, root)
+    tracked = ask("ls-files", "-z").decode("utf-8", "surrogateescape").split("\0") if record.build_changes else []
+    built = [path for path in tracked if shown(path) in record.build_changes and not (git.root / path).is_dir()]
+    edits, lost = ([], []) if record.rolled_back else read_changes(log, git.root)
     if lost:
         raise UnansweredError(f"the log has no content of {listed(lost)}")
-    answered = add(edit for edit in edits if edit.path not in apart)
-    ask("update-index", "--add", "--remove", "--replace", "--", *(path for path in built if path not in apart))
-    both = ask("write-tree").decode().strip()
+    tree = add(edit for edit in edits if edit.path not in apart)
+    changes, counts = mail(base, tree, record.query, _told(record))
+    build, answered = b"", tree
+    if built:
+        ask("update-index", "--add", "--remove", "--replace", "--", *(path for path in built if path not in apart))
+        tree = ask("write-tree").decode().strip()
+        told = f"By the build of: {shown(record.query)}"
+        build, _ = mail(answered, tree, f"build.sh changed {listed(built)}", told)
+    pairs = [row.split(b"\t")[:2] for row in counts]
     return Patches(
-        mail(base, answered, record.query, _told(record)),
-        mail(answered, both, f"build.sh changed {listed(built)}", f"By the build of: {shown(record.query)}"),
-        both,
-        *count_lines(answered),
+        changes, build, tree, *(sum(int(row[each]) for row in pairs if row[each].isdigit()) for each in (0, 1))
     )
 
 

@@ -30,7 +30,7 @@ from code_commit.files import read_ends
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
 from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
-from code_commit.git import UnansweredError, require_git
+from code_commit.git import Repository, UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, find_project
@@ -119,7 +119,7 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
             if task.solution:
                 outcome = TaskOutcome(work.validate(bare, task.solution))
             else:
-                work.clone(bare, work.commit, work.root, task.supplied)
+                work.repository = work.clone(bare, work.commit, work.root, task.supplied)
                 work.take_up(log)
                 work.roll_up_and_run(max_cost)
                 outcome = work.outcome()
@@ -190,11 +190,12 @@ class _Work:
         self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = self._is_unwanted = False
         self.commit = ""
+        self.repository: Repository | None = None
         self._record_seen = 0
         self._limits_met = 0
         self._logged: object = None
 
-    def clone(self, source: Path, commit: str, root: Path, files: Files) -> None:
+    def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
         """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
         sandboxes = (self.task.settings.get("sandbox"), os.environ.get(f"{ENVIRONMENT_PREFIX}SANDBOX"))
         way = "--local" if "strict" in sandboxes else "--shared"  # a build there does not see the copy
@@ -230,6 +231,7 @@ class _Work:
         link_keys(config)
         for number, file in enumerate(self._supervision.hidden):
             (config / f"{number}-key.txt").symlink_to(Path(file).absolute())
+        return git
 
     def build(self, source: Path, commit: str, files: Files) -> str:
         """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.
@@ -327,8 +329,8 @@ class _Work:
         record = load_run_record(content)
         facts, patches = self._facts_of(record), Patches()
         try:
-            if record.attempts:
-                patches = make_patches(self.root, self.commit, record, folder, self.task.supplied)
+            if record.attempts and self.repository:
+                patches = make_patches(self.repository, self.commit, record, folder, self.task.supplied)
         except (CodeCommitError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
