@@ -336,9 +336,9 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
     unfinished = Unfinished(out, load_lines(out))
     costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
     budget, failures = Budget(order.max_cost, unfinished.spent, costs), Failures(order.max_failures)
-    pages = Pages(out, {task.id for task in listed})
+    pages = Pages(out, {task.id for task in listed}, earlier)
     with FleetTable(len(tasks), (earlier[name] for name in done), quiet=order.quiet) as table:
-        desk = Desk(out, unfinished, table, failures, pages)
+        desk = Desk(unfinished, table, failures, pages)
         left.sort(key=lambda task: not desk.log_of(task)[0])
         try:
             pages.write()
@@ -352,12 +352,12 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
                 table.say("the same command goes on, each task at its next step")
             raise
         pages.write(at_once=True)
-        labels = api.compare(map(asdict, load_results(out).values()))
+        labels = api.compare(map(asdict, earlier.values()))
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)
     if order.predictions:
-        write_predictions(order.predictions, out, load_results(out).values())
+        write_predictions(order.predictions, out, earlier.values())
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)
     if order.json:

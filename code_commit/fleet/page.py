@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +11,13 @@ from code_commit.api import compare, render_page, render_template
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file
 from code_commit.fleet.patches import diff_of
-from code_commit.fleet.results import PAGE, FleetTotals, Result, load_results, write_own
+from code_commit.fleet.results import PAGE, FleetTotals, Result, write_own
 from code_commit.runs.record import load_run_record
 from code_commit.version import __version__
 
 
-def write_pages(out: Path, tasks: Iterable[str]) -> None:
+def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result]) -> None:
     """Write the page of a fleet of the tasks with these ids, and those that have none yet. Raises LogError."""
-    results = load_results(out)
     totals = FleetTotals(len({*tasks, *results}))
     alike: defaultdict[str, list[Result]] = defaultdict(list)
     for _, result in sorted(results.items()):
@@ -42,15 +41,19 @@ def write_pages(out: Path, tasks: Iterable[str]) -> None:
 
 
 class Pages:
-    """Keeps the page of a fleet up to date while it runs, for a twentieth of the time at most."""
+    """Keeps the page of a fleet up to date while it runs, for a twentieth of the time at most.
 
-    def __init__(self, out: Path, tasks: Collection[str]) -> None:
-        self._out, self._tasks, self._next, self._is_due = out, tasks, 0.0, False
+    `results` are those that count; who takes in another one adds it.
+    """
+
+    def __init__(self, out: Path, tasks: Collection[str], results: dict[str, Result]) -> None:
+        self.out, self.results = out, results
+        self._tasks, self._next, self._is_due = tasks, 0.0, False
 
     def write(self, *, at_once: bool = False) -> None:
         """Write what is new: now, or when `catch_up` is called after its time has come."""
         if at_once:
-            write_pages(self._out, self._tasks)
+            write_pages(self.out, self._tasks, self.results)
         else:
             self._is_due = True
             self.catch_up()
@@ -60,7 +63,7 @@ class Pages:
         if self._is_due and begun >= self._next:
             self._is_due = False
             with suppress(LogError):  # what has landed is told by its own error, and the last page by this one
-                write_pages(self._out, self._tasks)
+                write_pages(self.out, self._tasks, self.results)
             self._next = time.monotonic() + 20 * (time.monotonic() - begun)
 
 

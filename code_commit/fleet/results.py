@@ -12,6 +12,7 @@ A task's folder is made complete beside its place and renamed, then its line is 
 
 import dataclasses
 import fcntl
+import gzip
 import io
 import json
 import os
@@ -25,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import open_regular, replacing, sync_names, write_all
+from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
 from code_commit.runs.words import count, dollars, status_in_words
 
 RESULTS = "results.jsonl"
@@ -228,10 +229,15 @@ def load_results(out: Path) -> dict[str, Result]:
     """
     results: dict[str, Result] = {}
     for result in load_lines(out):
-        before = results.get(result.id)
-        stays = before and before.is_green and not result.is_green and before.digest == result.digest
-        results[result.id] = dataclasses.replace(before, paid_usd=result.paid_usd) if before and stays else result
+        add_result(results, result)
     return results
+
+
+def add_result(results: dict[str, Result], result: Result) -> None:
+    """Add a result to those that count."""
+    before = results.get(result.id)
+    stays = before and before.is_green and not result.is_green and before.digest == result.digest
+    results[result.id] = dataclasses.replace(before, paid_usd=result.paid_usd) if before and stays else result
 
 
 def load_lines(out: Path) -> list[Result]:
@@ -255,15 +261,23 @@ def load_lines(out: Path) -> list[Result]:
 
 
 def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
-    out: Path, result: Result, record: bytes, patch: bytes, log: bytes, build_patch: bytes = b""
+    out: Path,
+    result: Result,
+    record: bytes,
+    patch: bytes,
+    log: bytes,
+    build_patch: bytes = b"",
+    results: Mapping[str, Result] | None = None,
 ) -> None:
     """Keep what came of a task: its folder, then its line. What its run did not get to is empty.
 
-    `log` is a log folder as `packed` returns it. A green result that was there before stays: in its place where it
-    counts still, else below the new one. Raises LogError, as on a full disk: then nothing of it counts.
+    `log` is a log folder as `packed` returns it, `results` those that count, if they are known. A green result that was
+    there before stays: in its place where it counts still, else below the new one. Raises LogError, as on a full disk:
+    then nothing of it counts.
     """
     new, place = out / f".{result.id}{_NEW}", out / result.id
-    before = load_results(out).get(result.id) if place.is_dir() and not result.is_green else None
+    is_second = place.is_dir() and not result.is_green
+    before = (load_results(out) if results is None else results).get(result.id) if is_second else None
     was_green = before is not None and before.is_green
     try:
         shutil.rmtree(new, ignore_errors=True)
@@ -337,26 +351,33 @@ def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
     sync_names(place.parent)
 
 
-def packed(folders: Mapping[str, Path], contents: Mapping[str, bytes] | None = None) -> bytes:
+def packed(
+    folders: Mapping[str, Path],
+    contents: Mapping[str, bytes] | None = None,
+    kept: dict[str, tuple[tuple[int, ...], bytes]] | None = None,
+) -> bytes:
     """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError.
 
-    `contents` come first, in place of the files of that name.
+    `contents` come first, in place of the files of that name. `kept` has the parts of an earlier archive with the
+    versions of their files: only what grew is compressed.
     """
-    archive, contents = io.BytesIO(), contents or {}
-    with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
-        for name, content in contents.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-        for name, folder in folders.items():
-            for path in sorted(folder.rglob("*")):
-                if (
-                    path.is_file()
-                    and not path.is_symlink()
-                    and str(Path(name, path.relative_to(folder))) not in contents
-                ):
-                    tar.add(path, str(Path(name, path.relative_to(folder))))
-    return archive.getvalue()
+    contents, kept = contents or {}, {} if kept is None else kept
+    parts = [_packed_file(name, content) for name, content in contents.items()]
+    for name, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            member = str(Path(name, path.relative_to(folder)))
+            if path.is_file() and not path.is_symlink() and member not in contents:
+                version, (known, part) = identity_of(path.stat()), kept.get(member, ((), b""))
+                if version != known:
+                    kept[member] = version, (part := _packed_file(member, path.read_bytes()))
+                parts.append(part)
+    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1)])
+
+
+def _packed_file(name: str, content: bytes) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1)
 
 
 def unpack(archive: bytes, folder: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
-from code_commit.fleet.results import Result, free_room, land, note, read_own, reserve_room, write_own
+from code_commit.fleet.results import Result, add_result, free_room, land, note, read_own, reserve_room, write_own
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.worker import TaskOutcome, first_run
@@ -45,8 +45,9 @@ def _count_steps(record: RunRecord) -> tuple[bool, int]:
 
 
 def _record_in(log: bytes) -> RunRecord:
-    with tarfile.open(fileobj=io.BytesIO(log)) as tar, tar.extractfile("run.json") or io.BytesIO() as file:
-        return load_run_record(file.read())
+    with tarfile.open(fileobj=io.BytesIO(log)) as tar:  # it is the first member
+        file = next((tar.extractfile(member) for member in tar if member.name == "run.json"), None)
+        return load_run_record(file.read() if file else b"")
 
 
 def log_path(out: Path, task: FleetTask) -> Path:
@@ -72,9 +73,12 @@ class Unfinished:
             cost = line.cost_usd or 0.0
             self._paid[line.id] = self._paid[line.id] + cost if line.paid_usd is None else line.paid_usd
             self._costs[line.id, line.run] = cost
+        self._logs: defaultdict[str, set[Path]] = defaultdict(set)
         for path in out.glob(".*.log"):
+            task = path.name[1 : -_DIGITS - len("..log")]
+            self._logs[task].add(path)
             try:
-                self._note(path.name[1 : -_DIGITS - len("..log")], read_own(path))
+                self._note(task, read_own(path))
             except (OSError, ValueError, KeyError, tarfile.TarError) as error:
                 message = f"{path} is damaged, so it is not known what its task has cost: remove it, if that may be"
                 raise NotSetUpError(message) from error
@@ -96,7 +100,9 @@ class Unfinished:
 
     def keep(self, task: FleetTask, log: bytes) -> float:
         """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
-        write_own(log_path(self._out, task), log, sync=True)
+        path = log_path(self._out, task)
+        self._logs[task.id].add(path)
+        write_own(path, log, sync=True)
         self.sizes[task.id] = len(log)
         return self._note(task.id, log)
 
@@ -109,9 +115,10 @@ class Unfinished:
     def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
         """Remove the logs of a task that are gone on with no more: of lines that it had before, or its own too."""
         self.sizes.pop(task.id, None)
-        for path in self._out.glob(f".{task.id}.{'[0-9a-f]' * _DIGITS}.log"):
-            if not (but_its_own and path == log_path(self._out, task)):
-                path.unlink(missing_ok=True)
+        own = {log_path(self._out, task)} if but_its_own else set()
+        for path in self._logs[task.id] - own:
+            path.unlink(missing_ok=True)
+        self._logs[task.id] &= own
 
     def _note(self, task: str, log: bytes) -> float:
         record = _record_in(log)
@@ -126,10 +133,10 @@ class Unfinished:
 class Desk:
     """Keeps what comes back from the cluster in OUT, and tells it on the terminal. Raises LogError."""
 
-    def __init__(self, out: Path, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages) -> None:
-        self.name = hashlib.sha256(f"{platform.node()} {out}".encode()).hexdigest()[:12]
+    def __init__(self, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages) -> None:
+        self.name = hashlib.sha256(f"{platform.node()} {pages.out}".encode()).hexdigest()[:12]
         """The same at each start with this OUT."""
-        self._out = out
+        self._out, self._results = pages.out, pages.results
         self._table = table
         self._failures = failures
         self._pages = pages
@@ -166,9 +173,11 @@ class Desk:
                 self.keep(task, outcome.log)
             outcome = outcome._replace(result=self._unfinished.count(outcome.result))
             if is_over:
-                land(self._out, *outcome)
+                land(self._out, *outcome, results=self._results)
+                add_result(self._results, outcome.result)
             elif outcome.result.run:
                 note(self._out, outcome.result)
+                add_result(self._results, outcome.result)
         except LogError:
             free_room(self._out)
             if outcome.log:

@@ -194,6 +194,7 @@ class _Work:
         self._record_seen = 0
         self._limits_met = 0
         self._logged: object = None
+        self._packed: dict[str, tuple[tuple[int, ...], bytes]] = {}
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
         """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
@@ -350,7 +351,7 @@ class _Work:
             except (WorkerError, OSError) as error:
                 result = replace(result, **_MACHINE_FAILED, message=f"green, but not verified: {error}")
         redact = make_redactor(self.root).redact
-        log = _packed_log(folder, content, record)
+        log = self._packed_log(folder, content, record)
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
 
     def _facts_of(self, record: RunRecord | None) -> dict[str, Any]:
@@ -419,10 +420,15 @@ class _Work:
         steps = [(len(each.unsettled_usd), each.finish_reason, each.verdict, each.build) for each in record.attempts]
         is_applying = any(each.changes and each.verdict is None for each in record.attempts[-1:])
         if steps != self._logged and not is_applying:
-            log = _packed_log(folder, content, record)
+            log = self._packed_log(folder, content, record)
             if (folder / "run.json").read_bytes() == content:  # else it is packed again, with the next look
                 self._supervision.logged(log)
                 self._logged = steps
+
+    def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
+        """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
+        choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
+        return packed({"": folder} | choice, {"run.json": content}, self._packed)
 
     def git(self, folder: Path, *arguments: str) -> str:
         """Run git and return what it prints. Raises NotSetUpError with its complaint."""
@@ -503,12 +509,6 @@ def cost_of(record: RunRecord) -> float | None:
 def first_run(record: RunRecord) -> str:
     """Return the name by which a run's cost is counted: that of its choice of files, whose cost it includes."""
     return record.choice.run if record.choice else record.run
-
-
-def _packed_log(folder: Path, content: bytes, record: RunRecord) -> bytes:
-    """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
-    choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-    return packed({"": folder} | choice, {"run.json": content})
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, results_folder
+from code_commit.fleet.results import Result, land, load_results, results_folder
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'
@@ -27,5 +27,5 @@ def write_fleet(out: Path, tasks: str = "abcde") -> Path:
         for result in RESULTS:
             record = RECORD if result.is_green else RECORD.replace(b'"success"', b'"running"')
             land(out, result, record if result.attempts else b"", PATCH if result.is_green else b"", b"")
-        write_pages(out, tasks)
+        write_pages(out, tasks, load_results(out))
     return out

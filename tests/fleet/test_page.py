@@ -41,7 +41,7 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
                 b"",
             )
         land(out, Result("e", "d", "not_set_up", 2, repository="../e"), b"", b"", b"")
-        write_pages(out, "abcde")
+        write_pages(out, "abcde", load_results(out))
     page = (out / "index.html").read_text()
     rows = [" ".join(re.sub("<.*?>", " ", row).split()) for row in re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)]
     assert [row.split(" ../")[0].split()[-1] for row in rows] == ["e", "b", "c", "d", "a"]
@@ -75,10 +75,10 @@ def test_the_page_of_a_task_shows_its_patch_and_no_tree(out):
 def test_the_page_of_a_task_is_made_once_and_anew_with_another_result(out):
     page = out / "a" / "index.html"
     page.write_text("kept")
-    write_pages(out, "abfgh")
+    write_pages(out, "abfgh", load_results(out))
     assert page.read_text() == "kept"
     land(out, Result("a", "d2", "success", 0, attempts=1), RECORD, PATCH.replace(b"the patch", b"another"), b"")
-    write_pages(out, "abfgh")
+    write_pages(out, "abfgh", load_results(out))
     assert "of another" in page.read_text()
     assert set(load_results(out)) == set("abcde")
 
@@ -87,4 +87,4 @@ def test_a_page_that_cannot_be_written_is_told(out):
     (out / "index.html").unlink()
     (out / "index.html").mkdir()
     with pytest.raises(LogError, match=r"index\.html cannot be used: Is a directory"):
-        write_pages(out, "abfgh")
+        write_pages(out, "abfgh", load_results(out))

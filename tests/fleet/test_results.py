@@ -164,7 +164,7 @@ def test_no_link_in_the_place_of_a_file_is_followed(out, log):
         Unfinished(out, [])
     (out / "results.jsonl").unlink()
     (out / "results.jsonl").touch()
-    write_pages(out, "a")
+    write_pages(out, "a", load_results(out))
     assert victim.read_text() == '{"a": 1}\n'
     assert not (out / "index.html").is_symlink()
 
@@ -176,7 +176,7 @@ def test_no_page_is_written_through_a_link_for_a_folder(out):
     land(out, GREEN, b"", b"", b"")
     (out / "a").rename(out / "b")
     (out / "a").symlink_to(elsewhere)
-    write_pages(out, "a")
+    write_pages(out, "a", load_results(out))
     assert [path.name for path in elsewhere.iterdir()] == ["run.json"]
 
 
