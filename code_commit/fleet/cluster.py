@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import gettempdir
+from threading import Thread
 from typing import Any, NamedTuple
 
 import dask
@@ -29,6 +30,7 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import ClusterError, CodeCommitError, LogError, NotSetUpError
+from code_commit.fleet.copies import copy_path, remove_copy
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.results import Result, write_own
 from code_commit.fleet.table import FleetTable
@@ -233,6 +235,11 @@ def _keep(file: Path, log: bytes) -> None:
         write_own(file, log)
 
 
+def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
+    """Remove a worker's copy of a repository that the fleet has no more tasks of."""
+    Thread(target=remove_copy, args=[copy_path(_place(dask_worker, fleet), url)], daemon=True).start()
+
+
 def clear_up(fleet: str, dask_worker: Any) -> None:
     """Remove a worker's copies of the fleet's repositories, and the logs that the client has."""
     for folder in (_place(dask_worker, fleet), _kept_logs(dask_worker, fleet)):
@@ -286,6 +293,8 @@ class Dispatcher:
         self._left: Counter[str] = Counter()
         """How many tasks of each repository are not done."""
         self._bundles: dict[str, Future[Source]] = {}
+        self._holders: defaultdict[str, set[str]] = defaultdict(set)
+        """By repository: the workers that have begun a task of it, and so a copy."""
         self._asked: dict[str, _Asked] = {}
         self._faults: defaultdict[str, list[str]] = defaultdict(list)
         """By worker: what failed there for its own reasons."""
@@ -367,6 +376,7 @@ class Dispatcher:
         if what == "begun" and number in self._sent:
             self._begun.add(number)
             self._sent[number].worker = worker
+            self._holders[self._sent[number].task.repository].add(worker)
         elif what == "ended":
             self._begun.discard(number)
         elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
@@ -397,11 +407,11 @@ class Dispatcher:
                 last.is_told = True
                 self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
-    def _ask(self, worker: str, question: Callable[..., Any]) -> "Answer[Any]":
+    def _ask(self, worker: str, question: Callable[..., Any], *words: str) -> "Answer[Any]":
         """Call a function in a worker; one that is frozen never answers."""
 
         async def call() -> Any:
-            return (await self._client.run(question, self._fleet, workers=[worker]))[worker]
+            return (await self._client.run(question, self._fleet, *words, workers=[worker]))[worker]
 
         return asyncio.run_coroutine_threadsafe(call(), self._client.loop.asyncio_loop)
 
@@ -435,6 +445,8 @@ class Dispatcher:
             (waiting.append if goes_on else waiting.appendleft)(sent)
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
+        for worker in () if self._left[task.repository] else self._holders.pop(task.repository, ()):
+            self._ask(worker, drop_copy, str(task.path or task.repository))
 
     def _blames_the_worker(self, sent: _Sent, result: Result) -> bool:
         """Tell whether a task is to be done elsewhere since its worker failed; after some such it gets no more tasks.

@@ -6,7 +6,6 @@ worker.
 """
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -27,6 +26,7 @@ from typing import Any, NamedTuple
 from code_commit.api import find_addresses, list_runs, make_redactor, write_ignore_line
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import read_ends
+from code_commit.fleet.copies import copy_path, make_room, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
 from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
@@ -115,14 +115,8 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
     with TemporaryDirectory(dir=place, prefix="task-", ignore_cleanup_errors=True) as folder:
         work = _Work(task, Path(os.path.realpath(folder), "clone"), supervision)
         try:
-            bare, work.commit = _bare_copy(work, source, place)
-            if task.solution:
-                outcome = TaskOutcome(work.validate(bare, task.solution))
-            else:
-                work.repository = work.clone(bare, work.commit, work.root, task.supplied)
-                work.take_up(log)
-                work.roll_up_and_run(max_cost)
-                outcome = work.outcome()
+            with used_copy(copy_path(place, source.url)) as bare:
+                outcome = work.do(source, bare, max_cost, log)
         except NotSetUpError as error:
             kind = "clone" if isinstance(error, GitError) else ""
             outcome = TaskOutcome(ended(task, "not_set_up", error.exit_code, str(error), error=kind))
@@ -150,20 +144,21 @@ def machine_failed(task: FleetTask, message: str) -> Result:
 _copying: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
-def _bare_copy(work: "_Work", source: Source, place: Path) -> tuple[Path, str]:
-    """Return the worker's bare copy of the repository, made by the first task that needs it, and the task's commit."""
-    bare, commit = place / f"{hashlib.sha256(source.url.encode()).hexdigest()[:24]}.git", work.task.commit
+def _find_commit(work: "_Work", source: Source, bare: Path) -> str:
+    """Return the task's commit in the worker's copy of the repository, made by the first task that needs it."""
+    commit = work.task.commit
     while not _copying[bare].acquire(timeout=TICK):
         work.check()
     try:
         if not bare.exists():
+            make_room(bare.parent)
             _copy(work, source, bare)
         question = ("rev-parse", "-q", "--verify", "--end-of-options")
         try:
-            return bare, work.git(bare, *question, f"{commit}^{{commit}}")
+            return work.git(bare, *question, f"{commit}^{{commit}}")
         except NotSetUpError:
             work.git(bare, "fetch", "-q", "origin", commit)
-            return bare, work.git(bare, *question, "FETCH_HEAD^{commit}")
+            return work.git(bare, *question, "FETCH_HEAD^{commit}")
     finally:
         _copying[bare].release()
 
@@ -195,6 +190,16 @@ class _Work:
         self._limits_met = 0
         self._logged: object = None
         self._packed: dict[str, tuple[tuple[int, ...], bytes]] = {}
+
+    def do(self, source: Source, bare: Path, max_cost: float | None, log: bytes) -> TaskOutcome:
+        """Do the task by the worker's copy of its repository. Raises as `run_task`, NotSetUpError and EndedError."""
+        self.commit = _find_commit(self, source, bare)
+        if self.task.solution:
+            return TaskOutcome(self.validate(bare, self.task.solution))
+        self.repository = self.clone(bare, self.commit, self.root, self.task.supplied)
+        self.take_up(log)
+        self.roll_up_and_run(max_cost)
+        return self.outcome()
 
     def clone(self, source: Path, commit: str, root: Path, files: Files) -> Repository:
         """Make a clone with these files put over it, and what a run needs in it. Raises NotSetUpError."""
