@@ -6,26 +6,55 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from code_commit.changes import RejectedResponseError, Violation
+from code_commit.changes import FileReplacement, RejectedResponseError, Violation
+
+
+class Window(NamedTuple):
+    """The lines of a file that a prompt shows in its place: passages, each with the number of its first line, from 1.
+
+    `lines` is the number of all lines of the file, 0 where it is unknown.
+    """
+
+    path: str
+    lines: int
+    passages: Sequence[tuple[int, str]]
+
+    @property
+    def content(self) -> str:
+        return "".join(text for _, text in self.passages)
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The first and the last line of each passage."""
+        return [(first, first + text.count("\n") - 1) for first, text in self.passages]
+
+    @property
+    def where(self) -> str:
+        return ", ".join(f"{first}-{last}" for first, last in self.ranges)
+
+
+ShownFile = FileReplacement | Window
+"""A file that a prompt shows, whole or in part."""
 
 
 class VisibleFiles(NamedTuple):
     """The project's files that a prompt shows: a codebase, and beside it the texts of `files`.
 
     `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
-    codebase that were removed since. `windows` are passages of files: the path, the number of the first line, from 1,
-    and the lines.
+    codebase that were removed since; `windows` are the files shown in part, by path. It `is_guess` where nobody knows
+    what the LLM saw: edits may stand anywhere in a file.
     """
 
     codebase: str = ""
     whole: Collection[str] | None = None
     files: Mapping[str, str] = {}
     removed: Collection[str] = ()
-    windows: Sequence[tuple[str, int, str]] = ()
+    windows: Mapping[str, Window] = {}
+    is_guess: bool = False
 
     @property
     def text(self) -> str:
-        return "\n".join([self.codebase, *self.files.values(), *(lines for *_, lines in self.windows)])
+        return "\n".join([self.codebase, *self.files.values(), *(part.content for part in self.windows.values())])
 
 
 class Prompt(NamedTuple):

@@ -62,7 +62,7 @@ def attempt_loop(run: Run) -> RunRecord:
         if build.passed:
             return log.finish("success", EXIT_SUCCESS)
         if number < task.attempts:
-            originals = load_originals(log.snapshot) if task.diffs else {}
+            originals = load_originals(log.snapshot) if task.diffs or prompt.shows.windows else {}
             conversation.build_failed(attempt, blocks_of(response.text), build, changed, originals)
     return log.finish("build_failed", EXIT_BUILD_FAILED)
 

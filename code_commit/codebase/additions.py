@@ -5,15 +5,17 @@ Only what a rollup might hold is taken: text files that git tracks or does not i
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, field, replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
+from code_commit.codebase.outline import brief, outline
+from code_commit.codebase.parts import FileRequest, find_part, read_requests
 from code_commit.codebase.select import Selection, find_marked, fit_names, list_files, read_files
-from code_commit.codebase.text import Window, find_unseen, path_of, window
+from code_commit.codebase.text import find_unseen, window
 from code_commit.errors import NotSetUpError
+from code_commit.exchange import ShownFile, Window
 from code_commit.git import repository_options
 from code_commit.project import Project
 from code_commit.redaction import Redactor
@@ -27,105 +29,142 @@ _AROUND = 30  # lines, before and after one that the output names in a file that
 # a path, and its line number: `a.py", line 3`, `a.rs:1`
 _MENTION = r"((?:[^\s\"'`<>|,;:=*?(]+|\((?!\d))+)(?:[\"']?(?::\[?|, line |\()(\d{1,7}))?"
 _MOST_TOLD, _MOST_HINTS, _LONGEST_NAME = 8, 5, 200
+_LONG, _LONGEST_WHOLE = 40_000, 200_000  # bytes of a file that is not shown whole unasked, and of one never shown whole
 _SHOWN = "[codebase] did not hold it whole, [codebase additions] does now: make the change again, to what stands there"
 _NOT_SHOWN = "it cannot be shown whole ({}), so a change could lose the rest: leave its block out and say what it needs"
+_SHOWN_ANEW = (
+    "it has changed since its lines were shown, they are shown anew: make the change again, to what stands now"
+)
 _FAILED = r"(?i)\b(fail|error|not ok)"
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
-def find_additions(
-    project: Project, codebase: str, output: str, known: Collection[str], redactor: Redactor
-) -> tuple[list[FileReplacement], list[Window]]:
-    """Return the files that the output names and the codebase lacks, without `known` ones, and windows on long ones."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileViewer:
+    """Reads files of a project for a prompt.
+
+    `show_lines` returns lines of a file, by its path, text and ranges, with those of it that are shown already; None
+    where no file may be shown in part. `in_part` are the files of which the last prompt showed lines.
+    """
+
+    project: Project
+    redactor: Redactor
+    show_lines: Callable[[str, str, Sequence[tuple[int, int]]], Window] | None = None
+    in_part: Mapping[str, Window] = field(default_factory=dict)
+
+    def read(self, paths: Collection[str], selection: Selection) -> dict[str, str]:
+        """Return the text of each file that may be shown, and record in the selection why another may not."""
+        project = self.project
+        names = fit_names(project.root, paths, selection)
+        with repository_options(project.root, project.git) as options:
+            for name, reason in find_marked(project.root, names, selection, options).items():
+                names.remove(name)
+                selection.leave_out(reason, name)
+        files = read_files(project.root, names, self.redactor, selection)
+        return {file.name: file.file_text for file in files}
+
+
+def find_additions(viewer: FileViewer, codebase: str, output: str, known: Collection[str]) -> list[ShownFile]:
+    """Return the files that the output names and the codebase lacks, without `known` ones; of long ones some lines."""
+    project = viewer.project
     if project.git is None:
-        return [], []
+        return []
     try:
         paths, _ = list_files(project.root, [], project.git.options)
     except NotSetUpError:
-        return [], []  # a build broke the repository: what follows tells that
+        return []  # a build broke the repository: what follows tells that
     lines = named_files(output, paths, str(project.root))
     named = [path for path in lines if path not in known]
-    texts = _read(project, named[:_MOST_FILES], redactor, Selection())
+    texts = viewer.read(named[:_MOST_FILES], Selection())
     unseen = find_unseen(texts, codebase)
-    room, additions, windows = max(len(codebase) // _SHARE, _SMALLEST_ROOM), [], list[Window]()
+    room, additions = max(len(codebase) // _SHARE, _SMALLEST_ROOM), list[ShownFile]()
     for path, text in texts.items():
         if path not in unseen or not text.strip():
             continue
         if len(text) <= room:
             room -= len(text)
             additions.append(FileReplacement(path, text))
+        elif viewer.show_lines:
+            around, fitting = window(path, text, [(line - _AROUND, line + _AROUND) for line in lines[path]]), []
+            for lines_around, (_, passage) in zip(around.ranges, around.passages, strict=True):
+                if len(passage) <= room:
+                    room -= len(passage)
+                    fitting.append(lines_around)
+            additions += [viewer.show_lines(path, text, fitting)] if fitting else []
+    return additions
+
+
+def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int) -> tuple[list[ShownFile], list[str]]:
+    """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons.
+
+    A long file that is shown in part is not shown whole, and one that has changed since is shown in part anew.
+    """
+    faults, others = rejection.violations, {fault.path for fault in rejection.violations if fault.rule != "unseen"}
+    shown, told = list[ShownFile](), dict[str, str]()
+    selection = Selection(named=[fault.path for fault in faults if fault.path not in others])
+    for path, text in viewer.read(selection.named, selection).items():
+        if path in viewer.in_part and len(text) > _LONG:
             continue
-        for part in _windows(path, text, lines[path]):
-            if len(part.text) <= room:
-                room -= len(part.text)
-                windows.append(part)
-    return additions, windows
-
-
-def _windows(path: str, text: str, lines: Iterable[int]) -> Iterator[Window]:
-    near = {number for line in lines for number in range(line - _AROUND, line + _AROUND + 1)}
-    numbers = sorted(near.intersection(range(1, text.count("\n") + 2)))
-    for _, run in groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
-        together = [number for _, number in run]
-        yield window(path, text, together[0], together[-1])
-
-
-def show_unseen(
-    project: Project, rejection: RejectedResponseError, room: int, redactor: Redactor
-) -> tuple[list[FileReplacement], list[str]]:
-    """Return the files that a rejected answer would have changed unseen, up to `room` characters, and its reasons."""
-    others = [reason for reason in rejection.violations if reason.rule != "unseen"]
-    unseen = [reason for reason in rejection.violations if reason.path not in {other.path for other in others}]
-    selection = Selection(named=[reason.path for reason in unseen])
-    texts = _read_named(project, selection, room, redactor)
-    told = dict.fromkeys(texts, _SHOWN)
+        if len(text) > room:
+            selection.leave_out(f"too large with {len(text):,} characters", path)
+            continue
+        room -= len(text)
+        shown.append(FileReplacement(path, text))
+        told[path] = _SHOWN
     told |= {path: _NOT_SHOWN.format(reason) for reason, left_out in selection.left_out.items() for path in left_out}
-    reasons = [*others, *(replace(reason, message=told.get(reason.path, reason.message)) for reason in unseen)]
-    return [FileReplacement(path, text) for path, text in texts.items()], in_words(reasons, rejection.more)
+    stale = [fault.path for fault in faults if fault.rule == "stale" and fault.path in viewer.in_part]
+    for path, text in viewer.read(stale, Selection()).items():
+        if viewer.show_lines:
+            shown.append(viewer.show_lines(path, text, ()))
+            told[path] = _SHOWN_ANEW
+    reasons = [replace(fault, message=told.get(fault.path, fault.message)) for fault in faults]
+    return shown, in_words(reasons, rejection.more)
 
 
-def show_asked(
-    project: Project, codebase: str, names: Sequence[str], room: int, redactor: Redactor
-) -> tuple[list[FileReplacement], str]:
+def show_asked(viewer: FileViewer, codebase: str, names: Sequence[str], room: int) -> tuple[list[ShownFile], str]:
     """Return the files that an answer asks to see, up to `room` characters, and a sentence on each line of its list."""
     paths: Mapping[str, bool] = {}
-    with suppress(NotSetUpError), repository_options(project.root, project.git) as options:
-        paths, _ = list_files(project.root, [], options)
-    asked = dict.fromkeys(path_of(name, paths) for name in names)
-    selection = Selection(named=[path for path in asked if path in paths])
-    texts = _read_named(project, selection, room, redactor)
-    for path in texts.keys() - find_unseen(texts, codebase):
-        selection.leave_out("[codebase] has it whole", path)
-        del texts[path]
-    others = {path: reason for reason, left_out in selection.left_out.items() for path in left_out}
-    for number, path in enumerate(path for path in asked if path not in paths):
+    with suppress(NotSetUpError), repository_options(viewer.project.root, viewer.project.git) as options:
+        paths, _ = list_files(viewer.project.root, [], options)
+    requests = read_requests(names, paths)
+    selection = Selection(named=[path for path in requests if path in paths])
+    texts = viewer.read(selection.named, selection)
+    unseen, shown, others = find_unseen(texts, codebase), list[ShownFile](), list[str]()
+    for path, text in texts.items():
+        if path not in unseen:
+            selection.leave_out("[codebase] has it whole", path)
+            continue
+        found, missing = _find_asked(viewer, path, text, requests[path])
+        others += [f"{path}: {phrase}" for phrase in missing]
+        if found and len(found.content) <= room:
+            room -= len(found.content)
+            shown.append(found)
+        elif found:
+            selection.leave_out(f"too large with {len(found.content):,} characters", path)
+    others += [f"{path} ({reason})" for reason, left_out in selection.left_out.items() for path in left_out]
+    for number, path in enumerate(path for path in requests if path not in paths):
         hint = did_you_mean(path[:_LONGEST_NAME], paths) if number < _MOST_HINTS else ""
-        others[path] = f"no file of the project{hint}"
-    not_shown = listed([f"{path[:_LONGEST_NAME]} ({reason})" for path, reason in others.items()], _MOST_TOLD)
-    told = [f"shown whole from now on: {listed(texts, _MOST_TOLD)}"] if texts else []
-    told += [f"not shown: {not_shown}"] if others else []
-    return [FileReplacement(path, text) for path, text in texts.items()], "; ".join(told)
+        others.append(f"{path[:_LONGEST_NAME]} (no file of the project{hint})")
+    whole = [file.path for file in shown if isinstance(file, FileReplacement)]
+    in_part = [f"{part.path} (lines {part.where})" for part in shown if isinstance(part, Window)]
+    kinds = {"shown whole from now on": whole, "shown in part": in_part, "not shown": others}
+    return shown, "; ".join(f"{kind}: {listed(files, _MOST_TOLD)}" for kind, files in kinds.items() if files)
 
 
-def _read_named(project: Project, selection: Selection, room: int, redactor: Redactor) -> dict[str, str]:
-    """Return the selection's presentable texts, up to `room` characters; record why other files are left out."""
-    texts = _read(project, selection.named, redactor, selection)
-    for path, text in list(texts.items()):
-        if len(text) > room:
-            selection.leave_out(f"too large with {len(texts.pop(path)):,} characters", path)
-        room -= len(texts.get(path, ""))
-    return texts
-
-
-def _read(project: Project, paths: Collection[str], redactor: Redactor, selection: Selection) -> dict[str, str]:
-    """Return the text of each file that may be shown, and record in the selection why another may not."""
-    names = fit_names(project.root, paths, selection)
-    with repository_options(project.root, project.git) as options:
-        for name, reason in find_marked(project.root, names, selection, options).items():
-            names.remove(name)
-            selection.leave_out(reason, name)
-    files = read_files(project.root, names, redactor, selection)
-    return {file.name: file.content.encode()[: file.bytes].decode() for file in files}
+def _find_asked(
+    viewer: FileViewer, path: str, text: str, request: FileRequest
+) -> tuple[ShownFile | None, Sequence[str]]:
+    """Return what a request comes to, and a phrase on each item of it that is not there; a very large file that is
+    asked for whole is its outline, under a name that no file has.
+    """
+    if viewer.show_lines is None:
+        return FileReplacement(path, text), ()
+    if not request.is_whole:
+        part = find_part(path, text, request)
+        return part.window and viewer.show_lines(path, text, part.window.ranges), part.missing
+    if (size := len(text.encode())) <= _LONGEST_WHOLE:
+        return FileReplacement(path, text), ()
+    return FileReplacement(f"{path} (outline, {size:,} bytes)", brief(outline(path, text, numbered=True))), ()
 
 
 def named_files(output: str, paths: Collection[str], root: str = "") -> dict[str, set[int]]:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
-from code_commit.codebase.text import NAMES_LINE, Section, Window, window
+from code_commit.codebase.text import NAMES_LINE, Section, window, window_section
+from code_commit.exchange import Window
 from code_commit.project import BUILD_SCRIPT
 
 BESIDE = 48_000  # characters, about 15,000 tokens, beside the chosen files; beside larger ones, as many as they have
@@ -94,7 +95,7 @@ class Fitted:
         names = "".join(section.as_name for section in self.names)
         more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
         end = f"{NAMES_LINE}\n{self.why}{names}{more}\n" if names or more else ""
-        parts = [*(part.section for part in self.windows), *self.outlines.values(), end]
+        parts = [*map(window_section, self.windows), *self.outlines.values(), end]
         return "".join([*(section.text for section in self.whole), *parts])
 
 
@@ -158,7 +159,7 @@ def fit_sections(sections: Sequence[Section], context: Collection[str], room: in
 
 def _heads_of_logs(sections: Sequence[Section]) -> dict[str, Window]:
     logs = [file for file in sections if CHANGE_LOG.fullmatch(file.name) and file.content.count("\n") > _HEAD + 1]
-    return {file.name: window(file.name, file.content, 1, _HEAD) for file in logs}
+    return {file.name: window(file.name, file.file_text, [(1, _HEAD)]) for file in logs}
 
 
 def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
@@ -196,7 +197,7 @@ def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Wi
 
     for file in files:
         if file.name in heads:
-            text = heads[file.name].section if request.edits else ""
+            text = window_section(heads[file.name]) if request.edits else ""
         else:
             lines = outline(file.name, file.content)
             if request.for_choice:

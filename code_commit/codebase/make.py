@@ -158,7 +158,7 @@ def summary_of(codebase: Codebase, *, verbose: bool) -> Iterator[str]:
         whole, outlines = count(len(codebase.sizes), "file"), count(len(codebase.outlined), "outline")
         shown_names = listed(codebase.sizes, len(codebase.sizes) if verbose else _NAMES_SHOWN)
         yield f"made to fit: {outlines}, {whole} whole{': ' if shown_names else ''}{shown_names}"
-        yield from (f"shown in part: {shown(at.path)}, lines {at.first} to {at.last}" for at in codebase.windows)
+        yield from (f"shown in part: {shown(at.path)}, lines {at.where}" for at in codebase.windows)
     if codebase.untracked:
         yield f"{len(codebase.untracked):,} of them git does not track: {listed(codebase.untracked)}"
     shares = [f"{shown(name)} {size / codebase.bytes:.0%}" for name, size in codebase.largest]

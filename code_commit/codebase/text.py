@@ -9,7 +9,7 @@ hold such lines too, so a reader believes them only where they fit the project.
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import VisibleFiles
+from code_commit.exchange import VisibleFiles, Window
 from code_commit.files import identity_of, read_regular_file
 from code_commit.project import Project, read_text
 from code_commit.runs.words import count, listed
@@ -25,7 +25,11 @@ from code_commit.runs.words import count, listed
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
 _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
-_PART = re.compile(r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (\d+)-(\d+))\)")  # `a.py (outline, 1,234 bytes)`
+_PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
+    r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d+-\d+(?:, \d+-\d+)*)(?: of (?P<of>[\d,]+))?)\)"
+)
+_GAP = "[... lines {}-{} are not shown here ...]\n"
+_NEAR = 4  # lines: a shorter gap is shown
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
     r"(?:\s+\((?:outline|[\d,]+ bytes?)[^()]*\))?(?:\s+---)?[,;]?"
@@ -54,6 +58,11 @@ class Section(NamedTuple):
         return self.text[len(header(self.name)) :]
 
     @property
+    def file_text(self) -> str:
+        """The content without the line ends that the codebase has after it."""
+        return self.content.encode()[: self.bytes].decode()
+
+    @property
     def as_name(self) -> str:
         return f"{self.name} ({count(self.bytes, 'byte')})\n"
 
@@ -61,29 +70,40 @@ class Section(NamedTuple):
         return f"{header(f'{self.name} (outline, {self.bytes:,} bytes)')}{outline}\n"
 
 
-class Window(NamedTuple):
-    """Lines of a file, from the first to the last, both counted from 1, which a prompt shows in its place."""
-
-    path: str
-    first: int
-    last: int
-    text: str
-
-    @property
-    def section(self) -> str:
-        return file_section(f"{self.path} (lines {self.first}-{self.last})", self.text)
-
-
-def window(path: str, text: str, first: int, last: int) -> Window:
-    lines = text.split("\n")[: -1 if text.endswith("\n") else None]
-    first, last = max(first, 1), min(last, len(lines))
-    return Window(path, first, last, "".join(f"{line}\n" for line in lines[first - 1 : last]))
+def window(path: str, text: str, ranges: Iterable[tuple[int, int]]) -> Window:
+    """Return these lines of a file, from a first to a last one each, from 1; ranges that are near are joined."""
+    lines = lines_of(text)
+    joined: list[list[int]] = []
+    for first, last in sorted((max(first, 1), min(last, len(lines))) for first, last in ranges):
+        if first <= last and joined and first <= joined[-1][1] + _NEAR:
+            joined[-1][1] = max(last, joined[-1][1])
+        elif first <= last:
+            joined.append([first, last])
+    passages = [(first, "".join(f"{line}\n" for line in lines[first - 1 : last])) for first, last in joined]
+    return Window(path, len(lines), passages)
 
 
-def _read_window(path: str, first: int, last: int, content: str) -> Window:
-    """Return the window under a codebase's line that names it, with at most as many lines as that line says."""
-    lines = content.split("\n")[: max(0, last - first + 1)]
-    return Window(path, first, last, "".join(f"{line}\n" for line in lines))
+def lines_of(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def window_section(part: Window, mark: str = "") -> str:
+    """Return the passages of a file after a line that says which they are, with a line for each gap between them."""
+    text, end = "", 0
+    for (first, last), (_, passage) in zip(part.ranges, part.passages, strict=True):
+        text += (_GAP.format(end + 1, first - 1) if end else "") + passage
+        end = last
+    return file_section(f"{mark}{part.path} (lines {part.where} of {part.lines:,})", text)
+
+
+def _read_window(match: re.Match[str], content: str) -> Window:
+    """Return the passages under a codebase's line that names them, with at most as many lines as that line says."""
+    passages, lines = [], content.split("\n")
+    for first, last in re.findall(r"(\d+)-(\d+)", match["lines"]):
+        size = max(0, int(last) - int(first) + 1)
+        passages.append((int(first), "".join(f"{line}\n" for line in lines[:size])))
+        lines = lines[size + 1 :]
+    return Window(match[1], int((match["of"] or "0").replace(",", "")), passages)
 
 
 class Written(NamedTuple):
@@ -142,9 +162,7 @@ class Codebase:
     @property
     def shown(self) -> VisibleFiles:
         whole = frozenset(self.sizes) if self.is_partial else None
-        return VisibleFiles(
-            self.text, whole, windows=tuple((part.path, part.first, part.text) for part in self.windows)
-        )
+        return VisibleFiles(self.text, whole, windows={part.path: part for part in self.windows})
 
 
 def read_codebase(project: Project) -> Codebase:
@@ -158,8 +176,8 @@ def parse_codebase(text: str, root: Path) -> Codebase:
     sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
     whole = {name for part, name, _ in sections if not part}
     parts = [(part, content) for part, _, content in sections if part and (root / part[1]).is_file()]
-    windows = [_read_window(part[1], int(part[2]), int(part[3]), content) for part, content in parts if part[2]]
-    outlined = [part[1] for part, _ in parts if not part[2]]
+    windows = [_read_window(part, content) for part, content in parts if part["lines"]]
+    outlined = [part[1] for part, _ in parts if not part["lines"]]
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
     only_named = [name for name in named if name and (root / name).is_file()]

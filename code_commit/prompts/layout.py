@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement
-from code_commit.codebase.text import Codebase, Window, file_section, header, read_sections
+from code_commit.codebase.text import Codebase, file_section, header, read_sections, window_section
 from code_commit.errors import NotSetUpError
-from code_commit.exchange import Prompt, VisibleFiles, labelled
+from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window, labelled
 from code_commit.runs.diff import hunks_between
 from code_commit.runs.words import duration
 from code_commit.settings import Settings
@@ -59,13 +59,11 @@ class Task(NamedTuple):
 
 class FailedBuild(NamedTuple):
     """A failed build in a repair prompt: `replacements` are changed files as they are now, `originals` as before the
-    run. `additions` and `windows` show files that the output names and the codebase lacks.
+    run.
     """
 
     output: str
     replacements: Sequence[FileChange]
-    additions: Sequence[FileReplacement] = ()
-    windows: Sequence[Window] = ()
     originals: Mapping[str, str] = {}
 
 
@@ -146,7 +144,7 @@ def lay_out(
     task: Task,
     history: Sequence[str] = (),
     failed: FailedBuild | None = None,
-    additions: Sequence[FileReplacement] = (),
+    additions: Sequence[ShownFile] = (),
     rejected: str = "",
 ) -> Prompt:
     """Return the prompt of the first call, or where a build failed the one that asks for a repair. `additions` are
@@ -159,13 +157,13 @@ def lay_out(
         closing = split_closing(task.prompts.rejected_response)[1] or closing
     phase += _tell_attempt(task, history)
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
-    heads = _heads_now(task, build, asked)
-    changes = list(_show_changes(task, build, heads, asked))
-    files = {file.path: file for file in (*additions, *build.additions) if file.path not in changed}.values()
+    windows = {part.path: part for part in additions if isinstance(part, Window)}
+    changes = list(_show_changes(task, build, windows, asked))
+    files = [file for file in additions if isinstance(file, FileReplacement) and file.path not in changed]
     added = [file_section(file.path, file.content) for file in files]
-    if build.windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added]):
+    if windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added]):
         phase = task.late_edits + phase
-    added += [part.section for part in build.windows]
+    added += [window_section(part) for path, part in windows.items() if path not in changed]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     output = labelled("build.sh output", build.output) if failed else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
@@ -175,7 +173,7 @@ def lay_out(
     closing = labelled("answer", closing) if closing and task.layout == "cached" else closing
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
-    shows = _visible_files(task, build, files, heads)
+    shows = _visible_files(task, build, files, windows)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection + closing, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection + closing, parts, shows)
@@ -188,47 +186,37 @@ def _tell_attempt(task: Task, history: Sequence[str]) -> str:
 
 
 def _visible_files(
-    task: Task, build: FailedBuild, added: Iterable[FileReplacement], heads: Mapping[str, str]
+    task: Task, build: FailedBuild, added: Iterable[FileReplacement], windows: Mapping[str, Window]
 ) -> VisibleFiles:
     """Return what the prompt shows of files: the codebase, the added files, and the changed ones as they are now."""
     shown_files = (file for file in (*added, *build.replacements) if isinstance(file, FileReplacement))
-    texts = {file.path: file.content for file in shown_files if file.path not in heads}
+    texts = {file.path: file.content for file in shown_files if file.path not in windows}
     removed = tuple(change.path for change in build.replacements if isinstance(change, FileRemoval))
-    passages = [(part.path, part.first, part.text) for part in build.windows]
-    passages += [(path, 1, head) for path, head in heads.items()]
     codebase = task.codebase.shown
-    return codebase._replace(files=texts, removed=removed, windows=(*codebase.windows, *passages))
+    in_part = {path: part for path, part in {**codebase.windows, **windows}.items() if path not in texts}
+    return codebase._replace(files=texts, removed=removed, windows=in_part)
 
 
 def _ended(content: str) -> str:
     return content if content.endswith("\n") or not content else content + "\n"
 
 
-def _heads_now(task: Task, failed: FailedBuild, asked: Collection[str]) -> dict[str, str]:
-    """Return the new first lines of files of which nothing else changed, and the codebase shows only those."""
-    heads = {part.path: part.text for part in task.codebase.windows if task.diffs and part.first == 1}
-    now: dict[str, str] = {}
-    for change in failed.replacements:
-        original, head = _ended(failed.originals.get(change.path, "")), heads.get(change.path, "")
-        if head and original.startswith(head) and change.path not in asked and isinstance(change, FileReplacement):
-            text, rest = _ended(change.content), original.removeprefix(head)
-            if text.endswith(rest):
-                now[change.path] = text.removesuffix(rest)
-    return now
-
-
-def _show_changes(task: Task, failed: FailedBuild, heads: Collection[str], asked: Collection[str]) -> Iterator[str]:
-    """Yield each changed file by path: whole, or as a much shorter diff against the codebase that holds it."""
+def _show_changes(
+    task: Task, failed: FailedBuild, windows: Mapping[str, Window], asked: Collection[str]
+) -> Iterator[str]:
+    """Yield each changed file by path: in part, whole, or as a much shorter diff against the codebase that holds it."""
     codebase = f"\n{task.codebase.text}" if task.diffs else ""
     for change in sorted(failed.replacements, key=lambda change: change.path):
         if isinstance(change, FileRemoval):
             yield f"--- FILE REMOVED {change.path} ---\n"
             continue
+        if change.path in windows:
+            yield window_section(windows[change.path], "FILE REPLACEMENT ").removesuffix("\n")
+            continue
         mark, text, original = "", _ended(change.content), failed.originals.get(change.path)
         if task.diffs and original is not None and change.path not in asked:
             _, held, after = codebase.partition(f"\n{header(change.path)}{_ended(original)}")
             is_whole = held and (not after.strip() or after.startswith("\n--- "))
-            is_head = change.path in heads
-            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole or is_head else text
-            mark, text = (_DIFF_MARK, diff) if is_head or len(diff) * _SHORTER < len(text) else (mark, text)
+            diff = hunks_between(_ended(original), text, _CONTEXT_LINES) if is_whole else text
+            mark, text = (_DIFF_MARK, diff) if len(diff) * _SHORTER < len(text) else (mark, text)
         yield f"--- FILE REPLACEMENT {change.path}{mark} ---\n{text}"

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
-from code_commit.codebase.additions import find_additions, show_asked, show_unseen, without_passed
-from code_commit.codebase.text import Codebase
+from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
+from code_commit.codebase.parts import carried_ranges
+from code_commit.codebase.text import Codebase, window
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.exchange import Prompt
+from code_commit.exchange import Prompt, ShownFile, VisibleFiles, Window
 from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
@@ -43,8 +44,9 @@ class Room(NamedTuple):
 class Outcome(NamedTuple):
     """The result of an attempt for the prompts after it: the reasons of a rejected response, else the failed build.
 
-    `unseen` are files that a rejected response would have changed unseen, or asks to see. Equal values of `change`, or
-    of `failure`, mean the same change, or the same failure.
+    `unseen` are files that the codebase does not hold whole: a rejected response would have changed them, or asks to
+    see them, or a failed build names them. Equal values of `change`, or of `failure`, mean the same change, or the same
+    failure.
     """
 
     told: AttemptSummary
@@ -53,15 +55,18 @@ class Outcome(NamedTuple):
     failed: FailedBuild | None = None
     reasons: Sequence[str] = ()
     response: str = ""
-    unseen: Sequence[FileReplacement] = ()
+    unseen: Sequence[ShownFile] = ()
 
 
 def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
     """Return the prompt that follows these outcomes, the first one where there are none."""
-    failed, unseen = _last_failed(outcomes), [file for outcome in outcomes for file in outcome.unseen]
+    failed, shown = _last_failed(outcomes), dict[str, ShownFile]()
+    for outcome in outcomes:
+        shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
     is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
-    return lay_out(task, history, failed, unseen, _tell_rejection(task, outcomes[-1]) if is_rejected else "")
+    rejected = _tell_rejection(task, outcomes[-1]) if is_rejected else ""
+    return lay_out(task, history, failed, list(shown.values()), rejected)
 
 
 def _tell_rejection(task: Task, outcome: Outcome) -> str:
@@ -79,9 +84,16 @@ class Conversation:
         self._task = task
         self._longest, self._shrink = room
         self._outcomes: list[Outcome] = []
+        self._shows = VisibleFiles()
+        self._texts: dict[str, str] = {}  # of files shown in part, as they were then
 
     def next_prompt(self) -> Prompt:
         """Return the next prompt, with a smaller codebase where it is too long and the settings want that."""
+        prompt = self._fitting_prompt()
+        self._shows = prompt.shows
+        return prompt
+
+    def _fitting_prompt(self) -> Prompt:
         task, longest = self._task, self._longest
         prompt, size = next_prompt(task, self._outcomes), len(task.codebase.text)
         if longest is None or self._shrink is None:
@@ -97,22 +109,24 @@ class Conversation:
         """Note a rejection, and the files that the response asks for or would have changed unseen, if they fit."""
         redact, limit, longest = self._redactor.redact_text, self._settings.build_output_limit, self._longest
         if longest is None:
-            room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for done in self._outcomes for file in done.unseen)
+            asked = (file for done in self._outcomes if not done.failed for file in done.unseen)
+            room = _ROOM_WITHOUT_WINDOW - sum(len(file.content) for file in asked)
         else:
             room = longest - len(next_prompt(self._task, self._outcomes).text)
         room += len(self._task.codebase.text) // 2 if self._shrink else 0
         if isinstance(rejection, FilesAskedError):
-            unseen, shown = show_asked(self._project, self._task.codebase.text, rejection.names, room, self._redactor)
+            names, codebase = rejection.names, self._task.codebase.text
+            shown, told = show_asked(self._viewer(), codebase, names, room)
             start, _, notes = tell_attempt(attempt.record)
-            self._outcomes.append(Outcome(AttemptSummary(*map(redact, (start, f"; {shown}", notes))), unseen=unseen))
+            self._outcomes.append(Outcome(AttemptSummary(*map(redact, (start, f"; {told}", notes))), unseen=shown))
             return
         change, _ = self._compare(attempt, blocks)
         text = redact(response)
         is_kept = not attempt.record.cut_off and (not limit or len(text) <= limit)
         text = text if is_kept else ""  # one that was cut off would only be written as long again
-        unseen, reasons = show_unseen(self._project, rejection, room - len(text), self._redactor)
-        told = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
-        self._outcomes.append(Outcome(told, change, None, None, [*map(redact, reasons)], text, unseen))
+        shown, reasons = show_unseen(self._viewer(), rejection, room - len(text))
+        summary = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
+        self._outcomes.append(Outcome(summary, change, None, None, [*map(redact, reasons)], text, shown))
 
     def build_failed(
         self,
@@ -122,12 +136,26 @@ class Conversation:
         changed: Collection[str],
         originals: Mapping[str, bytes],
     ) -> None:
-        """Note a failed build; `originals` is the content before the run of files that are shown as diffs."""
-        failed = self._read_failed_build(attempt, changed)
+        """Note a failed build; `originals` is the content of changed files before the run."""
         texts = {path: content.decode("utf-8", "replace") for path, content in originals.items()}
-        failed = failed._replace(originals=texts)
+        self._texts = texts | self._texts
+        failed = self._read_failed_build(attempt, changed)._replace(originals=texts if self._task.diffs else {})
         same = self._compare(attempt, blocks, comparable(build, failed.output))
-        self._outcomes.append(Outcome(tell_attempt(attempt.record), *same, failed))
+        self._outcomes.append(
+            Outcome(tell_attempt(attempt.record), *same, failed, unseen=self._named_by(failed, changed))
+        )
+
+    def _viewer(self) -> FileViewer:
+        show_lines = self._show_lines if self._settings.answer_format != "files" else None
+        return FileViewer(
+            project=self._project, redactor=self._redactor, show_lines=show_lines, in_part=self._shows.windows
+        )
+
+    def _show_lines(self, path: str, text: str, ranges: Sequence[tuple[int, int]]) -> Window:
+        """Return lines of a file as it is now, with those of it that the last prompt showed."""
+        part, before = self._shows.windows.get(path), self._texts.get(path)
+        self._texts[path] = text
+        return window(path, text, [*ranges, *(carried_ranges(part, before, text) if part else ())])
 
     def _compare(self, attempt: AttemptLog, blocks: str, failure: object = None) -> tuple[object, object]:
         """Note the first attempts with the same blocks and with the same failure, and return both values."""
@@ -142,11 +170,20 @@ class Conversation:
         redact, known_text = self._redactor.redact_text, functools.cache(attempt.known_text)
         with Tree(self._project.root) as tree:  # a build may have formatted or removed changed files
             replacements = [_read_replacement(tree, path, redact, known_text) for path in sorted(changed)]
-        if not self._settings.codebase_additions:
-            return FailedBuild(output, replacements)
-        known = {*changed, *(file.path for outcome in self._outcomes for file in outcome.unseen)}
-        additions, windows = find_additions(self._project, self._task.codebase.text, output, known, self._redactor)
-        return FailedBuild(output, replacements, additions, windows if self._settings.answer_format != "files" else ())
+        return FailedBuild(output, replacements)
+
+    def _named_by(self, failed: FailedBuild, changed: Collection[str]) -> list[ShownFile]:
+        """Return the files that the output names, and the changed ones of which the last prompt showed lines."""
+        viewer, shown = self._viewer(), list[ShownFile]()
+        if self._settings.codebase_additions:
+            whole = {file.path for done in self._outcomes for file in done.unseen if not done.failed}
+            known = {*changed, *whole} - viewer.in_part.keys()
+            shown = find_additions(viewer, self._task.codebase.text, failed.output, known)
+        others = viewer.in_part.keys() - {file.path for file in shown} if viewer.show_lines else ()
+        for file in failed.replacements:
+            if file.path in others and isinstance(file, FileReplacement):
+                shown.append(self._show_lines(file.path, file.content, ()))
+        return shown
 
 
 def _first_with(value: object, earlier: Sequence[object]) -> int | None:

@@ -31,7 +31,7 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.verify import ignored, tree
 from code_commit.verify.content import check_content, read_umask, verified_change
-from code_commit.verify.edits import UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
+from code_commit.verify.edits import STALE_PART, UNSEEN_PART, Span, VisibleLines, find_shown, lines_in_ranges
 from code_commit.verify.ignored import IgnoreFiles, ignored_paths
 
 __all__ = ["Rules", "capture_rules", "ignored_paths", "verify_changes"]
@@ -278,11 +278,16 @@ def _check_seen(
     texts = {path: text for path, text in texts.items() if shown_files.files.get(path) != text}
     edited = {change.path for change in findings.open if isinstance(change, EditBlock)}
     for path in sorted(find_unseen(texts, shown_files.codebase)):
-        passages = [(first, text) for part, first, text in shown_files.windows if part == path]
-        if passages and path in edited:
-            findings.shown_lines[path] = find_shown(texts[path], passages)
-        elif passages:
+        part = shown_files.windows.get(path)
+        if path in edited and shown_files.is_guess:
+            continue
+        if part and path not in edited:
             findings.close(path, "unseen", UNSEEN_PART)
+        elif part:
+            if (lines := find_shown(texts[path], part)) is None:
+                findings.close(path, "stale", STALE_PART)
+            else:
+                findings.shown_lines[path] = lines
         elif shown_files.whole is not None:
             findings.close(path, "unseen", _UNSEEN)
         elif strict:

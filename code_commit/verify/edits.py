@@ -5,6 +5,7 @@ ambiguous  they stand in more than one place
 overlap    two edits share lines
 order      the last lines of a range do not stand after its first ones
 unseen     the LLM was shown the file in part, and these lines do not stand in one passage of it
+stale      it was shown the file in part, and the file has changed since
 
 Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing once
 more without the blanks and the `\r` at their ends. In a file shown in part only the shown lines are searched.
@@ -17,6 +18,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
+from code_commit.exchange import Window
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
 _FEW = 10  # finds that are searched one by one
@@ -28,7 +30,11 @@ _MORE_LINES = "take so many of the lines around the right place into the find th
 _OF_THE_END = "of the last lines (^^^to): "
 _BOM = "\ufeff"
 _BLANKS = " \t\r"
-UNSEEN_PART = "only some of its lines are shown: send edits whose finds stand in these, or leave its block out"
+UNSEEN_PART = (
+    "only some of its lines are shown: send edits whose finds, and both ends of a range, stand in one passage of these;"
+    " ask for others by ^^^files, or leave its block out"
+)
+STALE_PART = "it has changed since its lines were shown: take them from the next prompt, or leave its block out"
 Span = tuple[int, int]  # lines of the file, from the first to before the last, from 0
 
 
@@ -48,20 +54,20 @@ class VisibleLines(NamedTuple):
 _ALL = VisibleLines()
 
 
-def find_shown(text: str, passages: Iterable[tuple[int, str]]) -> list[Span]:
-    """Return the lines of a text that these passages, each with its first line number, still show."""
-    lines = _stripped(text.removeprefix(_BOM).split("\n"))
+def find_shown(text: str, part: Window) -> list[Span] | None:
+    """Return the lines of a text that a prompt shows, None where the text is no longer that of which it shows them."""
+    lines = _stripped(_lines(text.removeprefix(_BOM) + ("" if text.endswith("\n") else "\n")))
     shown: list[Span] = []
-    for first, passage in sorted(passages):
+    for first, passage in sorted(part.passages):
         wanted = _stripped(_lines(passage.removeprefix(_BOM)))
         start, stop = first - 1, first - 1 + len(wanted)
-        if not wanted or start < 0 or lines[start:stop] != wanted:
-            continue
+        if start < 0 or lines[start:stop] != wanted:
+            return None
         if shown and start <= shown[-1][1]:
             shown[-1] = shown[-1][0], max(stop, shown[-1][1])
-        else:
+        elif wanted:
             shown.append((start, stop))
-    return shown
+    return shown if part.lines in (0, len(lines)) else None
 
 
 def edit_text(text: str, edits: Sequence[Edit], visible: VisibleLines = _ALL) -> tuple[str, list[ContentFault]]:

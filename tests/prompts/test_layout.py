@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from code_commit.changes import FileRemoval, FileReplacement, RejectedResponseError, Violation
-from code_commit.codebase.text import Codebase, window
+from code_commit.codebase.text import Codebase, window, window_section
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import VisibleFiles
 from code_commit.parse import parse_response
@@ -48,7 +48,7 @@ def test_the_repair_prompt_has_the_specification_s_order():
 def test_the_cached_layout_keeps_one_prefix_over_all_calls():
     task = Task(PROMPTS, "the query", Codebase(["the codebase\n"]), "cached")
     additions = [FileReplacement("e", "seen\n"), FileReplacement("f", "too")]
-    first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES, additions))
+    first, repair = lay_out(task), lay_out(task, HISTORY, FailedBuild("error\n", CHANGES), additions)
     assert (first.system, first.stable) == (repair.system, repair.stable)
     assert first.stable == "[codebase]\nthe codebase\n\n[query]\nthe query\n\n"
     assert first.rest == "INITIAL\n"
@@ -102,18 +102,19 @@ def test_a_changed_file_is_shown_as_a_diff_where_that_is_shorter(codebase, origi
         assert (whole in prompt.rest, told in prompt.text) == (True, False)
 
 
-def test_a_changed_file_of_which_the_codebase_holds_lines_is_shown_by_what_differs():
-    part = window("a.py", OLD, 1, 60)
-    codebase = Codebase([part.section], windows=[part])
-    prompt = lay_out_diff(codebase, OLD, NEW)
-    assert f"[file replacements]\n--- FILE REPLACEMENT a.py (diff) ---\n{HUNK}\n" in f"{prompt.rest}\n"
-    assert (prompt.shows.files, prompt.shows.windows[-1]) == (
-        {},
-        ("a.py", 1, "".join([*ROWS[:50], "new\n", *ROWS[51:60]])),
+def test_a_changed_file_that_is_shown_in_part_shows_these_lines_as_they_are_now():
+    part, now = window("a.py", OLD, [(1, 60)]), window("a.py", NEW, [(70, 75), (1, 60)])
+    codebase = Codebase([window_section(part)], windows=[part])
+    prompt = lay_out_diff(codebase, OLD, NEW, [now])
+    head, rest = ("".join(NEW.splitlines(keepends=True)[a:b]) for a, b in ((0, 60), (69, 75)))
+    assert prompt.rest.endswith(
+        f"[file replacements]\n--- FILE REPLACEMENT a.py (lines 1-60, 70-75 of {len(ROWS)}) ---\n"
+        f"{head}[... lines 61-69 are not shown here ...]\n{rest}\n"
     )
-    prompt = lay_out_diff(codebase, OLD, NEW.replace("line 99\n", "by the build\n"))
-    assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in prompt.rest, "more than its head is another"
-    assert list(prompt.shows.files) == ["a.py"]
+    assert (prompt.shows.files, prompt.shows.windows) == ({}, {"a.py": now})
+    whole = lay_out_diff(codebase, OLD, NEW)
+    assert "[file replacements]\n--- FILE REPLACEMENT a.py ---\n" in whole.rest
+    assert (list(whole.shows.files), whole.shows.windows) == (["a.py"], {})
 
 
 def test_a_changed_file_that_was_asked_for_is_shown_whole():
@@ -173,7 +174,7 @@ def test_query_and_codebase_are_sent_unchanged():
 
 
 def test_additions_follow_the_codebase():
-    prompt = lay_out(TASK, failed=FailedBuild("error\n", [], [FileReplacement("e", "seen\n")]))
+    prompt = lay_out(TASK, failed=FailedBuild("error\n", []), additions=[FileReplacement("e", "seen\n")])
     assert "[codebase]\nthe codebase\n\n[codebase additions]\n--- e ---\nseen\n\n\n[file replacements]\n" in prompt.user
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
-from code_commit.exchange import VisibleFiles
+from code_commit.exchange import VisibleFiles, Window
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
 from code_commit.redaction import Redactor
@@ -246,7 +246,7 @@ def test_the_other_rules_hold_for_edits(project_folder, answer, options, expecte
     assert broken(project_folder, answer, **options) == expected
 
 
-PASSAGES = [(2, "two\nthree\n"), (8, "two\nfour\n"), (10, "five\n")]
+PART = Window("a", 11, [(2, "two\nthree\n"), (8, "two\nfour\n"), (10, "five\n")])
 NUMBERS = "two\ntwo\nthree  \nfive\nfour\nfour\nfive\ntwo\nfour\nfive\nsix\n"
 
 IN_PART = {
@@ -263,15 +263,22 @@ IN_PART = {
 
 @pytest.mark.parametrize(("rows", "expected"), IN_PART.values(), ids=IN_PART)
 def test_only_shown_lines_of_a_part_are_searched(rows, expected):
-    shown = find_shown(NUMBERS, PASSAGES)
+    shown = find_shown(NUMBERS, PART)
     assert shown == [(1, 3), (7, 10)]
     text, faults = edit_text(NUMBERS, pairs(rows), VisibleLines(shown))
     assert (text, faults) == (expected, []) if not faults else [fault.rule for fault in faults] == [expected]
 
 
-def test_a_passage_that_is_another_by_now_shows_nothing():
-    assert find_shown("a\nb\n", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n"), (1, "")]) == []
-    assert find_shown("\ufeffa \r\nb", [(1, "\ufeffa\nb\n")]) == [(0, 2)]
+@pytest.mark.parametrize("passage", [(1, "a\nc\n"), (2, "a\n"), (0, "a\n"), (3, "a\n")])
+def test_a_file_that_has_changed_since_its_lines_were_shown_is_stale(passage):
+    assert find_shown("a\nb\n", Window("a", 2, [(1, "a\n")])) == [(0, 1)]
+    assert find_shown("a\nb\n", Window("a", 2, [(1, "a\n"), passage])) is None
+
+
+def test_a_part_of_a_file_of_other_length_is_stale():
+    assert find_shown("a\nb\n", Window("a", 3, [(1, "a\n")])) is None
+    assert find_shown("a\nb\n", Window("a", 0, [(1, "a\n"), (2, "")])) == [(0, 1)]
+    assert find_shown("\ufeffa \r\nb", Window("a", 2, [(1, "\ufeffa\nb\n")])) == [(0, 2)]
     (fault,) = edit_text("a\n", pairs([("a\n", "b\n")]), VisibleLines([]))[1]
     assert fault.rule == "unseen"
 

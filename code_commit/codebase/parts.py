@@ -1,0 +1,153 @@
+"""Parts of files: the lines of a list that name files, definitions and lines, and where in a file these stand.
+
+A line is a path for the whole file, `PATH: NAME, NAME` for definitions, or `PATH:120-180` for lines. A definition is
+named as the outline names it, a method also with its class: `Command.run`.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from code_commit.codebase.outline import Definition, is_import, read_definitions
+from code_commit.codebase.text import lines_of, path_of, window
+from code_commit.exchange import Window
+from code_commit.runs.diff import hunks_between
+from code_commit.runs.words import listed
+
+_LONGEST_LINE, _LONGEST_NAME = 2_000, 200
+_MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
+_MOST_IMPORTS = 100  # lines
+_HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
+_RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
+_ARGUMENTS = re.compile(r"\([^()]*\)")
+_ABOVE = re.compile(r"\s*(?://|/?\*|--|;;|@|#(?!\s*(?:define|el|if|import|include|pragma|undef)))")
+
+
+class FileRequest(NamedTuple):
+    """A file of a list: these definitions and lines of it, from a first to a last one each; all of it without any."""
+
+    path: str
+    names: tuple[str, ...] = ()
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.names and not self.ranges
+
+
+class Part(NamedTuple):
+    """The lines of a file that a request comes to, None for none, and a phrase for each item that is not there."""
+
+    window: Window | None
+    missing: Sequence[str]
+
+
+def read_requests(lines: Iterable[str], paths: Collection[str]) -> dict[str, FileRequest]:
+    """Return the requests of a list by path, one a file. A path that is none of `paths` is as the list spells it."""
+    requests: dict[str, FileRequest] = {}
+    for line in lines:
+        path, names, ranges = _read_request(line.strip()[:_LONGEST_LINE], paths)
+        known = requests.get(path)
+        if known and (known.is_whole or not (names or ranges)):
+            names = ranges = ()
+        elif known:
+            names, ranges = (*known.names, *names), (*known.ranges, *ranges)
+        requests[path] = FileRequest(path, names[:_MOST_OF_A_LIST], ranges[:_MOST_OF_A_LIST])
+    return requests
+
+
+def _read_request(line: str, paths: Collection[str]) -> FileRequest:
+    path = path_of(line, paths)
+    if path in paths:
+        return FileRequest(path)
+    line = _HEADER.sub(r":\1", line)
+    heads = [(path_of(line[: mark.start()], paths), line[mark.end() :]) for mark in re.finditer(":(?!:)", line)]
+    path, items = next((head for head in heads if head[0] in paths), heads[0] if heads else (path, ""))
+    names, ranges = dict[str, None](), list[tuple[int, int]]()
+    for item in _ARGUMENTS.sub("", items).split(","):
+        text = item.strip(" \t`'\"*;.")
+        if match := _RANGE.fullmatch(text):
+            first, last = int(match[1]), int(match[2] or match[1])
+            ranges.append((min(first, last), max(first, last)))
+        elif text:
+            names[text[:_LONGEST_NAME]] = None
+    return FileRequest(path, tuple(names), tuple(ranges))
+
+
+def find_part(path: str, text: str, request: FileRequest) -> Part:
+    """Return the lines that a request names, with the file's imports and the comments above a definition."""
+    lines, missing, found = lines_of(text), list[str](), list[tuple[int, int]]()
+    for first, last in request.ranges:
+        if max(first, 1) <= len(lines):
+            found.append((first, last))
+        else:
+            missing.append(f"lines {first}-{last}: the file has {len(lines):,}")
+    definitions = read_definitions(path, text)
+    for name in request.names:
+        there = _named(definitions, name)
+        if 0 < len(there) <= _MOST_OF_A_NAME:
+            found += [(_with_comments(lines, each.first), each.last) for each in there]
+        else:
+            missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
+    part = window(path, text, [*found, *_imports(definitions)]) if found else None
+    return Part(part, missing)
+
+
+def _named(definitions: Iterable[Definition], name: str) -> list[Definition]:
+    for wanted in dict.fromkeys((name, name.rsplit(maxsplit=1)[-1])):
+        plain = re.sub(r"::|->|#", ".", wanted)
+        found = [each for each in definitions if f".{each.name}".endswith(f".{plain}")]
+        if found:
+            return [each for each in found if each.name == plain] or found
+    return []
+
+
+def _explain_missing(name: str, others: Sequence[Definition], *, is_known: bool, number: int) -> str:
+    if not any(each.name for each in others):
+        return f"{name}: the definitions of this file cannot be found, name lines"
+    if is_known:
+        return f"{name}: {len(others)} have this name, as {listed([each.name for each in others], _MOST_NEAREST)}"
+    from difflib import get_close_matches  # few lists need it
+
+    spellings = {spelling: each.name for each in others for spelling in (each.name, each.name.rpartition(".")[2])}
+    near = get_close_matches(name, spellings, _MOST_NEAREST) if number < _MOST_HINTS else []
+    nearest = dict.fromkeys(spellings[spelling] for spelling in near)
+    return f"{name}: no definition of it{'; nearest: ' if nearest else ''}{', '.join(nearest)}"
+
+
+def _with_comments(lines: Sequence[str], first: int) -> int:
+    while first > 1 and _ABOVE.match(lines[first - 2]):
+        first -= 1
+    return first
+
+
+def _imports(definitions: Iterable[Definition]) -> Iterator[tuple[int, int]]:
+    room = _MOST_IMPORTS
+    for each in definitions:
+        if is_import(each.text) and (room := room - (each.last - each.first + 1)) >= 0:
+            yield each.first, each.last
+
+
+def carried_ranges(part: Window, before: str | None, now: str) -> list[tuple[int, int]]:
+    """Return where the lines of a part stand now, with those put in among them; `before` is the file of the part."""
+    if before is None:
+        return [_find_passage(first, text, now) for first, text in part.passages]
+    ranges = []
+    hunks = [[int(number or 1) for number in found] for found in _HUNK.findall(hunks_between(before, now, 0))]
+    for first, last in part.ranges:
+        start, end = first, last
+        for line, gone, new in hunks:
+            if line + max(gone - 1, 0) < first - (gone == 0):
+                start, end = start + new - gone, end + new - gone
+            elif line <= last:
+                end += new - gone
+        ranges.append((start, end))
+    return ranges
+
+
+def _find_passage(first: int, text: str, now: str) -> tuple[int, int]:
+    """Return the lines where a passage stands, as they were where it stands nowhere or in several places."""
+    if now.count(text) == 1:
+        first = now.count("\n", 0, now.index(text)) + 1
+    return first, first + text.count("\n") - 1

@@ -1,0 +1,168 @@
+"""Lists that name parts of files: what their lines ask for, where that stands, and where it stands after a change."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_commit.codebase.outline import outline, read_definitions
+from code_commit.codebase.parts import FileRequest, carried_ranges, find_part, read_requests
+from code_commit.codebase.text import lines_of, parse_codebase, window, window_section
+from code_commit.exchange import Window
+
+PATHS = ("src/core.py", "a:b.txt", "src/x.cc", "docs/my notes.md")
+LISTS = {
+    "a file": ("src/core.py", FileRequest("src/core.py")),
+    "definitions": ("src/core.py: Command.run, main", FileRequest("src/core.py", ("Command.run", "main"))),
+    "lines": ("src/core.py:120-180", FileRequest("src/core.py", (), ((120, 180),))),
+    "a line": ("src/core.py: line 7", FileRequest("src/core.py", (), ((7, 7),))),
+    "lines in the wrong order": ("src/core.py:L9-L2", FileRequest("src/core.py", (), ((2, 9),))),
+    "both": ("- `src/core.py`: `main`, 3-4", FileRequest("src/core.py", ("main",), ((3, 4),))),
+    "arguments": ("src/core.py: main(a, b), run()", FileRequest("src/core.py", ("main", "run"))),
+    "other languages": ("src/x.cc: Foo::bar", FileRequest("src/x.cc", ("Foo::bar",))),
+    "a header": ("--- src/core.py (lines 1-14, 310-352 of 3,520) ---", FileRequest("src/core.py", (), ((1, 14), (310, 352)))),
+    "nothing after the colon": ("src/core.py:", FileRequest("src/core.py")),
+    "a colon in a path": ("a:b.txt", FileRequest("a:b.txt")),
+    "lines of it": ("a:b.txt:1-2", FileRequest("a:b.txt", (), ((1, 2),))),
+    "blanks in a path": ("docs/my notes.md: First steps", FileRequest("docs/my notes.md", ("First steps",))),
+    "no file": ("src/nosuch.py: f", FileRequest("src/nosuch.py", ("f",))),
+    "a folder": ("src/", FileRequest("src/")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "request_"), LISTS.values(), ids=LISTS)
+def test_a_line_of_a_list_names_a_file_definitions_or_lines(line: str, request_: FileRequest):
+    assert read_requests([line], PATHS) == {request_.path: request_}
+
+
+def test_lines_of_one_file_are_joined_and_the_whole_file_takes_precedence():
+    lines = ["src/core.py: f", "src/x.cc", "src/core.py:3-4", "src/core.py: f, g", "src/x.cc: a"]
+    assert read_requests(lines, PATHS) == {
+        "src/core.py": FileRequest("src/core.py", ("f", "f", "g"), ((3, 4),)),
+        "src/x.cc": FileRequest("src/x.cc"),
+    }
+    assert read_requests([*lines, "src/core.py"], PATHS)["src/core.py"].is_whole
+
+
+SOURCE = '''\
+"""A module."""
+
+import os
+from a import (
+    b,
+)
+
+LIMIT = 3
+
+
+# Runs.
+@cached
+def run(x):
+    return x
+
+
+class A:
+    """A class."""
+
+    def run(self):
+        return 1
+
+    def stop(self):
+        return 2
+
+
+class B:
+    def stop(self):
+        return 3
+'''
+FOUND = {
+    "run": ([(3, 6), (11, 14)], []),
+    "def run(x)": ([(3, 6), (11, 14)], []),
+    "A.run": ([(3, 6), (20, 21)], []),
+    "A": ([(3, 6), (17, 24)], []),
+    "LIMIT": ([(3, 8)], []),
+    "stop": ([(3, 6), (23, 29)], []),
+    "A.rum": (None, ["A.rum: no definition of it; nearest: A.run"]),
+    "zzz": (None, ["zzz: no definition of it"]),
+    "8": ([(3, 8)], []),
+    "30-40": (None, ["lines 30-40: the file has 29"]),
+    "0-2, 28-99": ([(1, 6), (28, 29)], []),
+}
+
+
+@pytest.mark.parametrize(("items", "expected"), FOUND.items(), ids=FOUND)
+def test_definitions_and_lines_are_found_with_the_imports(items: str, expected: tuple[object, list[str]]):
+    ranges, missing = expected
+    part = find_part("a.py", SOURCE, read_requests([f"a.py: {items}"], ["a.py"])["a.py"])
+    assert (part.window and part.window.ranges, part.missing) == (ranges, missing)
+
+
+def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
+    source = "".join(f"class C{number}:\n    def f(self):\n        pass\n" for number in range(6))
+    part = find_part("a.py", source, FileRequest("a.py", ("f", "C2.f")))
+    assert part.missing == ["f: 6 have this name, as C0.f, C1.f, C2.f and 3 more"]
+    assert part.window is not None
+    assert part.window.ranges == [(8, 9)]
+    assert find_part("a.txt", "a\n", FileRequest("a.txt", ("f",))).missing == [
+        "f: the definitions of this file cannot be found, name lines"
+    ]
+
+
+def test_an_outline_of_a_long_file_says_the_lines():
+    assert outline("a.py", SOURCE, numbered=True).split("\n")[:4] == [
+        "import os",
+        "from a import ( b, )",
+        "@cached def run(x): L12-14",
+        "class A: L17-24",
+    ]
+    names = [found.name for found in read_definitions("a.md", "# A\n\ntext\n\n## B\nx\n# C\n")]
+    assert names == ["A", "A.B", "C"]
+
+
+def test_a_part_stands_under_one_header_and_is_read_back(tmp_path: Path):
+    (tmp_path / "a b.txt").write_text("")
+    text = "".join(f"{number}\n" for number in range(1, 2001))
+    part = window("a b.txt", text, [(300, 310), (1, 3), (314, 320), (1998, 5000), (7, 5)])
+    assert part.where == "1-3, 300-320, 1998-2000"
+    section = window_section(part)
+    assert section.startswith("--- a b.txt (lines 1-3, 300-320, 1998-2000 of 2,000) ---\n1\n2\n3\n[... lines 4-299 are")
+    codebase = parse_codebase(f"--- x ---\n\n{section}--- y ---\n", tmp_path)
+    assert codebase.windows == [part]
+    assert parse_codebase("--- a b.txt (lines 1-2) ---\n1\n2\n\n", tmp_path).windows == [
+        Window("a b.txt", 0, [(1, "1\n2\n")])
+    ]
+
+
+line = st.sampled_from(["a", "b", "", "  c", "[... lines 1-2 are not shown here ...]"])
+files = st.lists(line, max_size=30).map(lambda lines: "".join(f"{each}\n" for each in lines))
+spans = st.lists(st.tuples(st.integers(-2, 35), st.integers(-2, 35)), max_size=4)
+
+
+@given(files, spans)
+def test_every_passage_is_that_of_the_file(text: str, ranges: list[tuple[int, int]]):
+    part, lines = window("a", text, ranges), lines_of(text)
+    shown = {number for first, last in part.ranges for number in range(first, last + 1)}
+    asked = {number for first, last in ranges for number in range(max(first, 1), min(last, len(lines)) + 1)}
+    assert asked <= shown
+    for (first, last), (_, passage) in zip(part.ranges, part.passages, strict=True):
+        assert passage == "".join(f"{each}\n" for each in lines[first - 1 : last])
+
+
+@given(files, spans, st.integers(0, 30), st.integers(0, 5), st.lists(st.sampled_from(["new", "a"]), max_size=5))
+def test_what_was_shown_and_what_was_put_in_are_carried(text, ranges, at, gone, new):
+    lines = lines_of(text)
+    at = min(at, len(lines))
+    after = [*lines[:at], *new, *lines[at + gone :]]
+    now = "".join(f"{each}\n" for each in after)
+    part = window("a", text, ranges)
+    carried = window("a", now, carried_ranges(part, text, now))
+    shown = {number for first, last in carried.ranges for number in range(first, last + 1)}
+    if any(first <= at + 1 and at + gone <= last for first, last in part.ranges) and gone:
+        assert set(range(at + 1, at + len(new) + 1)) <= shown | set(range(len(after) + 1, at + len(new) + 9))
+
+
+def test_lines_of_a_file_that_somebody_changed_are_found_where_they_stand_once():
+    part = window("a", "a\nb\nc\nd\ne\nf\ng\n", [(6, 7)])
+    assert carried_ranges(part, None, "new\na\nb\nc\nd\ne\nf\ng\n") == [(7, 8)]
+    assert carried_ranges(part, None, "f\ng\nf\ng\n") == [(6, 7)]
