@@ -1,5 +1,6 @@
 """`code-commit apply`: verify and apply a saved response, then with `--build` run build.sh; no LLM."""
 
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping
@@ -8,10 +9,10 @@ from typing import Any
 
 from code_commit.apply import recover
 from code_commit.check import RunInputs, plan_run
-from code_commit.codebase.text import read_codebase
+from code_commit.codebase.text import parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
-from code_commit.exchange import Response
+from code_commit.exchange import Response, VisibleFiles
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
 from code_commit.project import Project, text_of
@@ -56,14 +57,26 @@ def _apply_saved(
     plan = plan_run(project, options, RunInputs(command="apply", builds=build))
     response = Response(_read_response(source, progress), finish_reason="")
     codebase = read_codebase(project) if project.codebase_file.exists() else None
+    shows = _read_prompt(project, source) or (codebase.shown._replace(is_guess=True) if codebase else None)
     with start_run(plan, codebase, progress) as run:
-        return interruptible(lambda: _apply(run, response, build=build))
+        return interruptible(lambda: _apply(run, response, shows, build=build))
 
 
-def _apply(run: Run, response: Response, *, build: bool) -> RunRecord:
+def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
+    """Return what the prompt shows that stands beside a response in the folder of a run, None where there is none."""
+    name = re.fullmatch(r"(\d+)-response\.txt", Path(source).name)
+    try:
+        prompt = Path(source).with_name(f"{name[1]}-query.txt").read_text("utf-8") if name else ""
+    except (OSError, UnicodeDecodeError):
+        return None
+    prompt = prompt.replace("\n--- FILE REPLACEMENT ", "\n--- ")
+    shows = parse_codebase(prompt, project.root).shown
+    return shows if prompt else None
+
+
+def _apply(run: Run, response: Response, shows: VisibleFiles | None, *, build: bool) -> RunRecord:
     log, attempt = run.log, run.log.attempt(1)
     attempt.given(response, notes_of(response.text))
-    shows = run.codebase.shown if run.codebase else None
     if run.plan.settings.dry_run:
         return end_dry(verify_response(run, response, shows, attempt), attempt, log)
     change_files(run, response, shows, attempt)

@@ -12,7 +12,7 @@ from command import Run, git, module, recorded, the_log
 from code_commit.codebase.chooser import find_mentions
 from code_commit.codebase.fit import FitRequest, find_near, rank
 from code_commit.codebase.outline import brief
-from code_commit.codebase.text import Section, file_section
+from code_commit.codebase.text import Section, file_section, window, window_section
 
 ROLLUP = "agent-config/codeRollup.txt"
 BUILD = "#!/bin/sh\n# not lib/beside.py\n: checks/judge.py --ignore far/part_09.py --deselect=far/part_09.py::a\ngrep -qx ok ok.txt\n"
@@ -281,6 +281,111 @@ def test_a_repair_shows_lines_of_a_large_file_around_the_error(answer_format: st
     attempts = json.loads((the_log(root) / "run.json").read_text())["attempts"]
     assert [reason["rule"] for attempt in attempts for reason in attempt["rejections"]] == ["unseen"]
     assert (root / "large.py").read_text() == large.replace("x_500 = 1", "x_500 = 2")
+
+
+LARGE = "import os\n\n\n" + "".join(f"def f_{number}():\n    return {number}\n\n\n" for number in range(500))
+PART = "--- {}large.py (lines 1-1, 84-85{} of {:,}) ---\nimport os\n[... lines 2-83 are not shown here ...]\n"
+
+
+@pytest.fixture
+def with_large(root: Path) -> Path:
+    """The project with a long file, of which the codebase shows nothing, and a build that checks three lines of it."""
+    (root / "large.py").write_text(LARGE)
+    (root / "build.sh").write_text(
+        "#!/bin/sh\ngrep -qx '    return 10 + 10' large.py && grep -qx '    return 9' large.py && exit\n"
+        "echo large.py:44: not nine; exit 1\n"
+    )
+    (root / ROLLUP).write_text("--- ok.txt ---\nnot yet\n\n")
+    (root / ".env").write_text("TOKEN=abc\n")
+    (root / "agent-config/config.toml").write_text(
+        'codebase_additions = true\nsandbox = "off"\nanswer_format = "auto"\n'
+        'file_replacements = "diff"\nprompt_layout = "cached"\n'
+    )
+    return root
+
+
+def prompts_and_rules(root: Path) -> tuple[list[str], list[list[str]]]:
+    log = the_log(root)
+    attempts = json.loads((log / "run.json").read_text())["attempts"]
+    prompts = [(log / f"{number}-query.txt").read_text() for number in range(1, len(attempts) + 1)]
+    return prompts, [[reason["rule"] for reason in attempt["rejections"]] for attempt in attempts]
+
+
+def change(path: str, old: str, new: str) -> str:
+    return f"^^^{path}\n^^^find\n{old}\n^^^replace\n{new}\n^^^end\n"
+
+
+def test_parts_are_asked_for_changed_and_shown_as_they_are_in_the_repair(with_large: Path, run_code_commit: Run):
+    answers = [
+        "^^^files\nlarge.py: f_20, f_2O\n.env: TOKEN\nlarge.py:9000-9001\n^^^end\n",
+        change("large.py", "    return 20", "    value = 20\n    return value"),
+        change("large.py", "    value = 20\n    return value", "    return 10 + 10"),
+    ]
+    broken = LARGE.replace("return 10\n", "return 9.5\n")
+    (with_large / "large.py").write_text(broken.replace("    return 9\n", "    return 9  # nine\n"))
+    answers[2] = answers[2].replace("^^^end\n", "^^^find\n    return 9  # nine\n^^^replace\n    return 9\n^^^end\n")
+    done = run_code_commit(with_large, *recorded(with_large, *answers))
+    prompts, rules = prompts_and_rules(with_large)
+    assert (done.returncode, rules) == (0, [[], [], []]), done.stderr
+    assert f"[codebase additions]\n{PART.format('', '', 2003)}def f_20():\n    return 20\n\n" in prompts[1]
+    told = "shown in part: large.py (lines 1-1, 84-85); not shown: .env (looks like a secret), large.py: f_2O: no definition"
+    assert f"{told} of it; nearest: f_2, f_" in prompts[1]
+    assert "large.py: lines 9000-9001: the file has 2,003\n" in prompts[1]
+    assert "TOKEN=abc" not in "".join(prompts)
+    replaced = prompts[2][prompts[2].index("\n[file replacements]\n") :]
+    assert "--- FILE REPLACEMENT large.py (lines 1-1, 14-74, 84-86 of 2,004) ---\n" in replaced
+    assert "    return 9  # nine\n" in replaced
+    assert (with_large / "large.py").read_text() == broken.replace("    return 20\n", "    return 10 + 10\n")
+
+
+def test_lines_that_are_not_shown_cannot_be_changed_and_are_asked_for(with_large: Path, run_code_commit: Run):
+    ask = "^^^files\nlarge.py: f_10\n^^^end\n"
+    both = change("large.py", "    return 10", "    return 10 + 10") + "^^^ok.txt\nok\n^^^end\n"
+    unseen = both.replace("^^^end\n", "^^^find\n    return 20\n^^^replace\n    return 2\n^^^end\n", 1)
+    long = LARGE + "#" * 30_000
+    (with_large / "large.py").write_text(long)
+    done = run_code_commit(with_large, *recorded(with_large, ask, unseen, "^^^large.py\nx = 1\n^^^end\n", both))
+    prompts, rules = prompts_and_rules(with_large)
+    assert (done.returncode, rules) == (0, [[], ["unseen"], ["unseen"], []]), done.stderr
+    assert not any("def f_20" in prompt for prompt in prompts), "a long file is not shown whole for it"
+    assert (with_large / "large.py").read_text() == long.replace("    return 10\n", "    return 10 + 10\n")
+
+
+def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(with_large: Path, run_code_commit: Run):
+    part = window("large.py", LARGE, [(1, 1), (84, 85)])
+    (with_large / ROLLUP).write_text(f"--- ok.txt ---\nnot yet\n\n{window_section(part)}")
+    changed = f"# new\n{LARGE}".replace("return 10\n", "return 10 + 10\n")
+    (with_large / "large.py").write_text(changed)
+    answer = change("large.py", "    return 20", "    return 21")
+    done = run_code_commit(with_large, *recorded(with_large, answer, answer))
+    prompts, rules = prompts_and_rules(with_large)
+    assert (done.returncode, rules) == (0, [["stale"], []]), done.stderr
+    assert PART.format("", "", 2003) in prompts[0]
+    anew = "[codebase additions]\n--- large.py (lines 2-2, 85-86 of 2,004) ---\nimport os\n"
+    assert anew in prompts[1]
+    assert "they are shown anew: make the change again" in prompts[1]
+    assert (with_large / "large.py").read_text() == changed.replace("return 20\n", "return 21\n")
+
+
+def test_a_file_too_large_to_be_shown_is_its_outline_with_lines(with_large: Path, run_code_commit: Run):
+    large = LARGE + "".join(f"x_{number} = {'1' * 90}\n" for number in range(3000))
+    (with_large / "large.py").write_text(large)
+    answers = ["^^^files\nlarge.py\n^^^end\n", "^^^files\nlarge.py:84-85\nlarge.py: f_10\n^^^end\n"]
+    done = run_code_commit(
+        with_large, *recorded(with_large, *answers, change("large.py", "    return 10", "    return 10 + 10"))
+    )
+    prompts, _ = prompts_and_rules(with_large)
+    assert done.returncode == 0, done.stderr
+    assert f"--- large.py (outline, {len(large):,} bytes) ---\nimport os\ndef f_0 L4-5\ndef f_1 L8-9\n" in prompts[1]
+    assert "--- large.py (lines 1-1, 44-45, 84-85 of 5,003) ---\n" in prompts[2]
+
+
+def test_where_answers_are_whole_files_nothing_is_shown_in_part(with_large: Path, run_code_commit: Run):
+    (with_large / "agent-config/config.toml").write_text('sandbox = "off"\n')
+    answers = ["^^^files\nlarge.py: f_20\n^^^end\n", "^^^cannot\nNo.\n^^^end\n"]
+    run_code_commit(with_large, *recorded(with_large, *answers))
+    prompts, _ = prompts_and_rules(with_large)
+    assert f"--- large.py ---\n{LARGE}" in prompts[1]
 
 
 def test_the_choice_is_told_what_may_change_and_where_names_stand(root: Path, run_code_commit: Run):

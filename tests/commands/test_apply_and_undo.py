@@ -43,6 +43,29 @@ def test_apply_from_a_file_and_from_standard_input(root: Path, run_code_commit: 
     assert tree(root) == once
 
 
+def test_apply_looks_edits_up_in_what_the_prompt_beside_the_answer_shows(
+    root: Path, run_code_commit: Run, tmp_path: Path
+):
+    text = "".join(f"{number}\n" for number in (*range(1, 301), *range(1, 301)))
+    (root / "ok.txt").write_text(text)
+    shown = "[codebase]\n--- ok.txt (lines 300-320 of 600) ---\n{}\n\n[query]\nDo it.\n"
+    lines = "".join(f"{number}\n" for number in (300, *range(1, 21)))
+    (tmp_path / "1-query.txt").write_text(shown.format(lines))
+    (tmp_path / "2-query.txt").write_text(
+        shown.format(lines.replace("7\n", "8\n")).replace("ok.txt", "FILE REPLACEMENT ok.txt")
+    )
+    rules = []
+    for name, find in (("1", "25"), ("2", "7"), ("3", "7"), ("1", "7")):
+        answer = tmp_path / f"{name}-response.txt"
+        answer.write_text(f"^^^ok.txt\n^^^find\n{find}\n^^^replace\nseven\n^^^end\n")
+        done = run_code_commit(root, "apply", "--answer-format", "edits", str(answer))
+        rules += [[reason["rule"] for reason in latest(root)["attempts"][0]["rejections"]]]
+    assert (done.returncode, rules) == (0, [["unseen"], ["stale"], ["ambiguous"], []]), done.stderr
+    assert (root / "ok.txt").read_text() == text[: text.rindex("7\n8\n")] + "seven\n" + text[
+        text.rindex("7\n8\n") + 2 :
+    ]
+
+
 @pytest.mark.parametrize("rollup", ["fresh", "fit", "select"])
 def test_apply_makes_no_codebase_whatever_a_run_would_make(rollup, root: Path, run_code_commit: Run):
     (root / "agent-config/config.toml").write_text(f'rollup = "{rollup}"\n')

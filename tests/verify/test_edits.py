@@ -1,6 +1,7 @@
 """What a file holds after edits, byte for byte, and what the LLM is told where they do not fit."""
 
 import random
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench.encoder import encode, encode_edits
 from code_commit.changes import Edit, FileReplacement, RejectedResponseError, VerifiedChanges
+from code_commit.codebase.text import window
 from code_commit.exchange import VisibleFiles, Window
 from code_commit.parse import parse_response, read_response
 from code_commit.project import find_project
@@ -378,6 +380,58 @@ def test_a_damaged_find_is_found_nowhere_but_where_its_lines_stand(texts, data):
     rules = {fault.rule for fault in faults if fault.line == 99} - {"overlap"}
     assert rules == {0: {"no-match"}, 1: set()}.get(len(places(old, damaged)), {"ambiguous"})
     assert not faults or text == old
+
+
+spans = st.lists(st.tuples(st.integers(1, 24), st.integers(1, 24)), max_size=3)
+
+
+@given(versions(), spans, st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3), st.booleans(), lines), max_size=3))
+def test_an_edit_of_a_part_lands_in_what_was_shown_and_all_else_is_byte_exact(texts, ranges, places_and_lines):
+    """Finds are taken from anywhere in the file: those that are not shown, or not whole, or twice, change nothing."""
+    old, _ = texts
+    part = window("a", old, ranges)
+    rows = old.removeprefix("\ufeff").split("\n")
+    edits = [
+        Edit(
+            "\n".join(rows[at : at + size]) + "\n", text_of(new), 1, f"{rows[at * 3 % len(rows)]}\n" if is_range else ""
+        )
+        for at, size, is_range, new in places_and_lines
+    ]
+    shown = find_shown(old, part)
+    assert shown is not None
+    text, faults = edit_text(old, edits, VisibleLines(shown))
+    gaps, at = [], 0
+    kept = (old if old.endswith("\n") else f"{old}\n").split("\n")[:-1]
+    for first, last in shown:
+        gaps.append("".join(f"{row}\n" for row in kept[at:first]))
+        at = last
+    rest = "".join(f"{row}\n" for row in kept[at:])
+    if faults:
+        assert text == old
+    elif edits:
+        there = text if text.endswith("\n") or not text else f"{text}\n"
+        pattern = "(?s:.*)".join([*(re.escape(gap) for gap in gaps), re.escape(rest)])
+        assert re.fullmatch(pattern, there) or not shown
+
+
+@given(versions(), spans)
+def test_a_part_counts_for_its_own_version_of_a_file_alone(texts, ranges):
+    old, new = texts
+    part = window("a", old, ranges)
+    shown = find_shown(new, part)
+    if shown is not None and part.passages:
+        rows = [
+            row.rstrip(" \t\r")
+            for row in (new if new.endswith("\n") else f"{new}\n").removeprefix("\ufeff").split("\n")[:-1]
+        ]
+        assert len(rows) == part.lines
+        for (first, last), (_, passage) in zip(part.ranges, part.passages, strict=True):
+            there = passage.removeprefix("\ufeff").split("\n")[:-1]
+            assert rows[first - 1 : last] == [row.rstrip(" \t\r") for row in there]
+
+
+def text_of(rows: list[str]) -> str:
+    return "".join(f"{row}\n" for row in rows)
 
 
 @given(
