@@ -96,10 +96,12 @@ def window_section(part: Window, mark: str = "") -> str:
     return file_section(f"{mark}{part.path} (lines {part.where} of {part.lines:,})", text)
 
 
-def _read_window(match: re.Match[str], content: str) -> Window:
-    """Return the passages under a codebase's line that names them, with at most as many lines as that line says."""
-    passages, lines = [], content.split("\n")
-    for first, last in re.findall(r"(\d+)-(\d+)", match["lines"]):
+def _read_window(match: re.Match[str], text: str) -> Window:
+    """Return the passages under a codebase's line that names them: as many lines as it says, whatever these hold."""
+    ranges = re.findall(r"(\d+)-(\d+)", match["lines"])
+    most = sum(int(last) - int(first) + 2 for first, last in ranges)
+    passages, lines = [], f"\n{text}".partition(f"\n{header(match[0])}")[2].split("\n", max(most, 0))
+    for first, last in ranges:
         size = max(0, int(last) - int(first) + 1)
         passages.append((int(first), "".join(f"{line}\n" for line in lines[:size])))
         lines = lines[size + 1 :]
@@ -173,15 +175,15 @@ def read_codebase(project: Project) -> Codebase:
 
 def parse_codebase(text: str, root: Path) -> Codebase:
     """Return a text as the codebase of the project at this root; a part counts only where the project has its file."""
-    sections = [(_PART.fullmatch(name), name, content) for name, content in read_sections(text)]
-    whole = {name for part, name, _ in sections if not part}
-    parts = [(part, content) for part, _, content in sections if part and (root / part[1]).is_file()]
-    windows = [_read_window(part, content) for part, content in parts if part["lines"]]
-    outlined = [part[1] for part, _ in parts if not part["lines"]]
+    sections = [(_PART.fullmatch(name), name) for name, _ in read_sections(text)]
+    whole = {name for part, name in sections if not part}
+    parts = [part for part, _ in sections if part and (root / part[1]).is_file()]
+    windows = [_read_window(part, text) for part in parts if part["lines"]]
+    outlined = [part[1] for part in parts if not part["lines"]]
     _, mark, end = f"\n{text}".rpartition(f"\n{NAMES_LINE}\n")
     named = [line.rpartition(" (")[0] for line in end.partition("\n\n")[0].split("\n")] if mark else []
     only_named = [name for name in named if name and (root / name).is_file()]
-    is_partial = bool(only_named) or not whole.issuperset(part[1] for part, _ in parts)
+    is_partial = bool(only_named) or not whole.issuperset(part[1] for part in parts)
     sizes = dict.fromkeys(whole.difference(_OWN_NAMES, outlined, only_named, (part.path for part in windows)), 0)
     return Codebase([text], sizes, outlined, windows, is_partial)
 

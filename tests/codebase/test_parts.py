@@ -127,8 +127,9 @@ def test_a_part_stands_under_one_header_and_is_read_back(tmp_path: Path):
     assert part.where == "1-3, 300-320, 1998-2000"
     section = window_section(part)
     assert section.startswith("--- a b.txt (lines 1-3, 300-320, 1998-2000 of 2,000) ---\n1\n2\n3\n[... lines 4-299 are")
-    codebase = parse_codebase(f"--- x ---\n\n{section}--- y ---\n", tmp_path)
-    assert codebase.windows == [part]
+    assert parse_codebase(f"--- x ---\n\n{section}--- y ---\n", tmp_path).windows == [part]
+    lines = window("a b.txt", "--- x ---\n\n--- FILES ---\na\n" * 9, [(2, 3), (20, 36)])
+    assert parse_codebase(window_section(lines), tmp_path).windows == [lines]
     assert parse_codebase("--- a b.txt (lines 1-2) ---\n1\n2\n\n", tmp_path).windows == [
         Window("a b.txt", 0, [(1, "1\n2\n")])
     ]
