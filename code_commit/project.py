@@ -29,6 +29,9 @@ class Project:
         """Ask git about the repository that the project was found in; about none where it is in none."""
         return self.git.ask(arguments) if self.git else ask_git(arguments, self.root)
 
+    def has(self, path: str) -> bool:
+        return os.path.lexists(self.root / path)
+
     def index(self) -> Index:
         """Return the files that git tracks now, none without a repository. Raises UnansweredError."""
         return self.git.index() if self.git else Index()

@@ -16,12 +16,12 @@ from code_commit.changes import (
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, notes_of, parse_response, read_response
-from code_commit.project import BUILD_SCRIPT
+from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.prompts.layout import Task, most_attempts
 from code_commit.prompts.next import Conversation, next_prompt
 from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
-from code_commit.runs.record import BuildResult, RunRecord
+from code_commit.runs.record import Attempt, BuildResult, RunRecord
 from code_commit.runs.review import untracked_before
 from code_commit.runs.words import cut_off_in_words, listed
 from code_commit.settings import Settings
@@ -82,7 +82,7 @@ def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRe
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
     """Return the verified changes. Raises RejectedResponseError and DeclinedError, when they are in the log."""
     try:
-        changes, reasons = read_response(response.complete_text())
+        changes, reasons = read_response(response.complete_text(), run.plan.project.has)
         return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
     except FilesAskedError as asked:
         attempt.asked(asked.names)
@@ -106,7 +106,7 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
     if attempt.record.verdict is None and attempt.record.changes and _is_in_tree(log):
         _note_applied(log, attempt)
     if attempt.record.verdict == "applied":
-        return {change.path for change in parse_response(response.text)}
+        return set(applied_paths(run.plan.project, attempt.record, response.text))
     changes = verify_response(run, response, shows, attempt)
     attempt.applying(changes)
     replaced = [change.path for change in changes.changes if change.original is not None]
@@ -121,6 +121,12 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
         raise
     _note_applied(log, attempt)
     return {change.path for change in changes.changes}
+
+
+def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
+    """Return the paths of the applied answer of an earlier attempt, also of files that it removed."""
+    changed = {change.path for change in attempt.changes}
+    return [change.path for change in parse_response(text, lambda path: path in changed or project.has(path))]
 
 
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:

@@ -15,7 +15,10 @@ import pytest
 from command import CODE_COMMIT, Run, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
-from code_commit.runs.record import load_run_record
+from code_commit.changes import AppliedChange
+from code_commit.project import find_project
+from code_commit.runs.record import Attempt, load_run_record
+from code_commit.workflow import applied_paths
 
 KEY = "test-key/0123+456789abcdef"
 PROVIDERS = {
@@ -504,3 +507,10 @@ def test_a_rejected_answer_is_shown_to_the_llm_without_the_key(project_folder: P
     assert run_code_commit(project_folder, *recorded(project_folder, leaky, RIGHT)).returncode == 0
     log = max((project_folder / "agent-config/logs").iterdir())
     assert "The rejected answer" not in (log / "2-query.txt").read_text()
+
+
+def test_the_paths_of_an_earlier_answer_are_those_that_were_applied(project_folder):
+    (project_folder / "same.py").write_text("x\n")
+    attempt = Attempt(1, "initial", changes=[AppliedChange("gone.py", "delete", 0, 0, 1)])
+    text = "^^^PATH gone.py\n^^^delete\n^^^same.py:\nx\n^^^end\n"
+    assert applied_paths(find_project(project_folder), attempt, text) == ["gone.py", "same.py"]

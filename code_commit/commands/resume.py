@@ -26,7 +26,6 @@ from code_commit.llm.addresses import remember_address
 from code_commit.llm.keys import load_keys
 from code_commit.llm.models import choose_model
 from code_commit.llm.vendor import LlmConfig
-from code_commit.parse import parse_response
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
 from code_commit.runs.log import CODEBASE_OF_RUN, QUERY_OF_RUN
@@ -35,7 +34,7 @@ from code_commit.runs.record import RunEntry, RunRecord
 from code_commit.settings import SETTINGS, add_settings, load_settings, validate_settings
 from code_commit.start import start_run
 from code_commit.terminal import shown
-from code_commit.workflow import attempt_loop
+from code_commit.workflow import applied_paths, attempt_loop
 
 DESCRIPTION = """\
 Continues the latest interrupted run, or the named one, at its next step.
@@ -129,16 +128,16 @@ def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
     if changed:
         names = ", ".join(map(shown, changed))
         raise NotSetUpError(f"{record.run} cannot be resumed, its files changed since: {names}; start a new run")
-    require_fit_paths(_answered(folder, record), project, what=f"the log of {shown(folder.name)}")
+    require_fit_paths(_answered(folder, record, project), project, what=f"the log of {shown(folder.name)}")
 
 
-def _answered(folder: Path, record: RunRecord) -> Iterator[str]:
+def _answered(folder: Path, record: RunRecord, project: Project) -> Iterator[str]:
     """Yield the paths of the applied answers. Raises NotSetUpError where the next prompt needs an unreadable file."""
     for attempt in record.attempts:
         if attempt.finish_reason is not None or attempt.verdict == "applied":
             with _needed(folder, f"{attempt.number}-response.txt") as file:
                 text = read_regular_file(file).decode("utf-8", "surrogatepass")
-                yield from [change.path for change in parse_response(text)] if attempt.verdict == "applied" else ()
+                yield from applied_paths(project, attempt, text) if attempt.verdict == "applied" else ()
         if attempt.build is not None:
             with _needed(folder, f"{attempt.number}-build.txt") as file:
                 open_regular(file, follow_link=True).close()

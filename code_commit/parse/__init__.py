@@ -27,14 +27,16 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
     ^^^end
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
-content, so that every file can be sent. Text outside blocks and a leading `<think>...</think>` are ignored.
+content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there, and `^^^`
+as the end of a whole file where the answer ends or the next line opens a block, but in .rst, .md and .txt. Text outside
+blocks and a leading `<think>...</think>` are ignored.
 
 What cannot be parsed without a guess rejects the response as a whole, with every reason. Whether a path may be
 written is not decided here.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from code_commit.changes import (
     DeclinedError,
@@ -74,16 +76,25 @@ _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
 
 
-def parse_response(text: str) -> tuple[RequestedChange, ...]:
+def _nothing_is_there(_: str) -> bool:
+    return False
+
+
+def parse_response(text: str, is_there: Callable[[str], bool] = _nothing_is_there) -> tuple[RequestedChange, ...]:
     """Return the changes of a response in order. Raises FilesAskedError, DeclinedError and RejectedResponseError."""
-    changes, reasons = read_response(text)
+    changes, reasons = read_response(text, is_there)
     reasons.reject()
     return changes
 
 
-def read_response(text: str) -> tuple[tuple[RequestedChange, ...], Reasons]:
-    """Return the readable changes, and up to fifty reasons to reject. Raises FilesAskedError and DeclinedError."""
-    found = _read(text)
+def read_response(
+    text: str, is_there: Callable[[str], bool] = _nothing_is_there
+) -> tuple[tuple[RequestedChange, ...], Reasons]:
+    """Return the readable changes, and up to fifty reasons to reject; `is_there` tells whether the project has a path.
+
+    Raises FilesAskedError and DeclinedError.
+    """
+    found = _read(text, is_there)
     if found.listed_in and (found.changes or found.declined_in):
         found.reject(found.listed_in, "mixed", _MIXED[_LIST])
     elif found.declined_in and found.changes:
@@ -112,8 +123,8 @@ def _pieces(text: str, starts: Iterable[int], ends: Iterable[int]) -> str:
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=False))
 
 
-def _read(text: str) -> Findings:
-    found = Findings(text)
+def _read(text: str, is_there: Callable[[str], bool] = _nothing_is_there) -> Findings:
+    found = Findings(text, is_there)
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0
     if text.startswith("\ufeff", position):
@@ -148,7 +159,7 @@ def _read_block(found: Findings, opening: int) -> int:
     if name == _LIST or _DECLINING.match(name):
         return _read_words(found, name, line, carets, body)
     comment = _COMMENT.search(name)
-    path = fences.canonical(name[: comment.start()] if comment else name)
+    path = fences.spelled(fences.canonical(name[: comment.start()] if comment else name), found.is_there)
     if comment:
         message = f"has a comment after the path: write {quoted(path)} alone after the carets"
         found.reject(line, "wrong-format", message, name)
@@ -156,7 +167,7 @@ def _read_block(found: Findings, opening: int) -> int:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
     closing = fences.closing_fence(text, body, carets)
     _, word, after = fences.split_fence(text, closing)
-    if word == "end":
+    if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):
         _add_file(found, FileReplacement(path, text[body:closing], line), carets)
         return after
     if word == "delete" and closing == body:
@@ -173,7 +184,7 @@ def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -
     closing = fences.closing_fence(found.text, body, carets)
     _, word, after = fences.split_fence(found.text, closing)
     found.closed = None
-    if word != "end":
+    if word != "end" and not fences.is_bare_end(found.text, closing, name):
         return fences.reject_inner_fence(found, Block(name if name == _LIST else _DECLINE, line, carets), closing)
     words = found.text[body:closing].strip()
     if name == _LIST:

@@ -1,6 +1,7 @@
 """Fence lines of a response: where they stand, what they say, and the messages about those that cannot be read."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
@@ -12,6 +13,9 @@ _LONGER_FENCE = re.compile(r"\n(\^{4,})")
 _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)", re.MULTILINE)
 _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
+_DECORATED = re.compile(r"(?:PATH[ \t]+)?([^/].*?):?")
+_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*(?:[ \t\r]*\Z)?")
+_UNDERLINED = (".rst", ".md", ".txt")  # a bare fence may underline a heading of three letters there
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
@@ -34,11 +38,12 @@ class Findings:
     """The results of the parser so far. Lines are counted from 1, for positions that come in ascending order.
 
     `cuts` are, in turn, the starts of the text outside blocks and of the blocks; a stray fence counts as a block.
-    `declined` and `listed` have the lines of `^^^cannot` and `^^^files` blocks, `declined_in` and `listed_in` the line
-    of the last.
+    `is_there` tells whether the project has a path. `declined` and `listed` have the lines of `^^^cannot` and
+    `^^^files` blocks, `declined_in` and `listed_in` the line of the last.
     """
 
     text: str
+    is_there: Callable[[str], bool]
     changes: dict[str, RequestedChange] = field(default_factory=dict)
     reasons: Reasons = field(default_factory=Reasons)
     line: int = 1
@@ -102,6 +107,28 @@ def skip_end(text: str, position: int, carets: int) -> int:
 def canonical(name: str) -> str:
     """Drop a leading `./`, inner `/./` and `//`: one file has one spelling."""
     return _REDUNDANT_SLASHES.sub("", name).removeprefix("./")
+
+
+def spelled(name: str, is_there: Callable[[str], bool]) -> str:
+    """Return the path of `PATH x` or `x:` where only x is there, else the name as it is."""
+    match = _DECORATED.fullmatch(name)
+    path = canonical(match[1]) if match else name
+    return path if path != name and is_there(path) and not is_there(name) else name
+
+
+def is_bare_end(text: str, position: int, path: str) -> bool:
+    """Tell whether the fence there is `^^^` alone, and the answer ends after it or the next line opens a block.
+
+    In texts that underline headings, or between longer fences, it may be a line of the file.
+    """
+    carets, word, after = split_fence(text, position)
+    if word or carets != len(SHORTEST_FENCE) or path.rstrip(":").lower().endswith(_UNDERLINED):
+        return False
+    blanks = _BLANK_LINES.match(text, after)
+    following = blanks.end() if blanks else after
+    _, name, _ = split_fence(text, following)
+    opens = text.startswith(SHORTEST_FENCE, following) and name and name not in INNER and not NAMED_WORD.fullmatch(name)
+    return following == len(text) or bool(opens)
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:

@@ -18,7 +18,7 @@ from code_commit.paths.names import Fault
 from code_commit.redaction import Redactor
 from code_commit.terminal import shown
 from code_commit.verify.edits import ContentFault, VisibleLines, edit_text
-from code_commit.verify.formats import find_wrong_format
+from code_commit.verify.formats import find_wrong_format, without_fence
 from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"
@@ -36,6 +36,9 @@ def check_content(
         old = None if original is None else decode_text(original.content)
     except ValueError as error:
         return [ContentFault(change.line, "not-text", f"the file {error}, no response can hold it: leave it as it is")]
+    if isinstance(change, FileReplacement):
+        text, dropped = without_fence(change.path, change.content, old)
+        change = FileReplacement(change.path, text, change.line + dropped)
     content = change.content if isinstance(change, FileReplacement) else _edited(change, old, visible)
     if not isinstance(content, str):
         return content

@@ -60,6 +60,18 @@ def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
     return next((f"{message}, {_INSTEAD}" for is_it, message in _FORMATS if is_it(file)), None)
 
 
+def without_fence(path: str, new: str, old: str | None) -> tuple[str, int]:
+    """Return code without the Markdown fence around all of it, and the number of lines before its first.
+
+    One with a further fence inside, or in the place of such a file, stays as it is.
+    """
+    match = re.fullmatch(_FENCED, new) if new.lstrip().startswith("```") else None
+    is_sure = match and is_code(path) and not re.search(_INNER_FENCE, match[2])
+    if not match or not is_sure or (old or "").lstrip().startswith("```"):
+        return new, 0
+    return f"{match[2]}\n", new.count("\n", 0, match.start(2))
+
+
 def _names_file(file: _File) -> bool:
     labels = [_LABEL.match(text) for text in (file.new, file.old or "")]
     return [label is not None and label[2] == file.path for label in labels] == [True, False]

@@ -84,6 +84,11 @@ ACCEPTED = {
         "^^^./files\nx\n^^^end\n^^^Files\n^^^end\n^^^files.txt\n^^^end\n",
         {"files": "x\n", "Files": "", "files.txt": ""},
     ),
+    "bare ends": (
+        "^^^a.py\nx\n^^^\n^^^b.c\ny\n^^^ \r\n\n^^^c\n\n^^^\n\t\n",
+        {"a.py": "x\n", "b.c": "y\n", "c": "\n"},
+    ),
+    "a bare end before a removal": ("^^^a\nx\n^^^\n^^^b\n^^^delete\n", {"a": "x\n", "b": None}),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -124,6 +129,64 @@ def test_accepts_edits(text, expected):
     edits = [(edit.find, edit.replacement, edit.line, *([edit.last] if edit.last else [])) for edit in block.edits]
     assert (block.path, edits) == ("a", expected)
     assert not set(notes_of(text)) & set("^xyz1")
+
+
+SPELLED = {
+    # the path after the carets, those of the project, the path of the change
+    "the word PATH": ("PATH src/a.py", ["src/a.py"], "src/a.py"),
+    "a colon": ("./src//a.py:", ["src/a.py"], "src/a.py"),
+    "both": ("PATH ./a b.py:", ["a b.py"], "a b.py"),
+    "a new file": ("PATH src/a.py", ["src/b.py"], "PATH src/a.py"),
+    "a file of that name": ("PATH a", ["PATH a", "a"], "PATH a"),
+    "a name with a colon": ("a:", ["a:", "a"], "a:"),
+    "another word": ("FILE a", ["a"], "FILE a"),
+    "a word in another case": ("path a", ["a"], "path a"),
+    "outside": ("PATH /etc/passwd", ["/etc/passwd"], "PATH /etc/passwd"),
+    "a plain path": ("a", ["PATH a", "a:"], "a"),
+}
+
+
+@pytest.mark.parametrize(("name", "paths", "path"), SPELLED.values(), ids=SPELLED)
+def test_a_word_or_colon_beside_a_path_is_left_out_where_only_the_path_is_there(name, paths, path):
+    for block in (f"^^^{name}\nx\n^^^end\n", f"^^^{name}\n^^^delete\n"):
+        assert [change.path for change in parse_response(block, paths.__contains__)] == [path]
+        assert [change.path for change in parse_response(block)] == [name.removeprefix("./").replace("//", "/")]
+
+
+def test_two_spellings_of_one_path_are_one_file():
+    with pytest.raises(RejectedResponseError, match="the file comes twice"):
+        parse_response("^^^PATH a\nx\n^^^end\n^^^a\ny\n^^^end\n", "a".__eq__)
+
+
+_LINES = ["^^^a.py", "^^^b.rst", "^^^c/d", "^^^^e", "^^^end", "^^^^end", "^^^delete", "^^^", "^^^^", "^^", "x", "", " "]
+
+
+@given(st.lists(st.sampled_from(_LINES), min_size=1, max_size=14), st.booleans())
+def test_what_a_strict_reader_reads_is_read_the_same(lines, ends):
+    read = read_strictly(lines)
+    if read is not None:
+        assert contents("\n".join(lines) + "\n" * ends) == read
+
+
+def read_strictly(lines: list[str]) -> dict[str, str | None] | None:
+    """Return the files between fences in the forms of the specification alone, None where anything else stands."""
+    read: dict[str, str | None] = {}
+    path, carets, content = "", 0, list[str]()
+    for line in lines:
+        fence = len(line) - len(line.lstrip("^"))
+        word = line[fence:]
+        if not path and fence >= 3 and word not in ("", "end", "delete"):
+            path, carets, content = word, fence, []
+        elif path and fence == carets and (word == "end" or (word == "delete" and not content)):
+            text = "".join(f"{each}\n" for each in content) if word == "end" else None
+            if read.setdefault(path, text) != text:
+                return None
+            path = ""
+        elif fence in (carets, 2) or (not path and fence):
+            return None
+        elif path:
+            content.append(line)
+    return None if path else read or None
 
 
 NOTES = {
@@ -175,6 +238,16 @@ REJECTED = {
     ),
     "ends in a block": ("^^^a.md\nIt ends with\n^^^end\nor\n^^^end\nor\n^^^delete\n.\n^^^end\n", ["stray-fence"]),
     "end with a name": ("^^^a\nx\n^^^end a\n^^^end\n", ["fence-in-block"]),
+    "a bare end of an empty file, or a removal that was cut off": ("^^^a\n^^^", ["fence-in-block", "empty-path"]),
+    "a bare end before words": ("^^^a\nx\n^^^\nDone.\n", ["fence-in-block", "empty-path"]),
+    "a bare end before an indented fence": (
+        "^^^a\nx\n^^^\n  ^^^b\ny\n^^^end\n",
+        ["fence-in-block", "empty-path", "indented-fence", "stray-fence"],
+    ),
+    "a bare end before an end": ("^^^a\nx\n^^^\n^^^end\n", ["fence-in-block", "empty-path", "stray-fence"]),
+    "a bare end of four carets": ("^^^^a\nx\n^^^^\n^^^b\n^^^end\n", ["fence-in-block", "empty-path"]),
+    "an underlined heading": ("^^^a.RST\nABC\n^^^\n^^^b\n^^^end\n", ["fence-in-block", "empty-path"]),
+    "edits with a bare end": ("^^^a\n^^^find\nx\n^^^replace\ny\n^^^", ["fence-in-block", "empty-path"]),
     "stray end": ("^^^a\n^^^end\n^^^end\n", ["stray-fence"]),
     "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
     "indented": ("^^^a\n^^^end\n  ^^^b\nx\n  ^^^end\n", ["indented-fence", "indented-fence"]),

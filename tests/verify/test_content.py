@@ -166,14 +166,34 @@ def test_a_placeholder_is_told_with_its_own_line_of_the_response(project_folder)
     assert broken(project_folder, change) == [("a.rs", 12, "placeholder")]
 
 
-@pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx\n```", "```c++\nx\n```\n\n"])
-def test_content_in_a_markdown_fence_is_rejected_but_where_it_belongs(project_folder, content):
-    assert broken(project_folder, FileReplacement("a.py", content, 3)) == [("a.py", 3, "wrong-format")]
+@pytest.mark.parametrize("content", ["```python\nx = 1\n```\n", "```\nx = 1\n```", "\n```c++\nx = 1\n```\n\n"])
+def test_a_markdown_fence_around_code_is_taken_off_but_where_it_belongs(project_folder, content):
+    (change,) = verify(project_folder, FileReplacement("a.py", content, 3)).changes
+    assert change.content == b"x = 1\n"
     for name in ("README.md", "docs/notes.txt", "README"):
-        verify(project_folder, FileReplacement(name, content))
+        assert verify(project_folder, FileReplacement(name, content)).changes[0].content == content.encode()
     (project_folder / "odd.tmpl").write_text("```\nold\n```\n")
     verify(project_folder, FileReplacement("odd.tmpl", content))
     verify(project_folder, FileReplacement("a.py", "```python\nx = 1\n"))
+
+
+def test_a_markdown_fence_stays_where_it_may_be_closed_earlier_or_is_no_codes(project_folder):
+    (project_folder / "notes").write_text("x\ny\n")
+    for path, content in {
+        "a.py": "```\nx\n```\ny\n```\nz\n```\n",
+        "b.py": "```diff\n--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-x\n+y\n```\n",
+        "notes": "```\nx\ny\n```\n",
+    }.items():
+        assert broken(project_folder, FileReplacement(path, content, 3)) in (
+            [(path, 3, "wrong-format")],
+            [(path, 4, "wrong-format")],
+        )
+
+
+def test_a_placeholder_in_a_markdown_fence_is_told_with_its_own_line(project_folder):
+    (project_folder / "a.rs").write_text("fn a() {}\nfn b() {}\n")
+    change = FileReplacement("a.rs", "\n```rust\nfn a() {}\n// ... existing code ...\n```\n", 10)
+    assert broken(project_folder, change) == [("a.rs", 14, "placeholder")]
 
 
 def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
