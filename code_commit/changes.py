@@ -171,7 +171,7 @@ class VerifiedChange(NamedTuple):
         return self.change.path
 
 
-_OfAnswer = Literal["shrunk", "case", "unseen", "overwritten", "cut-off"]
+_OfAnswer = Literal["shrunk", "case", "unseen", "astray", "overwritten", "cut-off"]
 _OfRun = Literal["build", "review", "rollback", "log"]
 _OfOlderVersions = Literal["test", "runner", "ci", "other"]
 WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]

@@ -1,6 +1,7 @@
 """The workflow of the specification: ask, change, build; up to three repairs."""
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from code_commit.apply import apply_changes, count_transactions, find_overwritten, load_originals, note_built
@@ -83,7 +84,9 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
     """Return the verified changes. Raises RejectedResponseError and DeclinedError, when they are in the log."""
     try:
         changes, reasons = read_response(response.complete_text(), run.plan.project.has)
-        return verify_changes(changes, run.plan.project, run.rules, shows, reasons)
+        earlier = [reason for done in run.log.record.attempts for reason in done.rejections]
+        rules = replace(run.rules, sent_before={reason.path for reason in earlier if reason.rule == "astray"})
+        return verify_changes(changes, run.plan.project, rules, shows, reasons)
     except FilesAskedError as asked:
         attempt.asked(asked.names)
         raise

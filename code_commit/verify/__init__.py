@@ -6,18 +6,20 @@ The rules stand in the modules that own them, those for paths in the package `pa
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from code_commit.changes import (
     EditBlock,
     FileRemoval,
+    FileReplacement,
     OriginalFile,
     Reasons,
     RequestedChange,
     RunWarning,
     VerifiedChange,
     VerifiedChanges,
+    quoted,
 )
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
@@ -59,6 +61,8 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
+    """The rules of a run; `sent_before` are the paths for which earlier answers were rejected as astray."""
+
     allow: tuple[str, ...]
     protect: tuple[str, ...]
     strict: bool
@@ -66,19 +70,25 @@ class Rules:
     redactor: Redactor
     ignore_files: IgnoreFiles
     submodules: frozenset[str]
+    tracked: frozenset[str]
+    query: str | None
+    sent_before: Collection[str] = ()
 
 
-def capture_rules(project: Project, settings: Settings, redactor: Redactor) -> Rules:
-    """Return the rules for the whole run, read before anything is changed. Raises NotSetUpError."""
+def capture_rules(project: Project, settings: Settings, redactor: Redactor, query: str | None = None) -> Rules:
+    """Return the rules for the whole run, read before anything is changed; `query` is None where nobody knows it.
+
+    Raises NotSetUpError.
+    """
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
         project.configuration()  # as it is before anything is changed
-        ignore_files, submodules = ignored.remember_ignore_files(project), project.index().submodules
+        ignore_files, index = ignored.remember_ignore_files(project), project.index()
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
     takes_edits = settings.answer_format != "files"
     allow, protect, strict = settings.allow, settings.protect, settings.strict
-    return Rules(allow, protect, strict, takes_edits, redactor, ignore_files, submodules)
+    return Rules(allow, protect, strict, takes_edits, redactor, ignore_files, index.submodules, index.files, query)
 
 
 class _Findings:
@@ -134,6 +144,7 @@ def verify_changes(
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
     originals = _check_tree(findings, project, rules)
+    astray = list(_check_astray(findings, originals, project, rules))
     _check_git(findings, originals, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
     stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
@@ -145,7 +156,7 @@ def verify_changes(
         for path, message in tree.find_other_cases(created, project.root)
     )
     losses = _loss_warnings(findings.changes, verified)
-    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *stale))
+    return VerifiedChanges(project.root, tuple(verified), (*losses, *other_cases, *astray, *stale))
 
 
 def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> None:
@@ -186,6 +197,20 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
     for path, fault in faults.items():
         findings.close(path, *fault)
     return originals
+
+
+def _check_astray(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> Iterator[RunWarning]:
+    """Yield a warning for each path that was sent again though it is likely not meant; else a violation."""
+    if rules.query is None:
+        return
+    files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
+    new = {path: content for path, content in files.items() if originals[path] is None}
+    answered = {change.path for change in findings.changes}
+    for path, message in tree.find_astray(new, answered, rules.tracked, project, rules.query):
+        if quoted(path) in rules.sent_before:
+            yield RunWarning("astray", f"{shown(path)} was sent again: {message.partition(':')[0]}", path)
+        else:
+            findings.add(path, "astray", message)
 
 
 def _check_git(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> None:

@@ -11,6 +11,7 @@ Nothing that could block is opened, and each folder is checked by what it is, no
     unreadable         the original, which undo needs, cannot be read
     wrong-format       the path of a new file begins with a folder of diffs or examples that is not there; or it is
                        two paths, or a path with a word beside it
+    astray             a new file is an existing one in a folder that is not there, or without one; or is called `PATH`
 """
 
 import errno
@@ -18,7 +19,8 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate, takewhile
 from pathlib import Path
 
@@ -43,6 +45,11 @@ _KINDS = {
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
+
+
+_MOST_NEW = 200
+_SHORTEST_TWIN = 10  # lines
+_LARGER = 8  # bytes for each character of a new file: no larger one has most lines in common with it
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
@@ -178,6 +185,51 @@ def find_invented_folder(path: str, root: Path, removed: Collection[str]) -> Fau
     if not match[2] and (name in removed or not os.path.lexists(root / name)):
         return None
     return "wrong-format", f"begins with {match[1]}/, which the project does not have: write {shown(name)}"
+
+
+def find_astray(
+    new: Mapping[str, str], answered: Collection[str], tracked: Iterable[str], project: Project, query: str
+) -> Iterator[tuple[str, str]]:
+    """Yield each new path, of up to two hundred, that is an existing one under other folders, and a message.
+
+    Folders that the query names, or most of whose new files are like no other, are meant.
+    """
+    if len(new) > _MOST_NEW:
+        return
+    names = {path.rpartition("/")[2] for path in new if not project.has(path.split("/")[0])}
+    likely = [path for path in tracked if path.rpartition("/")[2] in names and path not in answered] if names else []
+    with Tree(project.root) as tree:
+        twins = {path: twin for path, text in new.items() if (twin := _find_twin(path, text, answered, likely, tree))}
+    for path in new:
+        if re.match(r"PATH(?=[ /]|\Z)", path) and not project.has("PATH"):
+            yield path, "is called as the instructions' examples: write the file's own path, or send it so again"
+        elif path in twins:
+            folder, meant = twins[path]
+            beside = [other in twins for other in new if other.startswith(f"{folder}/")]
+            if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-]){re.escape(folder)}/", query):
+                lacks = f"has most lines of {shown(meant)}, and there is no folder {shown(folder)}/"
+                yield path, f"{lacks}: write {shown(meant)}, or send it so again where a new file is meant"
+
+
+def _find_twin(
+    path: str, text: str, answered: Collection[str], likely: Iterable[str], tree: Tree
+) -> tuple[str, str] | None:
+    """Return a folder of the path that is not there, and the other file that differs, but not in most of its lines."""
+    lines = {line.strip() for line in text.split("\n")}
+    folders = list(accumulate(path.split("/"), "{}/{}".format))[:-1]
+    others = [(folder, path[len(folder) + 1 :]) for folder in folders]
+    others += [(folders[0], other) for other in likely if folders and other.endswith(f"/{path}")]
+    for folder, other in others:
+        with suppress(OSError):
+            state = None if other in answered or tree.look(folder) else tree.look(other)
+            if state is None or state.st_size > _LARGER * len(text):
+                continue
+            old = tree.read(other)[0].decode("utf-8", "replace")
+            said = [line.strip() for line in old.split("\n") if line.strip()]
+            is_like = 2 * sum(line in lines for line in said) > len(said) and old != text
+            if is_like and old.count("\n") >= _SHORTEST_TWIN:
+                return folder, other
+    return None
 
 
 def find_second_path(path: str, root: Path) -> Fault | None:
