@@ -8,6 +8,7 @@ from code_commit.apply import apply_changes, count_transactions, find_overwritte
 from code_commit.build import build_environment
 from code_commit.changes import (
     DeclinedError,
+    EditBlock,
     FilesAskedError,
     NotApprovedError,
     RejectedResponseError,
@@ -84,6 +85,7 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
     """Return the verified changes. Raises RejectedResponseError and DeclinedError, when they are in the log."""
     try:
         changes, reasons = read_response(response.complete_text(), run.plan.project.has)
+        attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
         earlier = [reason for done in run.log.record.attempts for reason in done.rejections]
         rules = replace(run.rules, sent_before={reason.path for reason in earlier if reason.rule == "astray"})
         return verify_changes(changes, run.plan.project, rules, shows, reasons)

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
+from code_commit.changes import MISFITS
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
 from code_commit.runs.record import RunRecord
@@ -38,7 +39,8 @@ class ModelStats(NamedTuple):
     """What the runs of a model came to. Times are seconds.
 
     `passed` counts the runs whose build passed, by their last attempt, `ended` the others by their status or as
-    `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each.
+    `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each. `edits` counts
+    the files sent as edits, `edits_that_fit` those whose places were found.
     `file_choices` are those of the runs, whichever model chose, and those of this model that no run followed. They are
     in the totals of tokens, cost and time too; those that no run followed are in no median.
     `unknown_costs` counts the answers, and the choices, whose price is not known. `unsettled_usd` is what calls can
@@ -51,6 +53,8 @@ class ModelStats(NamedTuple):
     ended: dict[str, int]
     rejected_answers: int
     rejected: dict[str, int]
+    edits: int
+    edits_that_fit: int
     tokens: Sum
     cost_usd: Sum
     file_choices: Choices
@@ -86,6 +90,8 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]
+    edits = sum(answer.edits for answer in answers)
+    misfits = sum(len({why.path for why in answer.rejections if why.rule in MISFITS}) for answer in rejected)
 
     def added(number: Callable[[RunRecord], float | None]) -> Sum:
         return _sum(map(number, runs), map(number, alone))
@@ -97,6 +103,8 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
         ended=dict(sorted(Counter(end for _, end in ends if end != "success").items())),
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
+        edits=edits,
+        edits_that_fit=edits - misfits,
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
         cost_usd=added(_cost),
         file_choices=Choices(
@@ -180,6 +188,9 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
     yield ["rejected answers", *(_number(stats.rejected_answers) for stats in models)]
     for rule in sorted({rule for stats in models for rule in stats.rejected}):
         yield [f"  {rule}", *(_number(stats.rejected.get(rule)) for stats in models)]
+    if any(stats.edits for stats in models):
+        yield ["files sent as edits", *(_number(stats.edits) for stats in models)]
+        yield ["  that fit", *(_number(stats.edits_that_fit) for stats in models)]
     for label, name, words in _SUMS:
         sums = [getattr(stats, name) for stats in models]
         yield [label, *(words(numbers["total"]) for numbers in sums)]

@@ -7,7 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
+from code_commit.changes import (
+    MISFITS,
+    FileChange,
+    FileRemoval,
+    FileReplacement,
+    FilesAskedError,
+    RejectedResponseError,
+)
 from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
 from code_commit.codebase.parts import carried_ranges
 from code_commit.codebase.text import Codebase, window
@@ -28,6 +35,7 @@ _LEAST_SHARE = 10  # one part in so many is for the codebase; the room kept for 
 # characters of files that answers may ask for in a run whose model's window is not known
 _ROOM_WITHOUT_WINDOW = 400_000
 _RAW_BYTES_PER_LIMIT = 4  # progress bars and colours shrink to less than a quarter of their bytes
+_SHORT_FILE = 20_000  # bytes
 _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
@@ -45,8 +53,8 @@ class Outcome(NamedTuple):
     """The result of an attempt for the prompts after it: the reasons of a rejected response, else the failed build.
 
     `unseen` are files that the codebase does not hold whole: a rejected response would have changed them, or asks to
-    see them, or a failed build names them. Equal values of `change`, or of `failure`, mean the same change, or the same
-    failure.
+    see them, or a failed build names them. `send_whole` are the paths whose edits did not fit. Equal values of
+    `change`, or of `failure`, mean the same change, or the same failure.
     """
 
     told: AttemptSummary
@@ -56,6 +64,7 @@ class Outcome(NamedTuple):
     reasons: Sequence[str] = ()
     response: str = ""
     unseen: Sequence[ShownFile] = ()
+    send_whole: Sequence[str] = ()
 
 
 def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
@@ -126,7 +135,15 @@ class Conversation:
         text = text if is_kept else ""  # one that was cut off would only be written as long again
         shown, reasons = show_unseen(self._viewer(), rejection, room - len(text))
         summary = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
-        self._outcomes.append(Outcome(summary, change, None, None, [*map(redact, reasons)], text, shown))
+        reasons, whole = [*map(redact, reasons)], self._misfits(rejection)
+        self._outcomes.append(Outcome(summary, change, None, None, reasons, text, shown, whole))
+
+    def _misfits(self, rejection: RejectedResponseError) -> list[str]:
+        """Return the files whose edits did not fit, and that are short enough to be sent whole."""
+        paths = dict.fromkeys(reason.path for reason in rejection.violations if reason.rule in MISFITS)
+        sizes = {path: file.stat().st_size for path in paths if (file := self._project.root / path).is_file()}
+        is_auto = self._settings.answer_format == "auto"
+        return [path for path, size in sizes.items() if is_auto and size < _SHORT_FILE]
 
     def build_failed(
         self,

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import Run
+from command import Run, recorded
 from page_runs import embellish, hostile_run
 
 OPUS, ARGON = "anthropic:claude-opus-5-5", "gemini:gemini-4-argon"
@@ -90,6 +90,19 @@ def test_as_json_it_has_the_same_numbers(root: Path, run_code_commit: Run):
     assert opus["tokens"] == {"total": 685_000, "median": 137_000}
     assert opus["build_seconds"] == {"total": 75.0, "median": 15.0}
     assert opus["unknown_costs"] == 1
+
+
+def test_files_sent_as_edits_are_counted_and_those_that_fit(project_folder: Path, run_code_commit: Run):
+    (project_folder / "ok.txt").write_text("a\nb\nb\n")
+    model = recorded(
+        project_folder,
+        "^^^ok.txt\n^^^find\nb\n^^^replace\nc\n^^^find\nz\n^^^replace\n^^^end\n",
+        "^^^ok.txt\n^^^find\na\n^^^replace\nok\n^^^end\n^^^new.txt\n^^^end\n",
+    )
+    run_code_commit(project_folder, *model, "--answer-format", "edits")
+    done = run_code_commit(project_folder, "log", "--stats")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[rows.index(["files", "sent", "as", "edits", "2"]) + 1] == ["that", "fit", "1"], done.stdout
 
 
 def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_path: Path):

@@ -2,7 +2,30 @@
 
 import pytest
 
-from code_commit.prompts.next import read_build_output
+from code_commit.changes import RejectedResponseError, Violation
+from code_commit.codebase.text import Codebase
+from code_commit.project import find_project
+from code_commit.prompts.layout import load_system_prompts, make_task
+from code_commit.prompts.next import Conversation, Room, read_build_output
+from code_commit.redaction import Redactor
+from code_commit.runs.log import open_run_log
+from code_commit.runs.progress import Progress
+from code_commit.settings import Settings
+
+
+@pytest.mark.parametrize(("answer_format", "paths"), [("auto", ["short.py", "both.py"]), ("edits", [])])
+def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder, answer_format, paths):
+    for name, size in {"short.py": 19_999, "long.py": 20_000, "both.py": 1, "other.py": 1}.items():
+        (project_folder / name).write_bytes(b"x" * size)
+    project, settings = find_project(project_folder), Settings(answer_format=answer_format)
+    task = make_task(project.root, settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
+    conversation = Conversation(project, settings, Redactor([]), task, Room())
+    rules = [("short.py", "no-match"), ("long.py", "no-match"), ("both.py", "ambiguous"), ("both.py", "no-match")]
+    rules += [("other.py", "placeholder"), ("gone.py", "no-match")]
+    rejection = RejectedResponseError([Violation(path, 1, rule, "x") for path, rule in rules])
+    with open_run_log(project, "run", settings, Progress(Redactor([]))) as log:
+        conversation.was_rejected(log.attempt(1), "", "", rejection)
+    assert conversation._outcomes[0].send_whole == paths
 
 
 def test_the_whole_output_is_kept_up_to_the_limit(tmp_path):
