@@ -13,8 +13,6 @@ Action = Literal["create", "replace", "delete"]
 FileKind = Literal["", "test", "ci", "build"]
 """The way in which a file checks the work, "" for any other file."""
 
-MISFITS = ("no-match", "ambiguous")  # the rules of edits whose place is not found
-
 _MOST_REASONS = 50
 """A response with more is wrong in kind, not in places."""
 _LONGEST_QUOTE = 500

@@ -191,7 +191,7 @@ class Settings(NamedTuple):
         return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
 
 
-FILE, LOG, ENVIRONMENT, COMMAND_LINE = "config.toml", "log", "environment", "options"
+FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
 """The sources of settings; the log of a run that goes on has all of them."""
 
 

@@ -1,14 +1,15 @@
 """The plan of a run: everything that must hold before a token is paid for. It changes nothing and sends nothing."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from code_commit.build import Sandbox, choose_sandbox
 from code_commit.check.codebase import BY_NUMBER, check_prompt, needs_room, request_of, size_of, with_room
-from code_commit.check.plan import Need, Report, RunInputs, RunPlan
+from code_commit.check.plan import Report, RunInputs, RunPlan
 from code_commit.check.tree import (
     check_build_script,
     check_clean,
@@ -23,6 +24,7 @@ from code_commit.codebase.text import read_codebase
 from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.llm.addresses import require_address
 from code_commit.llm.keys import Keys, choose_selector, find_secrets, load_keys, require_key
+from code_commit.llm.local import find_server, with_window
 from code_commit.llm.models import choose_fallback, choose_model, doubt_model, require_price
 from code_commit.llm.vendor import LlmConfig, ModelChoice
 from code_commit.paths.protected import watched_from_build
@@ -41,7 +43,7 @@ _ELSEWHERE = "install it outside the project, by pipx or uv tool"
 
 def plan_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _NO_INPUTS) -> RunPlan:
     """Return the plan of a run. Raises NotSetUpError with every problem."""
-    report = inspect_run(project, options, inputs)
+    report = inspect_run(project, options, replace(inputs, starts=inputs.command == "run"))
     report.require_no_problem(project)
     if report.plan is None:
         raise NotSetUpError("the settings cannot be used")
@@ -85,7 +87,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
     keys: Keys | None = Keys()
     if "tree" in needs or needs_room(request):
         keys = report.ask("keys", lambda: load_keys(project, inputs.environment), _name_keys)
-    llm = _check_llms(report, project, settings, keys, needs) if "llm" in needs or needs_room(request) else None
+    llm = _check_llms(report, project, settings, keys, inputs) if "llm" in needs or needs_room(request) else None
     sandbox = _choose_sandbox(report, settings, project) if "build" in needs else None
     tree = check_clean(report, settings, project) if "tree" in needs else None
     if "llm" in needs:
@@ -129,13 +131,13 @@ def _with_room(report: Report, project: Project, llm: LlmConfig, request: Codeba
 
 
 def _check_llms(
-    report: Report, project: Project, settings: Settings, keys: Keys | None, needs: Collection[Need]
+    report: Report, project: Project, settings: Settings, keys: Keys | None, inputs: RunInputs
 ) -> LlmConfig | None:
     """Return the LLM of the run with its fallback, both checked; where none is asked, only the model is checked."""
     if not settings.model and keys is None:
         return None
-    choice = report.ask("model", lambda: _choose_model(settings, keys or Keys(), needs), str)
-    if choice is None or "llm" not in needs:
+    choice = report.ask("model", lambda: _choose_model(settings, keys or Keys(), inputs), str)
+    if choice is None or "llm" not in inputs.needs:
         return choice and LlmConfig(choice, None, settings)
     llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
     if settings.fallback_model:
@@ -148,15 +150,18 @@ def _check_llms(
         report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
         report.warn(f"no model named: {choice}, the first that has a key")
+    if inputs.starts and not report.problems:
+        llm, fallback = with_window(llm), fallback and with_window(fallback)
     return llm._replace(fallback=fallback)
 
 
-def _choose_model(settings: Settings, keys: Keys, needs: Collection[Need]) -> ModelChoice:
+def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelChoice:
     try:
         return choose_model(settings.model, keys, keys.unfit)
     except NoKeyError as error:
-        if "llm" in needs:
-            raise
+        if "llm" in inputs.needs:
+            server = find_server() if inputs.starts and not error.provider else ""
+            raise NoKeyError(f"{error}\n{server}" if server else str(error), error.provider) from error
         how = f"name a --model (no key is needed here), or {BY_NUMBER}"
         raise NotSetUpError(f"how much fits depends on the model: {how}") from error
 

@@ -31,6 +31,7 @@ class RunInputs:
 
     `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt. `resumed` is
     the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for the build.
+    `starts` says that the run follows: servers of this machine may be asked.
     """
 
     command: Literal["run", "apply", "prompt", "rollup"] = "run"
@@ -39,6 +40,7 @@ class RunInputs:
     request: CodebaseRequest | None = None
     fresh: bool = False
     builds: bool = True
+    starts: bool = False
     resumed: RunEntry | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
@@ -90,7 +92,7 @@ class RunPlan:
     @property
     def longest_prompt(self) -> int | None:
         """The most characters of a prompt, None where unknown."""
-        tokens = longest_prompt(self.llm.choice, self.settings)
+        tokens = longest_prompt(self.llm.choice, self.llm.settings)
         return int(tokens * CHARACTERS_PER_TOKEN) if tokens else None
 
     def task(self, codebase: Codebase) -> Task:

@@ -1,5 +1,6 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
+from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -10,7 +11,10 @@ from code_commit.commands.build_scripts import build_script_for
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.llm.keys import load_keys
+from code_commit.llm.local import find_server
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
+from code_commit.settings import load_settings
 from code_commit.terminal import shown, terminal_width, wrapped
 from code_commit.verify import ignored_paths
 
@@ -37,6 +41,9 @@ def run(_options: dict[str, Any]) -> int:
         return EXIT_SUCCESS
     print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
     print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")
+    with suppress(NotSetUpError):  # the run says it
+        if not load_keys(project) and not load_settings(project, {}).model and (server := find_server()):
+            print_text(f"Or without a key:\n{server}")
     return EXIT_SUCCESS
 
 

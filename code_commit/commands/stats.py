@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple, Self, TypedDict, TypeVar
 
-from code_commit.changes import MISFITS
 from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
 from code_commit.runs.record import RunRecord
@@ -90,8 +89,6 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
     choices = [run.choice for run in runs if run.choice] + [record.as_choice for record in alone]
     answers = [attempt for run in runs for attempt in run.attempts]
     rejected = [attempt for attempt in answers if attempt.verdict == "rejected"]
-    edits = sum(answer.edits for answer in answers)
-    misfits = sum(len({why.path for why in answer.rejections if why.rule in MISFITS}) for answer in rejected)
 
     def added(number: Callable[[RunRecord], float | None]) -> Sum:
         return _sum(map(number, runs), map(number, alone))
@@ -103,8 +100,8 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
         ended=dict(sorted(Counter(end for _, end in ends if end != "success").items())),
         rejected_answers=len(rejected),
         rejected=dict(Counter(rule for answer in rejected for rule in sorted({why.rule for why in answer.rejections}))),
-        edits=edits,
-        edits_that_fit=edits - misfits,
+        edits=sum(answer.edits for answer in answers),
+        edits_that_fit=sum(answer.edits - len(answer.misfits) for answer in answers),
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
         cost_usd=added(_cost),
         file_choices=Choices(

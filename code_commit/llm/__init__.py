@@ -43,6 +43,7 @@ class NetworkLLM:
             root=project.root,
             key_source=key.source if key else "",
             censor=Redactor([key.value] if key else []).redact_cut,
+            tells_progress=asked.tells_progress,
         )
         headers = vendor.headers(key.value if key else "", settings)
         self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())

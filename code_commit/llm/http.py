@@ -33,6 +33,7 @@ class Endpoint(NamedTuple):
     """The place of the key, "" without a key."""
     censor: Callable[[str], str]
     """Takes the key out of the API's words: some quote it."""
+    tells_progress: bool = False
 
     @property
     def host(self) -> str:

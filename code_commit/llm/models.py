@@ -13,7 +13,7 @@ from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
 from code_commit.project import AGENT_CONFIG
-from code_commit.settings import Price, Settings, did_you_mean
+from code_commit.settings import SERVER, Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
 VENDOR_MODULES = ("gemini", "openai", "anthropic", "chat", "replay")
@@ -207,9 +207,13 @@ def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown."""
+    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown.
+
+    Of a window that a server has told it leaves three quarters: nobody knows how long the answer is.
+    """
     window, model = context_window(choice, settings), find_model(choice)
-    longest = window - min(max_output(model, settings), window // 2) if window else None
+    is_told = settings.source_of("context_window") == SERVER
+    longest = window - min(max_output(model, settings), window // (4 if is_told else 2)) if window else None
     max_input = model.max_input if model and not settings.context_window else None
     return min(filter(None, (longest, max_input)), default=None)
 

@@ -7,14 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.changes import (
-    MISFITS,
-    FileChange,
-    FileRemoval,
-    FileReplacement,
-    FilesAskedError,
-    RejectedResponseError,
-)
+from code_commit.changes import FileChange, FileRemoval, FileReplacement, FilesAskedError, RejectedResponseError
 from code_commit.codebase.additions import FileViewer, find_additions, show_asked, show_unseen, without_passed
 from code_commit.codebase.parts import carried_ranges
 from code_commit.codebase.text import Codebase, window
@@ -135,15 +128,14 @@ class Conversation:
         text = text if is_kept else ""  # one that was cut off would only be written as long again
         shown, reasons = show_unseen(self._viewer(), rejection, room - len(text))
         summary = AttemptSummary(*map(redact, tell_attempt(attempt.record)))
-        reasons, whole = [*map(redact, reasons)], self._misfits(rejection)
+        reasons, whole = [*map(redact, reasons)], self._short(attempt.record.misfits)
         self._outcomes.append(Outcome(summary, change, None, None, reasons, text, shown, whole))
 
-    def _misfits(self, rejection: RejectedResponseError) -> list[str]:
+    def _short(self, misfits: Collection[str]) -> list[str]:
         """Return the files whose edits did not fit, and that are short enough to be sent whole."""
-        paths = dict.fromkeys(reason.path for reason in rejection.violations if reason.rule in MISFITS)
-        sizes = {path: file.stat().st_size for path in paths if (file := self._project.root / path).is_file()}
+        files = [path for path in misfits if (self._project.root / path).is_file()]
         is_auto = self._settings.answer_format == "auto"
-        return [path for path, size in sizes.items() if is_auto and size < _SHORT_FILE]
+        return [path for path in files if is_auto and (self._project.root / path).stat().st_size < _SHORT_FILE]
 
     def build_failed(
         self,

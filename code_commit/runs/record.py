@@ -5,7 +5,7 @@ changes its meaning or goes away; the records of older versions still read.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -137,6 +137,11 @@ class Attempt:
     @property
     def reasons(self) -> list[str]:
         return in_words(self.rejections, self.more_rejections)
+
+    @property
+    def misfits(self) -> Collection[str]:
+        """The files whose edits have a place that was not found, or found more than once."""
+        return dict.fromkeys(why.path for why in self.rejections if why.rule in ("no-match", "ambiguous"))
 
 
 @dataclass(frozen=True, slots=True)

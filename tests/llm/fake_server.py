@@ -74,8 +74,11 @@ class FakeServer:
         polls: int = 1,
         poll_headers: Mapping[str, str] = QUICK_POLL,
         tokens: int | None = None,
+        facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """`tokens` is what it counts a prompt as; None, and it has no such path."""
+        """`tokens` is what it counts a prompt as; None, and it has no such path. `facts` are what it tells of itself."""
+        self.facts = facts or {}
+        self.questions: list[str] = []
         self.answers = [Answer(answer) if isinstance(answer, str) else answer for answer in answers]
         self.faults = list(faults)
         self.requests: list[Request] = []
@@ -148,6 +151,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, body: Any) -> None:
         fake = self.server.fake
+        if self.path in ABOUT:
+            fake.questions.append(self.path)
+            self._send_json(200 if self.path in fake.facts else 404, fake.facts.get(self.path, {}))
+            return
         fake.requests.append(Request(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
         if re.search(COUNTERS, self.path):
             self._count_tokens()
@@ -355,6 +362,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
 
+ABOUT = ("/props", "/v1/models", "/api/show", "/api/ps")  # what servers tell of themselves
 COUNTERS = r"/responses/input_tokens$|/messages/count_tokens$|:countTokens$"
 
 ROUTES = (

@@ -24,7 +24,9 @@ def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder
     rules += [("other.py", "placeholder"), ("gone.py", "no-match")]
     rejection = RejectedResponseError([Violation(path, 1, rule, "x") for path, rule in rules])
     with open_run_log(project, "run", settings, Progress(Redactor([]))) as log:
-        conversation.was_rejected(log.attempt(1), "", "", rejection)
+        attempt = log.attempt(1)
+        attempt.rejected(rejection)
+        conversation.was_rejected(attempt, "", "", rejection)
     assert conversation._outcomes[0].send_whole == paths
 
 

@@ -1,0 +1,90 @@
+"""Servers of LLMs on this machine: which of them answer, and how much they read. No other address is asked."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from http.client import HTTPConnection, HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from code_commit.llm.http import count_of, is_this_machine, json_or_text, list_of, member, members_of, text_of
+from code_commit.llm.models import VENDORS, check_base_url
+from code_commit.llm.vendor import LlmConfig
+from code_commit.settings import SERVER
+
+_PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
+_LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one question to a server that the user named
+_LONGEST_ANSWER = 1_000_000  # bytes
+_WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # of vLLM and LM Studio
+
+
+def with_window(llm: LlmConfig) -> LlmConfig:
+    """Return the LLM with the window that its server tells, where that is on this machine and no setting names one."""
+    url, settings = check_base_url(llm.choice, llm.settings), llm.settings
+    host = urlsplit(url).hostname or ""
+    if llm.choice.provider != "chat" or not url.startswith("http:") or not is_this_machine(host):
+        return llm
+    ask = partial(_ask, VENDORS["chat"].headers(llm.key.value if llm.key else "", settings), _PATIENCE)
+    with suppress(OSError, HTTPException):  # the first call says it
+        props = ask(f"{_root(url)}/props")
+        windows = _windows(url, llm.choice.name, props, ask)
+        if not settings.context_window and (window := next(filter(None, windows), None)):
+            sources = {**settings.sources, SERVER: {"context_window": window}}
+            settings = settings._replace(context_window=window, sources=sources)
+        return llm._replace(settings=settings, tells_progress=bool(member(props, "default_generation_settings")))
+    return llm
+
+
+def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:
+    """Return the JSON of an answer, or its text, None for a refusal. Raises OSError and HTTPException."""
+    parts = urlsplit(url)
+    with closing(HTTPConnection(parts.hostname or "", parts.port or 80, timeout=patience)) as connection:
+        connection.request("POST" if body else "GET", parts.path, json.dumps(body) if body else None, headers)
+        reply = connection.getresponse()
+        return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
+
+
+def _root(url: str) -> str:
+    return re.sub(r"/v\d+$", "", url)
+
+
+def _windows(url: str, model: str, props: object, ask: Callable[..., Any]) -> Iterator[int]:
+    """Yield what a server may say of its window, 0 for nothing: llama.cpp, vLLM or LM Studio, Ollama."""
+    yield count_of(props, "default_generation_settings", "n_ctx")
+    models = [each for each in list_of(ask(f"{url}/models"), "data") if text_of(each, "id") == model]
+    yield from (count_of(each, name) for each in models for name in _WINDOWS)
+    about = ask(f"{_root(url)}/api/show", {"model": model})
+    yield int((re.findall(r"(?m)^num_ctx\s+(\d{1,9})$", text_of(about, "parameters")) or [0])[0])
+    loaded = list_of(ask(f"{_root(url)}/api/ps"), "models")
+    yield from (count_of(each, "context_length") for each in loaded if text_of(each, "model") == model)
+    facts = members_of(about, "model_info")
+    yield from (count_of(facts, name) for name in facts if name.endswith(".context_length"))
+
+
+def find_server(ports: Sequence[int] = _PORTS) -> str:
+    """Return how to use a server of this machine, "" where none answers within a second."""
+    found: dict[int, str] = {}
+
+    def look(port: int) -> None:
+        with suppress(OSError, HTTPException):
+            models = list_of(_ask({}, _LONGEST_LOOK, f"http://127.0.0.1:{port}/v1/models"), "data")
+            names = sorted(filter(None, (text_of(each, "id") for each in models)), key=lambda name: "embed" in name)
+            found.update((port, name) for name in names[:1])
+
+    threads = [threading.Thread(target=look, args=(port,), daemon=True) for port in ports]
+    until = time.monotonic() + _LONGEST_LOOK
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    lines = (
+        f"a server answers on this machine; to use it, put into agent-config/config.toml:\n"
+        f'model = {json.dumps(f"chat:{found[port]}")}\nbase_url = "http://127.0.0.1:{port}/v1"'
+        for port in ports
+        if port in found
+    )
+    return next(lines, "")

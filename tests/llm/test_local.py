@@ -1,0 +1,99 @@
+"""Servers on this machine: their windows, and that they are found."""
+
+import socket
+import time
+
+import pytest
+from fake_server import FakeServer
+
+from code_commit.llm.local import find_server, with_window
+from code_commit.llm.models import longest_prompt
+from code_commit.llm.vendor import LlmConfig, ModelChoice
+from code_commit.settings import Settings
+
+MODEL = "qwen2.5-coder:7b"
+OTHER = {"id": "other", "max_model_len": 1}
+TOLD = {
+    # what a server tells of itself, the window
+    "llama.cpp": ({"/props": {"default_generation_settings": {"n_ctx": 16_384}}}, 16_384),
+    "vLLM": ({"/v1/models": {"data": [OTHER, {"id": MODEL, "max_model_len": 32_768}]}}, 32_768),
+    "LM Studio": (
+        {"/v1/models": {"data": [{"id": MODEL, "loaded_context_length": 8_192, "max_context_length": 131_072}]}},
+        8_192,
+    ),
+    "Ollama, of the Modelfile": (
+        {
+            "/v1/models": {"data": [{"id": MODEL}]},
+            "/api/show": {"parameters": "stop    x\nnum_ctx    12000", "model_info": {"qwen2.context_length": 32_768}},
+        },
+        12_000,
+    ),
+    "Ollama, of the loaded model": (
+        {
+            "/api/show": {"model_info": {"qwen2.context_length": 32_768}},
+            "/api/ps": {"models": [{"model": "other", "context_length": 1}, {"model": MODEL, "context_length": 4_096}]},
+        },
+        4_096,
+    ),
+    "Ollama, of the model": ({"/api/show": {"model_info": {"qwen2.context_length": 32_768}}}, 32_768),
+    "nothing": ({}, None),
+    "nonsense": (
+        {"/props": ["n_ctx"], "/v1/models": {"data": [MODEL, {"id": MODEL, "max_model_len": -1}]}, "/api/show": "x"},
+        None,
+    ),
+}
+
+
+def config(url: str, provider: str = "chat", **settings) -> LlmConfig:
+    return LlmConfig(ModelChoice(provider, MODEL), None, Settings(base_url=url, **settings))
+
+
+@pytest.mark.parametrize(("facts", "window"), TOLD.values(), ids=TOLD)
+def test_a_server_is_asked_for_its_window(facts, window):
+    with FakeServer(facts=facts) as server:
+        llm = with_window(config(f"{server.url}/v1"))
+    assert llm.settings.context_window == window
+    assert llm.tells_progress == ("default_generation_settings" in str(facts))
+    assert not server.requests
+    if window:
+        assert longest_prompt(llm.choice, llm.settings) == window * 3 // 4
+
+
+def test_a_setting_is_not_asked_for_and_progress_is():
+    with FakeServer(facts=TOLD["llama.cpp"][0]) as server:
+        llm = with_window(config(f"{server.url}/v1", context_window=9_000))
+    assert (llm.settings.context_window, llm.tells_progress) == (9_000, True)
+    assert server.questions == ["/props"]
+
+
+def test_nobody_else_is_asked():
+    with FakeServer(facts=TOLD["llama.cpp"][0]) as server:
+        for other in (config(f"{server.url}/v1", "openai"), config("https://127.0.0.1:9/v1")):
+            assert with_window(other) == other
+        assert not server.questions
+    for other in (config("http://192.0.2.1/v1", allow_http=True), config(f"{server.url}/v1")):
+        start = time.monotonic()
+        assert with_window(other) == other
+        assert time.monotonic() - start < 1
+
+
+def test_a_silent_server_is_left_after_some_seconds():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        start = time.monotonic()
+        llm = config(f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
+        assert with_window(llm) == llm
+        assert time.monotonic() - start < 6
+
+
+def test_the_first_server_that_has_a_model_is_named_within_a_second():
+    models = {"/v1/models": {"data": [{"id": "nomic-embed"}, {"id": 'a "model"'}, {"id": "b"}]}}
+    with (
+        FakeServer() as empty,
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        FakeServer(facts=models) as server,
+    ):
+        start = time.monotonic()
+        said = find_server((empty.port, silent.getsockname()[1], server.port))
+        assert time.monotonic() - start < 1.5
+    assert said.splitlines()[1:] == [r'model = "chat:a \"model\""', f'base_url = "http://127.0.0.1:{server.port}/v1"']
+    assert find_server((server.port,)) == ""
