@@ -18,6 +18,9 @@ _FILTERED = frozenset(["content_filter", "safety", "recitation"])
 _PASSING = frozenset(["error", "insufficient_system_resource"])
 
 
+_REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
+
+
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     """Return the request; the text of a message is one string, as not every server takes a list of blocks."""
     settings = endpoint.settings
@@ -31,6 +34,8 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     }
     if settings.max_output_tokens:
         body["max_completion_tokens" if is_openai else "max_tokens"] = settings.max_output_tokens
+    if endpoint.tells_progress:
+        body |= {"return_progress": True, "timings_per_token": True}
     if settings.reasoning_effort:
         body["reasoning_effort"] = settings.reasoning_effort
     if is_openai and takes_cache_options(endpoint.model) and not prompt.stable:
@@ -65,19 +70,26 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
         return None
     if reason in _CUT_OFF:
         return cut_off(call.endpoint.settings.max_output_tokens)
+    if reason == _REPEATED:
+        return f"stopped: outside of its blocks it repeats {_MOST_REPEATED:,} characters of the prompt"
     if reason in _FILTERED:
         return f"filtered by the provider ({finish})"
     return f"not finished (finish_reason {finish})"
 
 
-def assemble(_: Call, events: Events) -> dict[str, Any]:
-    """Return the whole completion of the chunks; one that breaks after the finish reason lacks only token counts."""
+def assemble(call: Call, events: Events) -> dict[str, Any]:
+    """Return the whole completion of the chunks; one that breaks after the finish reason lacks only token counts.
+
+    It ends where the answer repeats the prompt.
+    """
+    repetition = _Repetition("".join(message["content"] for message in call.body["messages"]))
     completion: dict[str, Any] = {}
     contents: list[str] = []
     refusals: list[str] = []
     finish = ""
     try:
         for _kind, chunk in events:
+            _tell_progress(call, chunk)
             completion |= {
                 name: value for name, value in members_of(chunk).items() if name != "choices" and value is not None
             }
@@ -87,12 +99,56 @@ def assemble(_: Call, events: Events) -> dict[str, Any]:
                     contents.append(_content(member(delta, "content")))
                     refusals.append(text_of(delta, "refusal"))
                     finish = text_of(choice, "finish_reason") or finish
+                    if repetition.ends_with(contents[-1]):
+                        finish = _REPEATED
+            if finish == _REPEATED:
+                break
     except PassingFailure as failure:
         if not finish or failure.reply is not None:
             raise
     message = {"role": "assistant", "content": "".join(contents), "refusal": "".join(refusals) or None}
     choices = [{"index": 0, "message": message, "finish_reason": finish or None}]
     return completion | {"object": "chat.completion", "choices": choices}
+
+
+def _tell_progress(call: Call, chunk: object) -> None:
+    """Show how far llama.cpp's server is with the prompt, or how fast it writes."""
+    read, total = (count_of(chunk, "prompt_progress", name) for name in ("processed", "total"))
+    written, speed = count_of(chunk, "timings", "predicted_n"), member(chunk, "timings", "predicted_per_second")
+    if total:
+        call.listener.progressed(f"{read:,} of {total:,} tokens of the prompt read")
+    elif written and isinstance(speed, int | float):
+        call.listener.progressed(f"{written:,} tokens written, {speed:.0f} a second")
+
+
+class _Repetition:
+    """Tells when the text of an answer outside of blocks and thoughts ends with so many characters of the prompt."""
+
+    def __init__(self, prompt: str) -> None:
+        self._prompt = prompt
+        self._line: list[str] = []
+        self._closer = re.compile("")  # of the open block or thought; a pattern of no characters is none
+        self._outside, self._new = "", 0
+
+    def ends_with(self, piece: str) -> bool:
+        self._line.append(piece)
+        if "\n" not in piece:
+            return False
+        *lines, last = "".join(self._line).split("\n")
+        self._line = [last]
+        for line in lines:
+            if self._closer.pattern:
+                self._closer = re.compile("") if self._closer.match(line) else self._closer
+            elif fence := re.match(r"(\^{3,})[ \t]*(?!end\b|delete\b)\S|<think>(?!.*</think>)", line):
+                closer = rf"{re.escape(fence[1])}(?!\^)[ \t]*(end|delete)?\s*$" if fence[1] else ".*</think>"
+                self._closer, self._outside = re.compile(closer), ""
+            else:
+                self._outside += f"{line}\n"
+                self._new += len(line) + 1
+        if self._new < _MOST_REPEATED // 4 or len(self._outside) < _MOST_REPEATED:
+            return False
+        self._outside, self._new = self._outside[-_MOST_REPEATED:], 0
+        return self._outside in self._prompt
 
 
 def _content(content: Any) -> str:

@@ -1,6 +1,7 @@
 """Chat Completions as real servers speak it: each accent is understood, and each silent failure is heard."""
 
 import json
+from pathlib import Path
 
 import pytest
 from asking import WAYS, ask
@@ -9,7 +10,10 @@ from fake_server import FakeServer, Fault
 from code_commit.changes import RejectedResponseError
 from code_commit.errors import LLMError
 from code_commit.exchange import Prompt, Usage
+from code_commit.llm.chat import request_body
 from code_commit.llm.chat import usage as usage_of
+from code_commit.llm.http import Endpoint
+from code_commit.settings import Settings
 
 CHAT = WAYS["chat"]
 
@@ -228,3 +232,47 @@ def test_a_model_that_is_loading_is_waited_for():
 )
 def test_reasoning_that_a_server_counts_apart_is_counted(counted, output):
     assert usage_of({"usage": {"prompt_tokens": 100, **counted}}).output == output
+
+
+FILE = "".join(f"def function_{number}(argument):\n    return argument + {number}\n\n" for number in range(100))
+REPEATED = {
+    # what is written, and whether it repeats the prompt
+    "the prompt": (FILE, True),
+    "after words and a block": (f"Sure.\n^^^a.py\nx\n^^^end\nThen:\n{FILE}", True),
+    "after a bare end": (f"^^^a.py\nx\n^^^\n{FILE}", True),
+    "after a removal": (f"^^^a.py\n^^^delete\n{FILE}", True),
+    "in a block": (f"^^^a.py\n{FILE}^^^end\nDone.\n", False),
+    "in a longer block": (f"^^^^a.md\n^^^a.py\n^^^end\n{FILE}^^^^end\nDone.\n", False),
+    "in a thought": (f"<think>\n{FILE}</think>\n^^^a.py\n^^^end\n", False),
+    "a short piece": (f"It has:\n{FILE[:1900]}\nDone.\n", False),
+    "other words": (FILE.replace("argument", "x"), False),
+}
+
+
+@pytest.mark.parametrize(("text", "repeats"), REPEATED.values(), ids=REPEATED)
+def test_text_outside_of_blocks_that_repeats_the_prompt_ends_the_request(text, repeats):
+    pieces = [text[at : at + 7] for at in range(0, len(text), 7)]
+    body = stream_of(*map(piece, pieces), piece(None, "stop"))
+    response, listener = ask_chat(reply(body), prompt=Prompt("s", "", f"[codebase]\n{FILE}"))
+    assert (response.finish_reason == "repeated_prompt") == repeats
+    assert not listener.retries
+    if repeats:
+        assert len(response.text) < text.index(FILE) + 2_700
+        with pytest.raises(
+            RejectedResponseError, match="outside of its blocks it repeats 2,000 characters of the prompt"
+        ):
+            response.complete_text()
+    else:
+        assert response.complete_text() == text
+
+
+def test_a_server_that_tells_how_far_it_is_is_asked_for_it_and_heard():
+    read = {"prompt_progress": {"total": 2_000, "processed": 512, "cache": 0, "time_ms": 9}, "choices": []}
+    written = piece("a") | {"timings": {"predicted_n": 12, "predicted_per_second": 19.3}}
+    odd = piece("b", "stop") | {"timings": {"predicted_n": 13, "predicted_per_second": None}}
+    _, listener = ask_chat(reply(stream_of(read, written, odd)))
+    assert "return_progress" not in listener.request[2]
+    told = [state for state in listener.states if "kB" not in state]
+    assert told == ["512 of 2,000 tokens of the prompt read", "12 tokens written, 19 a second"]
+    endpoint = Endpoint("m", "http://127.0.0.1/v1", Settings(), Path(), "", str, tells_progress=True)
+    assert request_body(endpoint, Prompt("s", "", "u"))["return_progress"] is True
