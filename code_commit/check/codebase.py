@@ -53,7 +53,7 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
             f"it is not known how much {choice} reads: set context_window in config.toml, or {BY_NUMBER}"
         )
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
-    prompt = lay_out(make_task(project.root, edits, prompts, request.query, Codebase([""])))
+    prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
     repair = longest // 4 if settings.max_repairs else 0
     return request._replace(fit=max(longest - repair - estimate_tokens(prompt.text), 1))
 

@@ -99,7 +99,7 @@ class RunPlan:
         """Return the task of a run with this codebase. Raises NotSetUpError where the plan has no system prompts."""
         if self.prompts is None:
             raise NotSetUpError("the system prompts cannot be read")
-        return make_task(self.project.root, self.settings, self.prompts, self.query, codebase)
+        return make_task(self.settings, self.prompts, self.query, codebase)
 
 
 class Check(NamedTuple):

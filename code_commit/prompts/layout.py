@@ -18,6 +18,8 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 Layout = Literal["spec", "cached"]
+_TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task that is repeated at the end
+_WHOLE, _WHOLE_OR_EDITS = "whole", "whole, or as edits where it is long"
 _CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
 _FOLDER = "{folder}"  # before the paths of the examples: a folder of the project, "" where it has none
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
@@ -43,8 +45,9 @@ class SystemPrompts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run,
-    `late_edits` explains edits once a file is long, with `diffs` changed files are shown as diffs.
+    """The parts of a prompt that hardly change in a run. `circumstances` describes the project and the run, with
+    `edits` also how to send edits; `late_edits` explains edits once a file is long. With `diffs`, changed files are
+    shown as diffs.
     """
 
     prompts: SystemPrompts
@@ -54,6 +57,7 @@ class Task(NamedTuple):
     circumstances: str = ""
     attempts: int = 4
     late_edits: str = ""
+    edits: bool = False
     diffs: bool = False
 
 
@@ -65,6 +69,13 @@ class FailedBuild(NamedTuple):
     output: str
     replacements: Sequence[FileChange]
     originals: Mapping[str, str] = {}
+
+
+class Rejection(NamedTuple):
+    """The reasons why the response before was rejected; `send_whole` are the paths of edits that did not fit."""
+
+    text: str
+    send_whole: Sequence[str] = ()
 
 
 def load_system_prompts(overrides: Path) -> SystemPrompts:
@@ -87,14 +98,14 @@ def load_system_prompt(overrides: Path, name: str) -> str:
         raise NotSetUpError(f"the system prompt {own.name} cannot be read: {error}") from error
 
 
-def make_task(root: Path, settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
+def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
     prompts = prompts.with_examples_in(_example_folder(codebase))
     edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
     late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
     attempts = most_attempts(settings)
-    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(root, settings, attempts)) + "\n"
+    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(settings, attempts)) + "\n"
     layout, diffs = settings.prompt_layout, _shows_diffs(settings)
-    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, diffs)
+    return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs)
 
 
 def most_attempts(settings: Settings) -> int:
@@ -118,7 +129,7 @@ def _shows_diffs(settings: Settings) -> bool:
     return settings.file_replacements == "diff" and settings.prompt_layout == "cached"
 
 
-def _circumstances(root: Path, settings: Settings, attempts: int) -> Iterator[str]:
+def _circumstances(settings: Settings, attempts: int) -> Iterator[str]:
     if attempts > 1:
         yield f"You have {attempts} attempts: each answer is one, also a rejected one and a list of files to see."
     if _shows_diffs(settings):
@@ -145,38 +156,48 @@ def lay_out(
     history: Sequence[str] = (),
     failed: FailedBuild | None = None,
     additions: Sequence[ShownFile] = (),
-    rejected: str = "",
+    rejection: Rejection | None = None,
 ) -> Prompt:
     """Return the prompt of the first call, or where a build failed the one that asks for a repair. `additions` are
-    files that the codebase does not hold whole; `rejected` says why the response before was rejected.
+    files that the codebase does not hold whole.
     """
     rules = task.prompts.project_structure + task.prompts.code_modification_instructions + task.circumstances
     build = failed or FailedBuild("", ())
     phase, closing = split_closing(task.prompts.repair_query if failed else task.prompts.initial_query)
-    if rejected:
-        closing = split_closing(task.prompts.rejected_response)[1] or closing
-    phase += _tell_attempt(task, history)
     asked, changed = {file.path for file in additions}, {change.path for change in build.replacements}
     windows = {part.path: part for part in additions if isinstance(part, Window)}
     changes = list(_show_changes(task, build, windows, asked))
     files = [file for file in additions if isinstance(file, FileReplacement) and file.path not in changed]
     added = [file_section(file.path, file.content) for file in files]
-    if windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added]):
-        phase = task.late_edits + phase
+    is_long = windows or any(text.count("\n") > _LONG_FILE + 1 for text in [*changes, *added])
+    late_edits = task.late_edits if is_long else ""
+    phase = late_edits + phase + _tell_attempt(task, history)
     added += [window_section(part) for path, part in windows.items() if path not in changed]
     query, codebase = labelled("query", task.query), labelled("codebase", task.codebase.text)
     output = labelled("build.sh output", build.output) if failed else ""
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
-    rejection = labelled("rejected response", rejected) if rejected else ""
-    closing = closing.replace("{query}", task.query.strip())
-    closing = labelled("answer", closing) if closing and task.layout == "cached" else closing
+    end = replacements + _end(task, closing, rejection, offers_edits=bool(task.edits or late_edits))
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     shows = _visible_files(task, build, files, windows)
     if task.layout == "cached":
-        return Prompt(rules, codebase + query, unseen + phase + output + replacements + rejection + closing, parts, shows)
-    return Prompt(rules + phase, "", output + query + codebase + unseen + replacements + rejection + closing, parts, shows)
+        return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
+    return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)
+
+
+def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:
+    """Return the reasons of a rejection, then what to send now: the task again, where it is short, and the form."""
+    text, query = "", task.query.strip()
+    if rejection:
+        text = labelled("rejected response", rejection.text)
+        closing = split_closing(task.prompts.rejected_response)[1] or closing
+    closing = closing if len(query) <= _LONGEST_AGAIN else closing.replace(_TASK_AGAIN, ". ")
+    closing = closing.replace("{form}", _WHOLE_OR_EDITS if offers_edits else _WHOLE).replace("{query}", query)
+    if rejection and rejection.send_whole:
+        paths = ", ".join(map(shown, rejection.send_whole))
+        closing = f"Send {paths} whole this time, without ^^^find.\n{closing}"
+    return text + (labelled("answer", closing) if closing and task.layout == "cached" else closing)
 
 
 def _tell_attempt(task: Task, history: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from code_commit.files import Tree, decode_text, read_ends
 from code_commit.paths.secrets import explain_secret
 from code_commit.project import Project
 from code_commit.prompts.history import AttemptSummary, comparable, tell_attempt, tell_history
-from code_commit.prompts.layout import FailedBuild, Task, lay_out, split_closing
+from code_commit.prompts.layout import FailedBuild, Rejection, Task, lay_out, split_closing
 from code_commit.redaction import Redactor
 from code_commit.runs.log import AttemptLog
 from code_commit.runs.record import BuildResult
@@ -67,15 +67,16 @@ def next_prompt(task: Task, outcomes: Sequence[Outcome]) -> Prompt:
         shown |= {file.path: file for file in outcome.unseen if outcome.failed is None or outcome.failed is failed}
     is_rejected = bool(outcomes and outcomes[-1].reasons)
     history = tell_history([outcome.told for outcome in outcomes], last_is_told_apart=is_rejected)
-    rejected = _tell_rejection(task, outcomes[-1]) if is_rejected else ""
-    return lay_out(task, history, failed, list(shown.values()), rejected)
+    rejection = _tell_rejection(task, outcomes[-1]) if is_rejected else None
+    return lay_out(task, history, failed, list(shown.values()), rejection)
 
 
-def _tell_rejection(task: Task, outcome: Outcome) -> str:
+def _tell_rejection(task: Task, outcome: Outcome) -> Rejection:
     reasons = "\n".join(f"- {reason}" for reason in outcome.reasons)
     frame, _ = split_closing(task.prompts.rejected_response)
     text = frame.replace("{reasons}", reasons) if "{reasons}" in frame else frame + reasons
-    return text + (f"\nThe rejected answer, from its line 1 on:\n{outcome.response}" if outcome.response else "")
+    text += f"\nThe rejected answer, from its line 1 on:\n{outcome.response}" if outcome.response else ""
+    return Rejection(text, outcome.send_whole)
 
 
 class Conversation:

@@ -62,6 +62,45 @@ def test_the_cached_layout_keeps_one_prefix_over_all_calls():
 ROWS = [f"line {number}\n" for number in range(100)]
 OLD, NEW = "".join(ROWS), "".join([*ROWS[:50], "new\n", *ROWS[51:]])
 HUNK = f"@@ -41,21 +41,21 @@ line 39\n{' '.join(['', *ROWS[40:50]])}-line 50\n+new\n{' '.join(['', *ROWS[51:61]])}"
+CLOSED = PROMPTS._replace(
+    initial_query="INITIAL\n\n[answer]\nDo it:\n\n{query}\n\nSend {form}.\n",
+    repair_query="REPAIR\n\n[answer]\nRepair it:\n\n{query}\n\nSend {form}.\n",
+    rejected_response="Rejected:\n{reasons}\n\n[answer]\nSend {form} anew:\n\n{query}\n\nNow.\n",
+)
+ENDS = {
+    # the task, whether a build failed, the last outcome, whether edits are offered, the end of the prompt
+    "a first prompt": ("q\n", False, None, False, "Do it:\n\nq\n\nSend whole.\n"),
+    "edits": ("q", False, None, True, "Do it:\n\nq\n\nSend whole, or as edits where it is long.\n"),
+    "a long task": ("q" * 1_001, False, None, False, "Do it. Send whole.\n"),
+    "a repair": ("q", True, None, False, "Repair it:\n\nq\n\nSend whole.\n"),
+    "a rejection": ("q", False, Outcome(AttemptSummary("", "", ""), reasons=["r"], response="[answer]\nx"), False, "Send whole anew:\n\nq\n\nNow.\n"),
+    "a rejection after a failed build": ("q", True, Outcome(AttemptSummary("", "", ""), reasons=["r"]), False, "Send whole anew:\n\nq\n\nNow.\n"),
+    "edits that did not fit": ("q", False, Outcome(AttemptSummary("", "", ""), reasons=["r"], send_whole=["a.py", "b"]), True, "Send a.py, b whole this time, without ^^^find.\nSend whole, or as edits where it is long anew:\n\nq\n\nNow.\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "is_repair", "rejected", "edits", "end"), ENDS.values(), ids=ENDS)
+def test_a_prompt_ends_with_what_to_send(query, is_repair, rejected, edits, end):
+    outcomes = [Outcome(AttemptSummary("", "", ""), failed=FAILED)] if is_repair else []
+    outcomes += [rejected] if rejected else []
+    settings = {"answer_format": "edits" if edits else "files"}
+    spec = next_prompt(make_task(Settings(**settings), CLOSED, query, Codebase(["c\n"])), outcomes)
+    settings |= {"prompt_layout": "cached"}
+    cached = next_prompt(make_task(Settings(**settings), CLOSED, query, Codebase(["c\n"])), outcomes)
+    assert spec.user.endswith(f"\n\n{end}")
+    assert cached.rest.endswith(f"\n[answer]\n{end}\n")
+    assert cached.rest.count("Send whole") == spec.user.count("Send whole") == end.count("Send whole")
+
+
+def test_the_examples_lie_in_a_folder_of_the_project():
+    prompts = PROMPTS._replace(code_modification_instructions="^^^{folder}a.py\n")
+    for codebase, path in (
+        ("--- a.c ---\n\n--- lib/net/b.c ---\n\n--- x/c ---\n\n", "lib/net/a.py"),
+        ("--- a.c ---\n", "a.py"),
+    ):
+        assert f"^^^{path}\n" in lay_out(make_task(Settings(), prompts, "q", Codebase([codebase]))).system
+
+
 HELD = f"--- a.py ---\n{OLD}\n--- b.py ---\nb\n\n"
 SHOWN_AS = {
     # the codebase, what the file was before the run, what it is now, what a repair shows of it
@@ -84,7 +123,7 @@ def lay_out_diff(
 ):
     codebase = codebase if isinstance(codebase, Codebase) else Codebase([codebase])
     settings = Settings(**{"prompt_layout": "cached", "file_replacements": "diff"} | options)
-    task = make_task(Path("/project"), settings, PROMPTS, "q", codebase)
+    task = make_task(settings, PROMPTS, "q", codebase)
     originals = {} if original is None else {"a.py": original}
     return lay_out(task, [], FailedBuild("", [FileReplacement("a.py", now)], originals=originals), asked)
 
@@ -133,7 +172,7 @@ def long_file(lines: int) -> Codebase:
 )
 def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
     settings = Settings(answer_format=answer_format)
-    task = make_task(Path("/project"), settings, PROMPTS, "the query", long_file(lines))
+    task = make_task(settings, PROMPTS, "the query", long_file(lines))
     for prompt in (lay_out(task), lay_out(task, failed=FailedBuild("", []))):
         assert ("INSTRUCTIONS\nEDITS\n" in prompt.system) == ("EDITS" in prompt.text) == offered
 
@@ -142,19 +181,19 @@ def test_edits_are_offered_where_they_are_wanted(answer_format, lines, offered):
 @pytest.mark.parametrize(("answer_format", "lines", "offered"), [("files", 201, 0), ("auto", 200, 0), ("auto", 201, 1)])
 def test_edits_are_offered_as_soon_as_an_answer_made_a_file_long(answer_format, lines, offered, layout):
     settings = Settings(answer_format=answer_format, prompt_layout=layout)
-    task = make_task(Path("/project"), settings, PROMPTS, "q", long_file(1))
+    task = make_task(settings, PROMPTS, "q", long_file(1))
     first, repair = lay_out(task), lay_out(task, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)]))
     assert "EDITS" not in first.text
     assert repair.text.count("EDITS\nREPAIR\n") == repair.text.count("EDITS") == offered
     if layout == "cached":
         assert (repair.system, repair.stable) == (first.system, first.stable)
-    at_once = make_task(Path("/project"), Settings(answer_format="auto"), PROMPTS, "q", long_file(201))
+    at_once = make_task(Settings(answer_format="auto"), PROMPTS, "q", long_file(201))
     assert lay_out(at_once, failed=FailedBuild("", [FileReplacement("b", "y\n" * lines)])).text.count("EDITS") == 1
 
 
 def test_the_examples_of_edits_can_be_taken_as_they_are():
     text = load_system_prompts(Path("/nowhere")).edit_instructions
-    assert text.count("\n") <= 60
+    assert text.count("\n") <= 61
     greeting, app = parse_response(text)
     old = 'def greet(name: str) -> str:\n    return f"Hello, {name}!"\n'
     assert edit_text(f"x = 1\n{old}", greeting.edits)[1] == []
@@ -210,17 +249,14 @@ def test_a_prompt_says_which_files_it_shows_and_in_which_version():
 
 def test_the_prompts_say_what_holds_for_the_run():
     settings = Settings(allow=("src/", "*.md"), protect=("src/x",), build_timeout=90, max_repairs=1)
-    task = make_task(Path("/home/me/shop"), settings, PROMPTS, "q", Codebase(["c"]))
+    task = make_task(settings, PROMPTS, "q", Codebase(["c"]))
     for prompt in (lay_out(task), lay_out(task, failed=FAILED)):
         told = prompt.system.removeprefix("STRUCTURE\nINSTRUCTIONS\n")
         assert told.startswith("You have 2 attempts: each answer is one, ")
-        assert "\nThe project's root folder is called shop; paths begin below it, " in told
         assert "\nbuild.sh is stopped after 1 min 30 s; that counts as a failure.\n" in told
         assert "may change: src/, *.md\nPaths that match one of these are protected as well: src/x\n\n" in told
     assert "attempt 2 of 2" in lay_out(task, HISTORY, FAILED).text
-    assert (
-        "stopped" not in lay_out(make_task(Path("/x"), Settings(build_timeout=0), PROMPTS, "q", Codebase(["c"]))).text
-    )
+    assert "stopped" not in lay_out(make_task(Settings(build_timeout=0), PROMPTS, "q", Codebase(["c"]))).text
 
 
 def test_the_history_has_2000_characters_and_loses_its_oldest_notes_first():

@@ -18,7 +18,7 @@ def test_short_files_whose_edits_did_not_fit_are_to_be_sent_whole(project_folder
     for name, size in {"short.py": 19_999, "long.py": 20_000, "both.py": 1, "other.py": 1}.items():
         (project_folder / name).write_bytes(b"x" * size)
     project, settings = find_project(project_folder), Settings(answer_format=answer_format)
-    task = make_task(project.root, settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
+    task = make_task(settings, load_system_prompts(project.system_prompts), "Do it.", Codebase([""]))
     conversation = Conversation(project, settings, Redactor([]), task, Room())
     rules = [("short.py", "no-match"), ("long.py", "no-match"), ("both.py", "ambiguous"), ("both.py", "no-match")]
     rules += [("other.py", "placeholder"), ("gone.py", "no-match")]
