@@ -71,6 +71,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         proxy = self.proxy
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if not self.path.endswith("/chat/completions"):  # a question about the server
+            self._head(404, "application/json")
+            return
         with proxy.lock:
             if len(proxy.calls) >= proxy.most_calls:
                 self._head(400, "application/json")
