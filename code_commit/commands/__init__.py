@@ -127,19 +127,19 @@ class _Parser(argparse.ArgumentParser):
                 break
             name = argument.partition("=")[0]
             if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
-                self.error(f"unrecognized arguments: {argument}{did_you_mean(name, self._option_string_actions)}")
+                self.error(f"unrecognized arguments: {argument}", did_you_mean(name, self._option_string_actions))
         return super().parse_known_args(arguments, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
         if action.metavar != "COMMAND":
-            hint = did_you_mean(value, action.choices, cutoff=0.7)
-            raise argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}{hint}")
+            problem = argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}")
+            self.error(str(problem), did_you_mean(value, action.choices, cutoff=0.7))
         words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
         task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
         hint = "" if " " in value else did_you_mean(value, action.choices)
-        self.error(f"there is no command {value!r}{hint or task}")
+        self.error(f"there is no command {value!r}{'' if hint else task}", hint)
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         """Return the value of an option, also `--` where it stands in the same word (`-m=--`): argparse drops that."""
@@ -160,10 +160,10 @@ class _Parser(argparse.ArgumentParser):
 
                 print_text(message)
 
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str, hint: str = "") -> NoReturn:
         """Raise NotSetUpError for wrong usage, as for every other error."""
         self.print_usage(sys.stderr)
-        raise NotSetUpError(message if message.endswith("?") else f"{message}; {self.prog} --help tells more")
+        raise NotSetUpError(message + (hint or f"; {self.prog} --help tells more"))
 
 
 _DESCRIPTION = """\

@@ -243,7 +243,7 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         said = shown(re.sub(r"^\[Errno -?\d+\] ", "", str(error)))
         failure = PassingFailure(f"no connection to {urlsplit(endpoint.base_url).netloc} ({said})")
-        if "refused" in said and is_this_machine(urlsplit(endpoint.base_url).hostname or ""):
+        if _came_from(error, ConnectionRefusedError) and is_this_machine(urlsplit(endpoint.base_url).hostname or ""):
             failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
         return failure
     reasons: dict[type[Exception], str] = {
@@ -251,6 +251,10 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
         httpx.ReadTimeout: f"{host} is silent for too long",
     }
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"))
+
+
+def _came_from(error: BaseException | None, kind: type[Exception]) -> bool:
+    return error is not None and (isinstance(error, kind) or _came_from(error.__context__, kind))
 
 
 _PAUSE_WHERE_REFUSED = 2.5
