@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from code_commit.changes import Action, AppliedChange, VerifiedChanges
 from code_commit.files import read_regular_file
@@ -259,16 +259,13 @@ def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]
     if shared == sorted(shared, key=itemgetter(1)):
         return shared
     ends: list[int] = []  # the lowest place in `new` that ends a chain of each length
-    last: list[int] = []  # which of `shared` that is
-    previous: list[int] = []
-    for number, (_, position) in enumerate(shared):
-        length = bisect_left(ends, position)
-        previous.append(last[length - 1] if length else -1)
-        ends[length : length + 1] = [position]
-        last[length : length + 1] = [number]
-    chain = []
-    number = last[-1] if last else -1
-    while number >= 0:
-        chain.append(shared[number])
-        number = previous[number]
+    chains: list[tuple[tuple[int, int], Any]] = []  # its last pair, and the chain before that
+    for pair in shared:
+        length = bisect_left(ends, pair[1])
+        ends[length : length + 1] = [pair[1]]
+        chains[length : length + 1] = [(pair, chains[length - 1] if length else None)]
+    chain, rest = [], chains[-1]
+    while rest:
+        pair, rest = rest
+        chain.append(pair)
     return chain[::-1]
