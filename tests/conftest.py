@@ -26,8 +26,10 @@ GIT_CONFIG = "[user]\n\tname = Tester\n\temail = tester@example.org\n[init]\n\td
 
 TOGETHER = {
     "a browser": ("tests/commands/browser/",),
-    "a cluster": tuple(f"tests/fleet/test_{name}.py" for name in ("cluster", "history", "unfinished")),
-    "another cluster": ("tests/fleet/test_fleet.py", "tests/fleet/test_fleet_docs.py"),
+    "a cluster": ("tests/fleet/test_cluster.py",),
+    "another cluster": tuple(
+        f"tests/fleet/test_{name}.py" for name in ("fleet", "fleet_docs", "history", "unfinished")
+    ),
     "what a build can do": ("tests/build/test_sandbox.py::test_a_probe_",),
     "a wheel": ("tests/test_help.py::test_the_manual_",),
     "a client of MCP": ("tests/commands/test_mcp.py",),
@@ -84,8 +86,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many workers `-n auto` starts: one more than processors, since tests also wait for others."""
-    return (os.cpu_count() or 1) + 1
+    """Return how many workers `-n auto` starts: two more than processors, since tests also wait for others."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture
