@@ -59,7 +59,7 @@ code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    whole, dollars = _number(int, "a whole number"), _number(float, "a number")
+    whole, number = _number(int, "a whole number"), _number(float, "a number")
     parser.add_argument("tasks", nargs="?", metavar="TASKS", help="the list of tasks, JSON Lines")
     parser.add_argument(
         "-m", dest="task", metavar="TEXT", help="this task for each of --repositories, in place of TASKS"
@@ -79,8 +79,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the patches as SWE-bench takes them")
     parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
+    parser.add_argument(
+        "--wait", type=number, metavar="SECONDS", help="for a worker, and a lost scheduler (default: for ever, 120)"
+    )
     parser.add_argument("--insecure", action="store_true", help="take a cluster that builds can command too")
-    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="for all tasks together: begin none beyond it")
+    parser.add_argument("--max-cost", type=number, metavar="USD", help="for all tasks together: begin none beyond it")
     parser.add_argument(
         "--max-failures", type=whole, metavar="N", help="begin no more after N (default: when the first 20 all fail)"
     )
@@ -124,6 +127,7 @@ class Order(NamedTuple):
     out: Path | None = None
     at_once: int | None = None
     scheduler: str | None = None
+    wait: float | None = None
     insecure: bool = False
     max_cost: float | None = None
     max_failures: int | None = None
@@ -289,8 +293,7 @@ def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
         sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit)
-        with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
-            dask.Dispatcher(cluster, Budget(None), table, sieve).run(tasks)
+        dask.run_tasks(order, tasks, Budget(None), table, sieve)
     return sieve.fit
 
 
@@ -343,8 +346,7 @@ def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
         try:
             pages.write()
             if left:
-                with dask.connect(order.scheduler, order.at_once, table.say) as cluster:
-                    dask.Dispatcher(cluster, budget, table, desk).run(left)
+                dask.run_tasks(order, left, budget, table, desk)
         except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)
             table.close(out)

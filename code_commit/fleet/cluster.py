@@ -22,7 +22,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import gettempdir
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
@@ -48,52 +48,117 @@ from code_commit.fleet.worker import (
 )
 from code_commit.git import ask_git
 from code_commit.llm.ledger import ROUNDING
-from code_commit.runs.words import count
+from code_commit.runs.words import count, duration
 from code_commit.terminal import shown
 from code_commit.version import __version__
+
+if TYPE_CHECKING:
+    from code_commit.fleet import Order
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
+_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
+_LOST = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
 
 
-class Cluster(NamedTuple):
-    """A Dask cluster, and how many tasks it is given at a time."""
+class SchedulerLostError(ClusterError):
+    """The scheduler ended, or cannot be reached any more."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """A Dask cluster, how many tasks it is given at a time, and for how many seconds it may have no worker."""
 
     client: Any
     at_once: int
     is_local: bool
+    wait: float
+    say: Callable[[str], object]
+    last_seen: float = field(default_factory=time.monotonic)
+    told: int = 0
+
+    def has_worker(self) -> bool:
+        """Tell whether there is a worker, and the user every two minutes that none is. Raises ClusterError."""
+        lack = time.monotonic() - self.last_seen
+        if self.client.nthreads():
+            self.last_seen, self.told = time.monotonic(), 0
+            return True
+        if lack >= self.wait:
+            raise ClusterError(f"no worker for {duration(lack)} (--wait): start some, then the same command goes on")
+        if lack // _SECONDS_WITHOUT > self.told:
+            self.told += 1
+            self.say(f"no worker for {duration(lack)}: waiting for one")
+        return False
 
 
 @contextmanager
-def connect(scheduler: str | None, at_once: int | None, say: Callable[[str], object]) -> Iterator[Cluster]:
-    """Give the cluster with the scheduler at this address, as soon as it has a worker, or else one of this machine.
+def connect(order: "Order", say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
+    """Give the cluster with the order's scheduler, as soon as it has a worker, or else one of this machine.
 
-    Raises NotSetUpError.
+    Raises NotSetUpError and ClusterError. A scheduler that was lost is waited for: `again`.
     """
     logging.disable()  # what it means for the fleet is told here
-    if scheduler is None:
-        most = at_once or 2 * (os.cpu_count() or 1)
+    wait = order.wait or float("inf")
+    if order.scheduler is None:
+        most = order.at_once or 2 * (os.cpu_count() or 1)
         with _local_cluster(most) as local, Client(local) as client:
-            yield Cluster(client, most, is_local=True)
+            yield Cluster(client, most, is_local=True, wait=wait, say=say)
         return
-    try:
-        remote = Client(scheduler)
-    except (OSError, ValueError, TypeError) as error:  # the last for tls:// without certificates
-        raise NotSetUpError(f"there is no scheduler at {scheduler}: {error}") from error
-    with remote as client:
-        if not client.nthreads():
-            say(f"waiting for a worker at {scheduler}")
+    with _client(order, time.monotonic() + (order.wait or _SECONDS_WITHOUT) if again else 0.0) as client:
+        cluster = Cluster(client, order.at_once or _FEWEST_SENT, is_local=False, wait=wait, say=say)
+        if not cluster.has_worker():
+            say(f"waiting for a worker at {order.scheduler}")
+        while not cluster.has_worker():
+            time.sleep(TICK)
+        _require_version(client)
+        cluster.at_once = order.at_once or max(_FEWEST_SENT, 2 * sum(client.nthreads().values()))
+        yield cluster
+
+
+def _client(order: "Order", end: float) -> Client:
+    """Return a client of the order's scheduler, which may come back until the time `end`."""
+    while True:
         try:
-            version = client.submit(worker_version, pure=False).result()
-        except ImportError as error:
-            raise NotSetUpError(f"the workers lack code-commit {__version__} ({error}): install it there") from error
-        if version != __version__:
-            raise NotSetUpError(f"the workers have code-commit {version}, this is {__version__}: make them the same")
-        threads = sum(client.nthreads().values())
-        yield Cluster(client, at_once or max(_FEWEST_SENT, 2 * threads), is_local=False)
+            return Client(order.scheduler, timeout=min(30, order.wait or 30))
+        except (OSError, ValueError, TypeError) as error:  # the last for tls:// without certificates
+            if time.monotonic() < end:
+                time.sleep(1)
+            elif end:
+                raise ClusterError(_LOST) from error
+            else:
+                raise NotSetUpError(f"there is no scheduler at {order.scheduler}: {error}") from error
+
+
+def _require_version(client: Any) -> None:
+    """Raise NotSetUpError, with their addresses, where workers that answer soon have another version than this one."""
+    answers = {worker: ask_worker(client, worker, worker_version) for worker in client.nthreads()}
+    wait(answers.values(), _SECONDS_TO_ANSWER)
+    told = {worker: answer.exception() or answer.result() for worker, answer in answers.items() if answer.done()}
+    if others := [f"{worker}: {version}" for worker, version in told.items() if version != __version__]:
+        what = f"{len(others)} of {count(len(told), 'worker')} lack code-commit {__version__}: install it there"
+        raise NotSetUpError("\n".join([what, *others]))
+
+
+def ask_worker(client: Any, worker: str, question: Callable[..., Any], *words: str) -> "Answer[Any]":
+    """Call a function in a worker; one that is frozen never answers."""
+
+    async def call() -> Any:
+        return (await client.run(question, *words, workers=[worker]))[worker]
+
+    return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
+
+
+def run_tasks(order: "Order", tasks: Sequence[FleetTask], budget: Budget, table: FleetTable, desk: Desk) -> None:
+    """Do the tasks on the order's cluster, the rest of them on that of a scheduler that was lost and comes back.
+
+    Raises as `connect` and `Dispatcher.run`.
+    """
+    is_lost = False
+    while tasks:
+        with connect(order, table.say, again=is_lost) as cluster:
+            tasks, is_lost = Dispatcher(cluster, budget, table, desk).run(tasks), True
 
 
 def _local_cluster(at_once: int) -> LocalCluster:
@@ -151,10 +216,13 @@ def worker_version() -> str:
 
 
 def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
-    task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int
+    task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int, version: str
 ) -> TaskOutcome | None:
-    """Do the task in a Dask worker; None where a worker was lost that had begun it."""
+    """Do the task in a Dask worker of this version; None where a worker was lost that had begun it."""
     worker, event = get_worker(), f"{fleet}-{number}"
+    if version != __version__:
+        message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
+        return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
     if sync(worker.loop, worker.scheduler.event_is_set, name=event):
         return None
     sync(worker.loop, worker.scheduler.event_set, name=event)
@@ -277,7 +345,7 @@ class Dispatcher:
     """
 
     def __init__(self, cluster: Cluster, budget: Budget, table: FleetTable, desk: Desk) -> None:
-        self._client, self._at_once, self._is_local = cluster
+        self._cluster, self._client, self._at_once = cluster, cluster.client, cluster.at_once
         self._budget = budget
         self._table = table
         self._desk = desk
@@ -299,10 +367,10 @@ class Dispatcher:
         self._faults: defaultdict[str, list[str]] = defaultdict(list)
         """By worker: what failed there for its own reasons."""
 
-    def run(self, tasks: Sequence[FleetTask]) -> None:
+    def run(self, tasks: Sequence[FleetTask]) -> list[FleetTask]:
         """Do the tasks, as far as money and failures let it. However it ends, nothing of it runs on.
 
-        Raises ClusterError where the scheduler or every worker is lost, and what `desk` raises.
+        Return those that are left where the scheduler was lost. Raises ClusterError, and what `desk` raises.
         """
         for task in tasks:
             self._waiting[task.provider].append(_Sent(task, spent=self._desk.log_of(task)[1]))
@@ -311,16 +379,31 @@ class Dispatcher:
         try:
             self._send_more()
             while self._sent:
-                with suppress(Empty):
+                try:
                     self._attend(*self._inbox.get(timeout=1))
                     self._send_more()
+                except Empty:
+                    self._cluster.has_worker()
                 self._collect()
+        except SchedulerLostError:
+            if self._cluster.is_local or not self._goes_on:
+                raise
+            self._table.say("the scheduler is lost: waiting for it")
+            return self._give_up()
         except BaseException:
             self._end_all()
             raise
         finally:
             if self._client.status == "running":
                 self._ask_workers(clear_up)
+        return []
+
+    def _give_up(self) -> list[FleetTask]:
+        """Return the tasks that are not done; free what they could have cost."""
+        for number, sent in self._sent.items():
+            self._budget.settle(number, sent.cost - sent.spent)
+        waiting = (sent for each in self._waiting.values() for sent in each)
+        return [sent.task for sent in (*self._sent.values(), *waiting)]
 
     def _send_more(self) -> None:
         for provider, waiting in self._waiting.items():
@@ -339,7 +422,7 @@ class Dispatcher:
         log, sent.spent = self._desk.log_of(sent.task)
         sent.cost = sent.spent
         limit = None if part == float("inf") else sent.spent + part
-        arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number)
+        arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._fit_workers(sent.unfit)
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
@@ -358,7 +441,7 @@ class Dispatcher:
 
     def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
         """Return where a worker finds the repository: a bundle goes to each worker that needs it, once."""
-        if task.path is None or self._is_local:
+        if task.path is None or self._cluster.is_local:
             return Source(str(task.path or task.repository))
         if task.repository not in self._bundles:
             bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
@@ -366,7 +449,7 @@ class Dispatcher:
                 complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
                 raise NotSetUpError(f"git bundle of {task.repository}: {complaint}")
             source = Source(str(task.path), bundle.stdout)
-            while not self._client.nthreads():  # or scattering would fail
+            while not self._cluster.has_worker():  # or scattering would fail
                 time.sleep(TICK)
             (self._bundles[task.repository],) = self._client.scatter([source], hash=False)
         return self._bundles[task.repository]
@@ -402,23 +485,16 @@ class Dispatcher:
             last = self._asked.get(worker)
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
                 self._desk.require_room()
-                self._asked[worker] = _Asked(self._ask(worker, collect_logs), now)
+                self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
             elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
                 last.is_told = True
                 self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
-    def _ask(self, worker: str, question: Callable[..., Any], *words: str) -> "Answer[Any]":
-        """Call a function in a worker; one that is frozen never answers."""
-
-        async def call() -> Any:
-            return (await self._client.run(question, self._fleet, *words, workers=[worker]))[worker]
-
-        return asyncio.run_coroutine_threadsafe(call(), self._client.loop.asyncio_loop)
-
     def _ask_workers(self, question: Callable[..., Any]) -> None:
         """Call a function in all workers that answer soon."""
         with suppress(OSError, TimeoutError):
-            wait([self._ask(worker, question) for worker in self._client.nthreads()], _SECONDS_TO_ANSWER)
+            workers = self._client.nthreads()
+            wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], _SECONDS_TO_ANSWER)
 
     def _take(self, number: int, sent: _Sent) -> None:
         """Hand over what came of a task, or let it wait where it has to begin again or go on."""
@@ -446,7 +522,7 @@ class Dispatcher:
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
         for worker in () if self._left[task.repository] else self._holders.pop(task.repository, ()):
-            self._ask(worker, drop_copy, str(task.path or task.repository))
+            ask_worker(self._client, worker, drop_copy, self._fleet, str(task.path or task.repository))
 
     def _blames_the_worker(self, sent: _Sent, result: Result) -> bool:
         """Tell whether a task is to be done elsewhere since its worker failed; after some such it gets no more tasks.
@@ -476,8 +552,7 @@ class Dispatcher:
             return sent.future.result(timeout=_SECONDS_FOR_A_RESULT)
         except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
             if self._client.status != "running":
-                message = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
-                raise ClusterError(message) from error
+                raise SchedulerLostError(_LOST) from error
             return None
         except Exception as error:  # noqa: BLE001 - what a worker could not even begin
             return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
@@ -489,10 +564,12 @@ class Dispatcher:
             return
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, lambda ending, _: os._exit(128 + ending))
+        if not (workers := self._client.nthreads()):
+            self._begun.clear()
         if self._begun:
             self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
-        for worker in self._client.nthreads():
-            self._ask(worker, end_tasks)
+        for worker in workers:
+            ask_worker(self._client, worker, end_tasks, self._fleet)
         now = time.monotonic()
         while self._sent and time.monotonic() < now + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
             with suppress(Empty, CodeCommitError):  # the disk is full

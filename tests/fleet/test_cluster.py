@@ -6,6 +6,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import tarfile
 import time
 from base64 import b64encode
@@ -190,13 +191,37 @@ def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, 
             if killed != "client":
                 cluster.start_worker("a")
             _, complaint = fleet.communicate(60)
-        assert fleet.wait() == {"worker": 0, "scheduler": 5, "client": -9}[killed], complaint
-        assert killed == "worker" or cluster.run_fleet(tasks).returncode == 0
-        assert "the scheduler is lost: what had ended is kept" in complaint or killed != "scheduler"
+        assert fleet.wait() == {"worker": 0, "scheduler": 0, "client": -9}[killed], complaint
+        assert killed != "client" or cluster.run_fleet(tasks).returncode == 0
         assert "Traceback" not in complaint
         assert len(server.calls) == 1
         assert results(tmp_path)["a"]["paid_usd"] == pytest.approx(0.05)
         wait_for(lambda: not list((tmp_path / "cluster").rglob("*.log")))
+
+
+@pytest.mark.parametrize("lost", ["worker", "scheduler"])
+def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, server, tmp_path, marks, repository):
+    (tmp_path / "cluster").mkdir()
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", repository, settings=server.settings))
+    with closing(Cluster(tmp_path / "cluster", forked_fleet, workers="a")) as cluster:
+        with cluster.start_fleet(tasks, "--wait", "5") as fleet:
+            wait_for(lambda: list(marks.iterdir()), seconds=60)
+            with cluster.scheduler if lost == "scheduler" else cluster.workers["a"] as process:
+                process.kill()
+            _, complaint = fleet.communicate(60)
+        assert fleet.wait() == 5, complaint
+        assert "the same command goes on" in complaint
+        assert ("(--wait): start some" in complaint) == (lost == "worker")
+        assert "Traceback" not in complaint
+
+
+def test_workers_of_another_version_are_named(cluster, server, tmp_path):
+    tasks = make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "a"), settings=server.settings))
+    words = [*fleet_words(tasks), "--scheduler", cluster.address, "--insecure"]
+    script = "import code_commit.version as v, sys; v.__version__ = '0'; from code_commit.cli import command; command()"
+    fleet = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert fleet.returncode == 2
+    assert "2 of 2 workers lack code-commit 0: install it there\n  tcp://" in fleet.stderr
 
 
 @pytest.mark.root("mount")
@@ -282,14 +307,11 @@ def scheduler_killed(held):
     for worker in cluster.workers.values():
         with worker:
             worker.wait(60)
-    _, complaint = held.fleet.communicate(timeout=60)
-    assert held.fleet.wait() == 5
-    assert "the scheduler is lost: what had ended is kept; the same command goes on" in complaint
-    assert "Traceback" not in complaint
+    wait_for(lambda: at_work(cluster) is None)
     cluster.start_scheduler()
     for name in cluster.workers:
         cluster.start_worker(name)
-    held.start_again()
+    held.go()
 
 
 def worker_killed(held):

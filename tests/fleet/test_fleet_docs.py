@@ -12,6 +12,7 @@ from command import git
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
+from code_commit.fleet import Order
 from code_commit.fleet.cluster import connect
 from code_commit.fleet.tasks import FleetTask, read_tasks
 
@@ -124,5 +125,8 @@ def test_the_smallest_cluster(tmp_path, whole):
 
 
 def test_a_cluster_that_wants_a_certificate_and_gets_none_is_no_bug_of_ours():
-    with pytest.raises(NotSetUpError, match="check your TLS configuration"), connect("tls://127.0.0.1:1", None, print):
+    with (
+        pytest.raises(NotSetUpError, match="check your TLS configuration"),
+        connect(Order(scheduler="tls://127.0.0.1:1"), print),
+    ):
         pass
