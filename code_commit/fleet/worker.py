@@ -52,6 +52,7 @@ _PLAIN = (
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM)
 _INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
+_UNVERIFIED = "green, but not verified: "
 _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
 _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}
 
@@ -272,21 +273,19 @@ class _Work:
             why = "tests of before, which a run sees, fail after it"
         return ended(self.task, *(("unfit", EXIT_BUILD_FAILED, why) if why else ("success", 0, "")))
 
-    def _verified(self, result: Result, tree: str, log: Path) -> Result:
-        """Build a green result once more, with the files over it that the run did not see."""
+    def _verify(self, tree: str, log: Path) -> dict[str, Any]:
+        """Build a green result once more, with the files over it that the run did not see; return what that changes."""
         self._deadline = time.monotonic() + (self.task.timeout or math.inf)
         try:
             commit = self.git(self.root, *_PLAIN, "commit-tree", tree, "-p", self.commit, "-m", "The result")
             why = self.build(self.root, commit, self.task.supplied | self.task.verify)
         except (NotSetUpError, EndedError) as error:
             if self._is_unwanted:
-                return replace(result, **_INTERRUPTED)
+                return dict(_INTERRUPTED)
             why = str(error) or "timed out"
         (log / "verify.txt").write_text(f"{why or 'passed'}\n")
-        if not why:
-            return replace(result, verified=True)
-        why = f"green, but not verified: {why}"
-        return replace(result, verified=False, status="not_verified", exit_code=EXIT_BUILD_FAILED, message=why)
+        failed = {"status": "not_verified", "exit_code": EXIT_BUILD_FAILED, "message": f"{_UNVERIFIED}{why}"}
+        return {"verified": not why, **(failed if why else {})}
 
     def take_up(self, log: bytes) -> None:
         """Put the log of an earlier start back; the limits of time and money are those that the task has now.
@@ -328,9 +327,8 @@ class _Work:
         folder = self._log_folder()
         if folder is None:
             printed = self._printed("run.json")
-            return TaskOutcome(
-                ended(self.task, **self._facts_of(load_run_record(json.dumps(printed)) if printed else None))
-            )
+            printed = load_run_record(json.dumps(printed)) if printed else None
+            return TaskOutcome(ended(self.task, **self._facts_of(printed)))
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
         facts, patches = self._facts_of(record), Patches()
@@ -341,6 +339,11 @@ class _Work:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
             facts |= {**_MACHINE_FAILED, "message": why, "error": kind}
+        if facts["exit_code"] == 0 and self.task.verify:
+            try:
+                facts |= self._verify(patches.tree, folder)
+            except (WorkerError, OSError) as error:
+                facts |= {**_MACHINE_FAILED, "message": f"{_UNVERIFIED}{error}"}
         result = ended(
             self.task,
             **facts,
@@ -350,11 +353,6 @@ class _Work:
             build_changes=tuple(record.build_changes) if patches.build else (),
             rewritten=tuple(file.path for file in record.rewritten if patches.changes),
         )
-        if result.is_green and self.task.verify:
-            try:
-                result = self._verified(result, patches.tree, folder)
-            except (WorkerError, OSError) as error:
-                result = replace(result, **_MACHINE_FAILED, message=f"green, but not verified: {error}")
         redact = make_redactor(self.root).redact
         log = self._packed_log(folder, content, record)
         return TaskOutcome(result, content, redact(patches.changes), log, redact(patches.build))
