@@ -21,7 +21,7 @@ from bench.whole_run import TOKENS_READ, Answer, FakeServer
 
 QUERY = "Write a line into answer.txt, and nothing else."
 BUILD = "test -e built || { touch built; echo 'answer.txt is not right yet'; exit 1; }"
-OWN_CPU = 0.05  # seconds a task
+OWN_CPU = 0.25  # seconds a task
 LOOP_TIME = 1.15
 WAITING, AT_ONCE = 1.0, 16  # seconds; tasks
 CLONE = 'git clone -q --shared "$1" "clones/$number"; cd "clones/$number"'
@@ -59,9 +59,11 @@ class Fleets:
         def prepare() -> None:
             lines = (json.dumps({"id": f"task-{number}", **common, **task}) for number in range(tasks))
             write_file(self.folder / "tasks.jsonl", "\n".join(lines))
-            shutil.rmtree(self.folder / "out", ignore_errors=True)
+            if "--failed" not in arguments:
+                shutil.rmtree(self.folder / out, ignore_errors=True)
 
-        argv = [tool.with_fleet().command, "fleet", "tasks.jsonl", "--out", "out", "--at-once", str(at_once), "--quiet"]
+        out = f"out-{tasks}"
+        argv = [tool.with_fleet().command, "fleet", "tasks.jsonl", "--out", out, "--at-once", str(at_once), "--quiet"]
         environment = {"CODE_COMMIT_CHAT_API_KEY": KEY}
         return Command([*argv, *arguments], self.folder, environment, prepare, exit_code)
 
@@ -111,17 +113,24 @@ def measure(plan: Plan) -> Iterator[Comparison]:
             small, loop = (lambda tool: fleets.fleet(tool, few, cores)), (lambda tool: fleets.loop(tool, few, OURS))
             yield Comparison(f"a fleet of {few} tasks", "the same in a shell loop", small, loop, 2)
             return
-        yield Comparison("CPU of a task beside git and build", "50 ms", beside, limit(OWN_CPU), 1, time=1.0)
+        yield Comparison("CPU of a task beside git and build", "250 ms", beside, limit(OWN_CPU), 1, time=1.0)
         yield growth(f"a fleet of {few} tasks", lambda tool: taken[tool, many], lambda tool: taken[tool, few], 1)
         one, loop = (lambda tool: extra(tool, 12, 2, 1)), (lambda tool: fleets.loop(tool, 10, OURS))
         yield Comparison("10 tasks more of a fleet, 1 at a time", "a shell loop of 10", one, loop, 1, LOOP_TIME)
         yield _waiting(fleets, 2 * AT_ONCE)
-        task, options = {"repository": (folder / "nowhere").as_uri()}, ("--max-failures", "301")
-        large, small = (
-            lambda tool, tasks=tasks: fleets.fleet(tool, tasks, AT_ONCE, *options, exit_code=1, **task)
-            for tasks in (300, 30)
-        )
-        yield growth("a fleet of 30 tasks that cannot be cloned", large, small, 1, memory=1.1)
+        task = {"repository": (folder / "nowhere").as_uri()}
+        for words, again in (
+            ("a fleet of 100 tasks that cannot be cloned", ()),
+            ("the same with --failed", ("--failed",)),
+        ):
+            options = ("--max-failures", "1001", *again)
+            large, small = (
+                lambda tool, tasks=tasks, options=options: fleets.fleet(
+                    tool, tasks, AT_ONCE, *options, exit_code=1, **task
+                )
+                for tasks in (1000, 100)
+            )
+            yield growth(words, large, small, 1, memory=1.1)
 
 
 def _waiting(fleets: Fleets, tasks: int) -> Comparison:
