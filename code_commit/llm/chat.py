@@ -82,7 +82,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
 
     It ends where the answer repeats the prompt.
     """
-    repetition = _Repetition("".join(message["content"] for message in call.body["messages"]))
+    prompt, written, checked = "".join(message["content"] for message in call.body["messages"]), 0, 0
     completion: dict[str, Any] = {}
     contents: list[str] = []
     refusals: list[str] = []
@@ -99,10 +99,12 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                     contents.append(_content(member(delta, "content")))
                     refusals.append(text_of(delta, "refusal"))
                     finish = text_of(choice, "finish_reason") or finish
-                    if repetition.ends_with(contents[-1]):
-                        finish = _REPEATED
-            if finish == _REPEATED:
-                break
+                    written += len(contents[-1])
+            if written >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that the looks cost no more than the answer
+                checked = written
+                if _repeats("\n" + "".join(contents), prompt):
+                    finish = _REPEATED
+                    break
     except PassingFailure as failure:
         if not finish or failure.reply is not None:
             raise
@@ -121,34 +123,14 @@ def _tell_progress(call: Call, chunk: object) -> None:
         call.listener.progressed(f"{written:,} tokens written, {speed:.0f} a second")
 
 
-class _Repetition:
-    """Tells when the text of an answer outside of blocks and thoughts ends with so many characters of the prompt."""
-
-    def __init__(self, prompt: str) -> None:
-        self._prompt = prompt
-        self._line: list[str] = []
-        self._closer = re.compile("")  # of the open block or thought; a pattern of no characters is none
-        self._outside, self._new = "", 0
-
-    def ends_with(self, piece: str) -> bool:
-        self._line.append(piece)
-        if "\n" not in piece:
-            return False
-        *lines, last = "".join(self._line).split("\n")
-        self._line = [last]
-        for line in lines:
-            if self._closer.pattern:
-                self._closer = re.compile("") if self._closer.match(line) else self._closer
-            elif fence := re.match(r"(\^{3,})[ \t]*(?!end\b|delete\b)\S|<think>(?!.*</think>)", line):
-                closer = rf"{re.escape(fence[1])}(?!\^)[ \t]*(end|delete)?\s*$" if fence[1] else ".*</think>"
-                self._closer, self._outside = re.compile(closer), ""
-            else:
-                self._outside += f"{line}\n"
-                self._new += len(line) + 1
-        if self._new < _MOST_REPEATED // 4 or len(self._outside) < _MOST_REPEATED:
-            return False
-        self._outside, self._new = self._outside[-_MOST_REPEATED:], 0
-        return self._outside in self._prompt
+def _repeats(text: str, prompt: str) -> bool:
+    """Tell whether a text ends with many characters of the prompt, and surely neither in a block nor in a thought."""
+    fence = text.rfind("\n^^^") + 1
+    line, _, outside = text[fence:].partition("\n")
+    is_inside = fence and not re.fullmatch(r"\^{3}[ \t]*(end|delete)?\s*", line)
+    if is_inside or "\n^^^^" in text or text.rfind("<think>") > text.rfind("</think>"):
+        return False
+    return len(outside) >= _MOST_REPEATED and outside[-_MOST_REPEATED:] in prompt
 
 
 def _content(content: Any) -> str:

@@ -25,17 +25,17 @@ _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # o
 def with_window(llm: LlmConfig) -> LlmConfig:
     """Return the LLM with the window that its server tells, where that is on this machine and no setting names one."""
     url, settings = check_base_url(llm.choice, llm.settings), llm.settings
-    host = urlsplit(url).hostname or ""
-    if llm.choice.provider != "chat" or not url.startswith("http:") or not is_this_machine(host):
+    is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
+    if llm.choice.provider != "chat" or not is_local:
         return llm
     ask = partial(_ask, VENDORS["chat"].headers(llm.key.value if llm.key else "", settings), _PATIENCE)
     with suppress(OSError, HTTPException):  # the first call says it
-        props = ask(f"{_root(url)}/props")
-        windows = _windows(url, llm.choice.name, props, ask)
+        defaults = member(ask(f"{_root(url)}/props"), "default_generation_settings")
+        windows = _windows(url, llm.choice.name, defaults, ask)
         if not settings.context_window and (window := next(filter(None, windows), None)):
             sources = {**settings.sources, SERVER: {"context_window": window}}
             settings = settings._replace(context_window=window, sources=sources)
-        return llm._replace(settings=settings, tells_progress=bool(member(props, "default_generation_settings")))
+        return llm._replace(settings=settings, tells_progress=bool(defaults))
     return llm
 
 
@@ -52,9 +52,9 @@ def _root(url: str) -> str:
     return re.sub(r"/v\d+$", "", url)
 
 
-def _windows(url: str, model: str, props: object, ask: Callable[..., Any]) -> Iterator[int]:
+def _windows(url: str, model: str, defaults: object, ask: Callable[..., Any]) -> Iterator[int]:
     """Yield what a server may say of its window, 0 for nothing: llama.cpp, vLLM or LM Studio, Ollama."""
-    yield count_of(props, "default_generation_settings", "n_ctx")
+    yield count_of(defaults, "n_ctx")
     models = [each for each in list_of(ask(f"{url}/models"), "data") if text_of(each, "id") == model]
     yield from (count_of(each, name) for each in models for name in _WINDOWS)
     about = ask(f"{_root(url)}/api/show", {"model": model})
@@ -81,10 +81,7 @@ def find_server(ports: Sequence[int] = _PORTS) -> str:
         thread.start()
     for thread in threads:
         thread.join(max(until - time.monotonic(), 0))
-    lines = (
-        f"a server answers on this machine; to use it, put into agent-config/config.toml:\n"
-        f'model = {json.dumps(f"chat:{found[port]}")}\nbase_url = "http://127.0.0.1:{port}/v1"'
-        for port in ports
-        if port in found
-    )
-    return next(lines, "")
+    for port in filter(found.get, ports):
+        lines = f'model = {json.dumps(f"chat:{found[port]}")}\nbase_url = "http://127.0.0.1:{port}/v1"'
+        return f"a server answers on this machine; to use it, put into agent-config/config.toml:\n{lines}"
+    return ""

@@ -207,13 +207,10 @@ def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown.
-
-    Of a window that a server has told it leaves three quarters: nobody knows how long the answer is.
-    """
+    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown."""
     window, model = context_window(choice, settings), find_model(choice)
-    is_told = settings.source_of("context_window") == SERVER
-    longest = window - min(max_output(model, settings), window // (4 if is_told else 2)) if window else None
+    share = 4 if settings.source_of("context_window") == SERVER else 2  # nobody knows then how long the answer is
+    longest = window - min(max_output(model, settings), window // share) if window else None
     max_input = model.max_input if model and not settings.context_window else None
     return min(filter(None, (longest, max_input)), default=None)
 

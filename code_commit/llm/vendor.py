@@ -39,16 +39,13 @@ class ModelChoice(NamedTuple):
 
 
 class LlmConfig(NamedTuple):
-    """An LLM to ask: with its key, None where it needs none, its settings, and the LLM that takes over.
-
-    `tells_progress` says that its server is llama.cpp's, which can tell how far it is.
-    """
+    """An LLM to ask: with its key, None where it needs none, its settings, and the LLM that takes over."""
 
     choice: ModelChoice
     key: ApiKey | None
     settings: Settings
     fallback: "LlmConfig | None" = None
-    tells_progress: bool = False
+    tells_progress: bool = False  # as llama.cpp's server can
 
 
 class PriceChange(NamedTuple):

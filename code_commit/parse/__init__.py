@@ -36,7 +36,7 @@ written is not decided here.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from code_commit.changes import (
     DeclinedError,
@@ -50,7 +50,7 @@ from code_commit.changes import (
     quoted,
 )
 from code_commit.parse import fences
-from code_commit.parse.fences import Block, Findings
+from code_commit.parse.fences import Block, Findings, IsThere
 
 _THINKING = re.compile(r"\s*<think>.*?</think>[ \t]*\r?\n?", re.DOTALL)
 _DECLINE = "cannot"  # opens the block of a reason, in any case; a file of this name is sent as `./cannot`
@@ -74,26 +74,18 @@ _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
 _SHORT_FIND = re.compile(r"^(\^\^)[ \t]*find(?=[ \t\r]*$)", re.MULTILINE)
 _MOST_LISTED = 200  # files of a list that are read
+_NOTHING = frozenset[str]().__contains__
 
 
-def _nothing_is_there(_: str) -> bool:
-    return False
-
-
-def parse_response(text: str, is_there: Callable[[str], bool] = _nothing_is_there) -> tuple[RequestedChange, ...]:
+def parse_response(text: str, is_there: IsThere = _NOTHING) -> tuple[RequestedChange, ...]:
     """Return the changes of a response in order. Raises FilesAskedError, DeclinedError and RejectedResponseError."""
     changes, reasons = read_response(text, is_there)
     reasons.reject()
     return changes
 
 
-def read_response(
-    text: str, is_there: Callable[[str], bool] = _nothing_is_there
-) -> tuple[tuple[RequestedChange, ...], Reasons]:
-    """Return the readable changes, and up to fifty reasons to reject; `is_there` tells whether the project has a path.
-
-    Raises FilesAskedError and DeclinedError.
-    """
+def read_response(text: str, is_there: IsThere = _NOTHING) -> tuple[tuple[RequestedChange, ...], Reasons]:
+    """Return the readable changes, and up to fifty reasons to reject. Raises FilesAskedError and DeclinedError."""
     found = _read(text, is_there)
     if found.listed_in and (found.changes or found.declined_in):
         found.reject(found.listed_in, "mixed", _MIXED[_LIST])
@@ -123,7 +115,7 @@ def _pieces(text: str, starts: Iterable[int], ends: Iterable[int]) -> str:
     return "".join(text[start:end] for start, end in zip(starts, ends, strict=False))
 
 
-def _read(text: str, is_there: Callable[[str], bool] = _nothing_is_there) -> Findings:
+def _read(text: str, is_there: IsThere = _NOTHING) -> Findings:
     found = Findings(text, is_there)
     thinking = _THINKING.match(text)
     position = thinking.end() if thinking else 0

@@ -14,13 +14,18 @@ _INDENTED_FENCE = re.compile(r"^[ \t>\ufeff\u200b-\u200d\u2060]+(\^{3,}[^\s^].*)
 _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 _DECORATED = re.compile(r"(?:PATH[ \t]+)?([^/].*?):?")
-_BLANK_LINES = re.compile(r"(?:[ \t\r]*\n)*(?:[ \t\r]*\Z)?")
-_UNDERLINED = (".rst", ".md", ".txt")  # a bare fence may underline a heading of three letters there
+_BARE_END = re.compile(
+    r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*(?:\Z|(?<=\n)\^{3,}[ \t]*(?!(?:end|delete|find|to|replace)\b)[^\s^])"
+)
+_UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
+
+
+IsThere = Callable[[str], bool]
 
 
 class Block(NamedTuple):
@@ -43,7 +48,7 @@ class Findings:
     """
 
     text: str
-    is_there: Callable[[str], bool]
+    is_there: IsThere
     changes: dict[str, RequestedChange] = field(default_factory=dict)
     reasons: Reasons = field(default_factory=Reasons)
     line: int = 1
@@ -109,7 +114,7 @@ def canonical(name: str) -> str:
     return _REDUNDANT_SLASHES.sub("", name).removeprefix("./")
 
 
-def spelled(name: str, is_there: Callable[[str], bool]) -> str:
+def spelled(name: str, is_there: IsThere) -> str:
     """Return the path of `PATH x` or `x:` where only x is there, else the name as it is."""
     match = _DECORATED.fullmatch(name)
     path = canonical(match[1]) if match else name
@@ -117,18 +122,8 @@ def spelled(name: str, is_there: Callable[[str], bool]) -> str:
 
 
 def is_bare_end(text: str, position: int, path: str) -> bool:
-    """Tell whether the fence there is `^^^` alone, and the answer ends after it or the next line opens a block.
-
-    In texts that underline headings, or between longer fences, it may be a line of the file.
-    """
-    carets, word, after = split_fence(text, position)
-    if word or carets != len(SHORTEST_FENCE) or path.rstrip(":").lower().endswith(_UNDERLINED):
-        return False
-    blanks = _BLANK_LINES.match(text, after)
-    following = blanks.end() if blanks else after
-    _, name, _ = split_fence(text, following)
-    opens = text.startswith(SHORTEST_FENCE, following) and name and name not in INNER and not NAMED_WORD.fullmatch(name)
-    return following == len(text) or bool(opens)
+    """Tell whether `^^^` alone stands there at the end of the answer or before a block, and underlines no heading."""
+    return not path.rstrip(":").lower().endswith(_UNDERLINED) and _BARE_END.match(text, position) is not None
 
 
 def _outer_end(text: str, position: int, carets: int) -> int:
