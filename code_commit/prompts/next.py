@@ -134,9 +134,8 @@ class Conversation:
 
     def _short(self, misfits: Collection[str]) -> list[str]:
         """Return the files whose edits did not fit, and that are short enough to be sent whole."""
-        files = [path for path in misfits if (self._project.root / path).is_file()]
-        is_auto = self._settings.answer_format == "auto"
-        return [path for path in files if is_auto and (self._project.root / path).stat().st_size < _SHORT_FILE]
+        files = {path: self._project.root / path for path in misfits if self._settings.answer_format == "auto"}
+        return [path for path, file in files.items() if file.is_file() and file.stat().st_size < _SHORT_FILE]
 
     def build_failed(
         self,

@@ -61,8 +61,6 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
-    """The rules of a run; `sent_before` are the paths for which earlier answers were rejected as astray."""
-
     allow: tuple[str, ...]
     protect: tuple[str, ...]
     strict: bool
@@ -71,15 +69,12 @@ class Rules:
     ignore_files: IgnoreFiles
     submodules: frozenset[str]
     tracked: frozenset[str]
-    query: str | None
-    sent_before: Collection[str] = ()
+    query: str | None  # None where nobody knows the task
+    sent_before: Collection[str] = ()  # paths for which earlier answers were rejected as astray
 
 
 def capture_rules(project: Project, settings: Settings, redactor: Redactor, query: str | None = None) -> Rules:
-    """Return the rules for the whole run, read before anything is changed; `query` is None where nobody knows it.
-
-    Raises NotSetUpError.
-    """
+    """Return the rules for the whole run, read before anything is changed. Raises NotSetUpError."""
     match_patterns([*settings.allow, *settings.protect], [])  # one that cannot be read is told before anything is paid
     try:
         project.configuration()  # as it is before anything is changed

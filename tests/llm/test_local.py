@@ -59,6 +59,22 @@ def test_a_server_is_asked_for_its_window(facts, window):
         assert longest_prompt(llm.choice, llm.settings) == window * 3 // 4
 
 
+def test_a_prompt_that_the_server_would_cut_is_refused_before_it_is_sent(project_folder, run_code_commit):
+    small, large = ({"/props": {"default_generation_settings": {"n_ctx": tokens}}} for tokens in (1_000, 100_000))
+    with FakeServer(["^^^ok.txt\nok\n^^^end\n"], facts=small) as server:
+        options = ["--model", "chat:m", "--base-url", f"{server.url}/v1"]
+        assert run_code_commit(project_folder, "check", *options).returncode == 0
+        assert not server.questions
+        refused = run_code_commit(project_folder, *options)
+        assert (refused.returncode, "it reads 750 beside an answer of 250" in refused.stderr) == (2, True), (
+            refused.stderr
+        )
+        assert not server.requests
+        server.facts = large
+        assert run_code_commit(project_folder, *options).returncode == 0
+        assert server.requests[0].body["return_progress"] is True
+
+
 def test_a_setting_is_not_asked_for_and_progress_is():
     with FakeServer(facts=TOLD["llama.cpp"][0]) as server:
         llm = with_window(config(f"{server.url}/v1", context_window=9_000))
