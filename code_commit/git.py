@@ -207,13 +207,17 @@ def require_git(root: Path) -> str:
 
 
 def ask_git(
-    arguments: Sequence[str], cwd: Path, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    cwd: Path,
+    stdin: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+    seconds: float = _GIT_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one read-only git command in `cwd` and return it, whatever its exit code; `variables` are for it alone.
 
     The `GIT_*` environment is cleared: a hook's `GIT_DIR` would answer for another repository. No lock is taken, no
-    file system monitor is started, no replaced object is read. No answer in two minutes counts as a failure: git waits
-    for ever on a FIFO that is named .gitignore.
+    file system monitor is started, no replaced object is read. No answer in two minutes, or in so many seconds, counts
+    as a failure: git waits for ever on a FIFO that is named .gitignore.
     """
     environment = {name: value for name, value in outside_environment(cwd).items() if not name.startswith("GIT_")}
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -221,10 +225,10 @@ def ask_git(
     words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
     try:
         return subprocess.run(
-            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=_GIT_SECONDS
+            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
-        complaint = f"no answer in {_GIT_SECONDS} s; is there a FIFO in the tree?"
+        complaint = f"no answer in {seconds} s; is there a FIFO in the tree?"
         return subprocess.CompletedProcess(words, _GIT_FAILED, b"", complaint.encode())
 
 

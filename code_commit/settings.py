@@ -162,6 +162,7 @@ class Settings(NamedTuple):
     context_window: Annotated[int | None, Setting(limit=POSITIVE)] = None
     build_output_limit: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 400_000
     rollup_exclude: tuple[str, ...] = ()
+    choice_tokens: Annotated[int, Setting(limit=POSITIVE)] = 40_000
     keep_runs: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
     keep_days: Annotated[int, Setting(limit=NOT_NEGATIVE)] = 0
     codebase_additions: bool = False

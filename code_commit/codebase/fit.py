@@ -1,78 +1,91 @@
 """A codebase that fits: files whole in the order of their worth to the query, then outlines, then names and sizes.
 
-Words only rank here: build.sh, files that the query names, files that define what it names, the few that hold a rare
-word of its beginning, files about the whole project, the others by shared words (BM25), and last licences and the like.
-After a choice the chosen files are whole, with outlines of those next to them.
+For the choice it shows outlines of the files of most worth, then names, then folders. After it the chosen files are
+whole, or the chosen parts of them, with outlines of what they import and of what imports them.
 """
 
-import math
 import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, takewhile
+from itertools import islice, takewhile, zip_longest
 from typing import NamedTuple
 
+from code_commit.codebase.outline import beside, brief, outline
+from code_commit.codebase.parts import FileRequest
+from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
+from code_commit.codebase.select import in_order
 from code_commit.codebase.text import NAMES_LINE, Section, window, window_section
 from code_commit.exchange import Window
+from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
+from code_commit.runs.words import count
 
-BESIDE = 48_000  # characters, about 15,000 tokens, beside the chosen files; beside larger ones, as many as they have
+_BESIDE, _SHARE_BESIDE = 9_600, 4  # characters of outlines beside the chosen text, or one part of it in so many
+_JUDGES, _JUDGES_OF_CHOICE = 48_000, 12_000  # bytes of files that build.sh names, after and in a choice
 _NO_ROOM = "no room for an outline, or nothing to outline:\n"
 _FAR = "not next to a chosen file, or nothing to outline:\n"
 _UNNAMED = "and {:,} more{}\n"
-_LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 400, 50
+_LONGEST_FOLDERS, _SHARE_OF_FOLDERS = 2_000, 50
 _NAMED_BESIDE = 5_000  # characters of names after a choice
 _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
+_SHARE_OF_NAMES_IN_CHOICE = 10
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
-CHANGE_LOG = re.compile(r"(?:.*/)?(?i:change(?:s|[-_]?log)|history|news)(?i:\.(?:md|markdown|rst|txt|adoc|rdoc))?")
-_HEAD = 60  # lines of a change log: new entries go there
+_LONGEST_OUTLINE = 3_000  # characters, for a choice
+LONG, _LARGE = 40_000, 200_000  # bytes of a file of which parts are asked for, and that no prompt holds whole
+_SHORT = 400  # bytes of a file that is not worth a choice
+_HEAD, _HEAD_OF_RELEASE = 60, 20  # most lines of a change log: with a section for new entries, and without
+_OPEN = "has a section for changes that are not released: what users notice is entered there"
+_CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
+_LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 20_000, 40, 2  # characters, characters, headings of a log without sections
+_MOST_BYTES = 4  # of a character
+_HEADING = re.compile(r"#{1,3} .*|(?P<text>\S.*)(?=\n(?:={3,}|-{3,}|~{3,})$)", re.MULTILINE)
+_UNRELEASED = re.compile(r"(?i)\bunreleased\b|\bupcoming\b|\bin development\b|\bnot (?:yet )?released\b")
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
-_LAST = re.compile(
-    r"(?:.*/)?(?i:licen[cs]es?|copying|notice|authors|contributors|code_of_conduct)(?:\.\w+)?|docs?/(?:.*/)?index\.\w+"
-)
 _IMPORT = re.compile(
     r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
     r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
     re.MULTILINE,
 )
 _TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
 _MOST_OF_A_NAME = 100  # files: one that more have tells nothing
 _FOLDER_NAMES = {"__init__", "index", "mod"}
-_CODE = re.compile(r"`[^`\n]+`|\b(?:\w+(?:(?:\.|::|->)\w+)+|\w+(?=\()|\w*[a-z0-9][A-Z]\w*|\w*[^\W_]_\w+)")
-_KEYWORD = (
-    r"\b(?:class|const|def|enum|fn|func|function|interface|macro_rules!|module|object|protocol|record|static|struct|trait"
-    r"|type|val|var)"
-)
-_BEFORE_NAME = r"[ \t]+(?:\([^)\n]{0,99}\)[ \t]*)?(?:self\.)?"
-DEFINITION = rf"{_KEYWORD}{_BEFORE_NAME}%s\b"
-_BEGINS_DEFINITION = re.compile(rf"{_KEYWORD}{_BEFORE_NAME}\Z")
-_ENDS_BEFORE_NAME, _LONGEST_BEGINNING = " \t.)", 120
-_MOST_NAMES = 300
-_MOST_WORDS = 64
-_LENGTH, _SATURATION, _IN_PATH = 0.75, 1.2, 1.0  # BM25's usual b and k1; a word in the path
-_RARE, _LONG = 5, 5  # a rare word is in at most so many files, and has at least so many letters
+
+
+class Choice(NamedTuple):
+    """The files that an LLM chose, whole or in part, and its words about them."""
+
+    files: Mapping[str, FileRequest]
+    words: str = ""
 
 
 class FitRequest(NamedTuple):
-    """The purpose of a codebase: the task, and a text whose files are worth as much as those that the task names.
+    """The purpose of a codebase: the query's survey, and a text whose files are worth as much as those that it names.
 
-    `chosen` are the files to show whole beside those that all tasks need, None where words choose. With `for_choice`
-    outlines are short. `judges` are the files that build.sh names; `edits`: an answer may change a file shown in part.
+    `chosen` are the files to show whole beside those that all tasks need, None where words choose. For a choice the
+    outlines are short, `most_outlines` of them, and `fixed` files have none. With `edits` an answer may change a file
+    shown in part, such as change logs by their `heads` and chosen files by their `parts`.
     """
 
-    query: str
+    survey: Survey
     mentions: str = ""
     chosen: Collection[str] | None = None
-    for_choice: bool = False
-    judges: Collection[str] = ()
+    most_outlines: int = 0
+    fixed: Collection[str] = ()
+    heads: Mapping[str, Window] = {}
+    parts: Mapping[str, Window] = {}
     edits: bool = False
 
-    def named(self, files: Iterable[Section]) -> set[str]:
+    @property
+    def is_chosen(self) -> bool:
+        return self.chosen is not None and not self.most_outlines
+
+    def named(self) -> set[str]:
         """Return the files that the query or the mentions name, a README or a LICENSE by this word too."""
-        words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.query}\n{self.mentions}"))
-        bases = [(file.name, file.name.rpartition("/")[2]) for file in files]
+        words = set(re.findall(r"(?<![\w./+-])[\w./+-]*\w", f"{self.survey.query}\n{self.mentions}"))
+        bases = [(file.name, file.name.rpartition("/")[2]) for file in self.survey.files]
         stems = {name: base.partition(".")[0] for name, base in bases}
         named = {name for name, base in bases if name in words or ("." in base and base in words)}
         return named | {name for name, stem in stems.items() if stem in words and re.fullmatch(r"[A-Z_]{4,}", stem)}
@@ -82,7 +95,7 @@ class FitRequest(NamedTuple):
 class Fitted:
     """The files for which a budget has room; `why` introduces the names, `folders` counts the unnamed files."""
 
-    whole: Sequence[Section]
+    whole: Mapping[str, str] = field(default_factory=dict)
     windows: Sequence[Window] = ()
     outlines: Mapping[str, str] = field(default_factory=dict)
     names: Sequence[Section] = ()
@@ -96,7 +109,7 @@ class Fitted:
         more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
         end = f"{NAMES_LINE}\n{self.why}{names}{more}\n" if names or more else ""
         parts = [*map(window_section, self.windows), *self.outlines.values(), end]
-        return "".join([*(section.text for section in self.whole), *parts])
+        return "".join([*self.whole.values(), *parts])
 
 
 class _Budget:
@@ -119,89 +132,131 @@ class _Budget:
         return added
 
 
-def fit_sections(sections: Sequence[Section], context: Collection[str], room: int, request: FitRequest) -> Fitted:
+def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fitted:
     """Return the files that fit into `room` characters; `context` are the names of files that all tasks need."""
-    if request.chosen is None and sum(len(section.text) for section in sections) <= room:
-        return Fitted(whole=sections)
-    is_chosen = request.chosen is not None and not request.for_choice
-    why, longest = _FAR if is_chosen else _NO_ROOM, min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
-    room -= len(f"{NAMES_LINE}\n{why}\n{_UNNAMED.format(len(sections), '')}") + longest
-    heads = _heads_of_logs(sections)
-    ranked, wanted = rank(sections, request, context), _wanted(sections, context, request, heads)
-    near = find_near(sections, request.chosen or ()).union(wanted, request.judges) if is_chosen else wanted
-    if request.chosen is not None:
-        chosen = set(request.chosen)  # of a change log the head alone, before what is only near
-        ranked.sort(key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
-    budget = _Budget(room)
-    known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
-    texts = {file.name: file.text for file in known if file.name in wanted}
-    whole = budget.add(texts.items(), budget.room - room // _SHARE_OF_OUTLINES)
-    others = [file for file in known if file.name not in whole and (file.name in near or not is_chosen)]
-    beside = max(BESIDE, sum(map(len, whole.values()))) if is_chosen else budget.room
-    parts = _Budget(min(beside, budget.room)).add(_parts(others, request, heads), misses=_MOST_TOO_LONG)
-    budget.add(parts.items())
-    whole |= budget.add(texts.items())
-    budget.add(_names(ranked[len(known) :]), misses=0)
-    names = {name: text for name, text in budget.texts.items() if name not in whole and name not in parts}
-    names = _Budget(_NAMED_BESIDE).add(names.items(), misses=0) if is_chosen else names
+    places = {name: place for place, name in enumerate(in_order(file.name for file in request.survey.files))}
+    sections = sorted(request.survey.files, key=lambda file: places[file.name])
+    if request.chosen is None and sum(file.bytes for file in sections) <= room * _MOST_BYTES:
+        whole = {file.name: file.text for file in sections}
+        if sum(map(len, whole.values())) <= room:
+            return Fitted(whole=whole)
+    longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
+    room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
+    ranked = rank(request.survey, request.named().union(request.survey.judges), context)
+    show = _fill if request.chosen is None else _outline_best if request.most_outlines else _show_chosen
+    whole, parts, names = show(ranked, _wanted(ranked, context, request), _Budget(room), request)
+    heads = {**request.heads, **request.parts}
     unnamed = [file for file in ranked if not (file.name in whole or file.name in parts or file.name in names)]
     in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
     return Fitted(
-        whole=[file for file in sections if file.name in whole],
+        whole={file.name: whole[file.name] for file in sections if file.name in whole},
         windows=[heads[name] for name in in_part if name in heads],
         outlines={name: parts[name] for name in in_part if name not in heads},
         names=[file for file in sections if file.name in names],
         unnamed=unnamed,
-        why=why,
+        why=_FAR if request.is_chosen else _NO_ROOM,
         folders=_folders(unnamed, longest),
     )
 
 
-def _heads_of_logs(sections: Sequence[Section]) -> dict[str, Window]:
-    logs = [file for file in sections if CHANGE_LOG.fullmatch(file.name) and file.content.count("\n") > _HEAD + 1]
-    return {file.name: window(file.name, file.file_text, [(1, _HEAD)]) for file in logs}
+def _fill(
+    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
+) -> tuple[dict[str, str], ...]:
+    """Return the texts of files, the parts and the names that fill the budget."""
+    room = budget.room
+    known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
+    whole = budget.add(_texts(known, wanted), budget.room - room // _SHARE_OF_OUTLINES)
+    parts = budget.add(_parts((file for file in known if file.name not in whole), request), misses=_MOST_TOO_LONG)
+    whole |= budget.add(_texts(known, set(wanted).difference(whole)))
+    budget.add(_names(ranked[len(known) :]), misses=0)
+    return whole, parts, {name: text for name, text in budget.texts.items() if not (name in whole or name in parts)}
+
+
+def _outline_best(
+    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
+) -> tuple[dict[str, str], ...]:
+    """Return what a choice sees: the texts of files for all tasks, the outlines of the best ones, other names."""
+    room = budget.room
+    whole = budget.add(_texts(ranked, wanted), room // 2)
+    best = [file for file in ranked if file.name not in whole and file.name not in request.fixed]
+    outlines = islice(_parts(best, request), request.most_outlines)
+    parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
+    others = (file for file in ranked if not (file.name in whole or file.name in parts))
+    return whole, parts, budget.add(_names(others), room // _SHARE_OF_NAMES_IN_CHOICE, misses=0)
+
+
+def _show_chosen(
+    ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
+) -> tuple[dict[str, str], ...]:
+    """Return the chosen texts, what stands beside them, and the names of the folders that they are in."""
+    folders = {name.rpartition("/")[0] for name in request.chosen or ()}
+    near, chosen = find_near(request.survey.files, request.chosen or ()), request.chosen or ()
+    ranked = sorted(ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
+    whole = budget.add(_texts(ranked, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
+    logs = {name for name in request.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
+    in_part = logs.union(name for name in chosen if name not in whole)
+    heads = budget.add(_parts((file for file in ranked if file.name in in_part), request))
+    short = {file.name for file in ranked if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
+    most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
+    beside = _Budget(min(most, budget.room))
+    whole |= beside.add(_texts(ranked, short.difference(whole)), most // _SHARE_BESIDE)
+    others = [file for file in ranked if file.name in near and not (file.name in whole or file.name in heads)]
+    parts = heads | beside.add(_parts(others, request), misses=_MOST_TOO_LONG)
+    budget.add(beside.texts.items())
+    whole |= budget.add(_texts(ranked, set(wanted).difference(whole)))
+    unseen = (file for file in ranked if not (file.name in whole or file.name in parts))
+    concerned = (file for file in unseen if file.name.rpartition("/")[0] in folders)
+    return whole, parts, budget.add(_names(concerned), _NAMED_BESIDE)
+
+
+def _texts(files: Iterable[Section], wanted: Collection[str]) -> Iterator[tuple[str, str]]:
+    return ((file.name, file.text) for file in files if file.name in wanted)
 
 
 def _names(files: Iterable[Section]) -> Iterator[tuple[str, str]]:
     return ((file.name, file.as_name) for file in files)
 
 
-def _wanted(
-    sections: Sequence[Section], context: Collection[str], request: FitRequest, heads: Collection[str]
-) -> set[str]:
+def _wanted(files: Sequence[Section], context: Collection[str], request: FitRequest) -> set[str]:
     """Return the files to show whole: where words choose, all but unnamed ones that serve no task."""
-    named = request.named(sections)
-    empty = {file.name for file in sections if file.name.endswith("__init__.py") and not file.content.strip()}
-    idle = empty.union(file.name for file in sections if _IDLE.fullmatch(file.name))
+    named = request.named()
+    empty = {file.name for file in files if file.name.endswith("__init__.py") and not file.bytes}
+    idle = empty.union(file.name for file in files if _IDLE.fullmatch(file.name))
     if request.chosen is None:
-        return {file.name for file in sections}.difference(idle.union(heads) - named)
-    judges, room = {BUILD_SCRIPT}, BESIDE
-    for file in sections:
-        if file.name in request.judges and len(file.text) <= room:
-            room -= len(file.text)
+        return {file.name for file in files}.difference(idle.union(request.heads) - named)
+    judges, room = {BUILD_SCRIPT}, _JUDGES_OF_CHOICE if request.most_outlines else _JUDGES
+    for file in files:
+        if file.name in request.survey.judges and file.bytes <= room:
+            room -= file.bytes
             judges.add(file.name)
-    in_part = set(heads) - named if request.edits else set()
-    return set(request.chosen).difference(in_part).union(set(context) - (idle - named), judges)
+    in_part = set(request.heads) - named if request.edits else set()
+    too_large = {file.name for file in files if file.bytes > _LARGE and request.edits}
+    chosen = set(request.chosen).difference(in_part, request.parts, too_large)
+    return chosen.union(set(context) - (idle - named), judges)
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
-    """Return the number of files in each folder, "" if that is longer than the room."""
-    counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files)
-    told = f": {', '.join(f'{folder} {number}' for folder, number in counts.most_common())}"
-    return told if len(told) <= room else ""
+    """Return the number of files in each folder, of those with most of them where there is no room for all."""
+    counts = Counter("/".join(file.name.split("/")[:-1][:2]) or "." for file in files).most_common()
+    while counts:
+        told = f": {', '.join(f'{folder} {number}' for folder, number in counts)}"
+        if len(told) <= room:
+            return told
+        counts = counts[: len(counts) * 3 // 4]
+    return ""
 
 
-def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Window]) -> Iterator[tuple[str, str]]:
+def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str, str]]:
     """Yield the outlines of files and the heads of change logs, where they are shorter than the file."""
-    from code_commit.codebase.outline import beside, brief, outline
-
     for file in files:
-        if file.name in heads:
-            text = window_section(heads[file.name]) if request.edits else ""
+        if file.name in request.parts:
+            text = window_section(request.parts[file.name])
+        elif file.name in request.heads:
+            text = window_section(request.heads[file.name]) if request.edits and not request.most_outlines else ""
         else:
-            lines = outline(file.name, file.content)
-            if request.for_choice:
-                lines = brief(lines)
+            lines = outline(file.name, file.content, numbered=request.edits and file.bytes > LONG)
+            if request.most_outlines:
+                lines = _shortened(brief(beside(lines, tests=False)), request.survey)
             elif request.chosen is not None:
                 lines = beside(lines, tests=_TEST_NAME.search(_module(file.name)) is not None)
             text = file.as_outline(lines) if lines else ""
@@ -209,29 +264,76 @@ def _parts(files: Iterable[Section], request: FitRequest, heads: Mapping[str, Wi
             yield file.name, text
 
 
+def _shortened(lines: str, survey: Survey) -> str:
+    """Return an outline of bearable length: of a longer one the lines that share words with the query, then others."""
+    if len(lines) <= _LONGEST_OUTLINE:
+        return lines
+    numbered, room = list(enumerate(lines.splitlines(keepends=True))), _LONGEST_OUTLINE
+    kept = []
+    for number, line in sorted(numbered, key=lambda item: -sum(word in item[1].lower() for word in survey.words)):
+        if (room := room - len(line)) < 0:
+            break
+        kept.append(number)
+    text = "".join(numbered[number][1] for number in sorted(kept))
+    return f"{text}... and {count(len(numbered) - len(kept), 'definition')} more\n"
+
+
+def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Window], list[str]]:
+    """Return the first lines of each long change log, and whether one of the project's wants an entry."""
+    heads, told = dict[str, Window](), list[str]()
+    for file in files:
+        if CHANGE_LOG.fullmatch(file.name):
+            content = file.content
+            last, is_open = _end_of_unreleased(content)
+            if content.count("\n") > last + 1:
+                heads[file.name] = window(file.name, file.file_text, [(1, last)])
+            if "/" not in file.name and is_open is not None:
+                told.append(f"{file.name} {_OPEN if is_open else _CLOSED}\n")
+    return heads, told
+
+
+def _end_of_unreleased(text: str) -> tuple[int, bool | None]:
+    """Return how many lines of a change log to show, with the heading after its section for what is not released, and
+    whether it has such a section; None where it has no sections.
+    """
+    text = text[:_LONGEST_HEAD]
+    headings = list(_HEADING.finditer(text))
+    for heading, after in zip_longest(headings, headings[1:]):
+        if _UNRELEASED.search(text[heading.start() : heading.end() + _NEAR_TITLE]):
+            return min(text.count("\n", 0, after.start()) + 2, _HEAD) if after else _HEAD, True
+    return (_HEAD_OF_RELEASE, False) if len(headings) > _SECTIONS else (_HEAD, None)
+
+
+def is_test(path: str) -> bool:
+    return _TEST_NAME.search(_module(path)) is not None or _TEST_FOLDER.search(path) is not None
+
+
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
-    """Return the files next to the chosen ones: their imports, importers, tests, folders, and the change log."""
+    """Return the files next to the chosen ones: their imports, what imports them, and their tests."""
     code = {name for name in chosen if not _is_document(name)}
-    folders = {name.rpartition("/")[0] for name in code}
     by_module = defaultdict(list)
     for file in sections:
         if not _is_document(file.name):
             by_module[_module(file.name)].append(file.name)
-    modules, tested = {_module(name) for name in code}, {_TEST_NAME.sub("", _module(name)) for name in code}
+    modules = {_module(name) for name in code}
 
     def meant(modules: Iterable[str], importing: str) -> set[str]:
         named = (by_module.get(module, ()) for module in modules)
         return {name for names in named if len(names) <= _MOST_OF_A_NAME for name in _nearest(names, importing)}
 
-    imported = chain.from_iterable(meant(_imports(file), file.name) for file in sections if file.name in code)
-    return set(chosen).union(imported) | {
-        file.name
-        for file in sections
-        if CHANGE_LOG.fullmatch(file.name.partition("/")[0])
-        or (_module(file.name) not in modules and _TEST_NAME.sub("", _module(file.name)) in tested)
-        or (not _is_document(file.name) and file.name.rpartition("/")[0] in folders)
-        or not code.isdisjoint(meant(modules & _imports(file), file.name))
+    tested = {_TEST_NAME.sub("", module) for module in modules}
+    near = {
+        f.name for f in sections if _module(f.name) not in modules and _TEST_NAME.sub("", _module(f.name)) in tested
     }
+    for file in sections:
+        text = file.text if modules else ""
+        if file.name in code:
+            near |= meant(_imports(file.name, text), file.name)
+        elif any(module in text for module in modules) and not code.isdisjoint(
+            meant(modules & _imports(file.name, text), file.name)
+        ):
+            near.add(file.name)
+    return near.union(chosen)
 
 
 def _is_document(path: str) -> bool:
@@ -256,92 +358,5 @@ def _module(path: str) -> str:
     return folder.rpartition("/")[2] if stem in _FOLDER_NAMES else stem
 
 
-def _imports(file: Section) -> set[str]:
-    return set() if _is_document(file.name) else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(file.content))))
-
-
-def rank(sections: Iterable[Section], request: FitRequest, context: Collection[str]) -> list[Section]:
-    """Return the files by their worth to the query, the most useful first."""
-    files, query = list(sections), request.query
-    scores, holding = _bm25(files, query.lower(), _words(query))
-    named = request.named(files).union(request.judges)
-    defining = _find_defining(files, identifiers(query, files), holding)
-    holding_rare = _find_defining(files, names_in(beginning(query)), holding)
-    for word, numbers in holding.items():
-        if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
-            holding_rare |= numbers
-
-    def place(number: int) -> tuple[bool, int, float, str]:
-        name = files[number].name
-        kinds = (name == BUILD_SCRIPT, name in named, number in defining, number in holding_rare, name in context, True)
-        is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
-        return bool(is_last) and name not in named, kinds.index(True), -scores[number], name
-
-    return [files[number] for number in sorted(range(len(files)), key=place)]
-
-
-def identifiers(query: str, files: Iterable[Section]) -> set[str]:
-    """Return the names that a query writes as code: `name`, a.name, name(), aName, a_name; without file names."""
-    suffixes = {file.name.rpartition(".")[2] for file in files}
-    code = [match for match in _CODE.findall(query) if match.rpartition(".")[2] not in suffixes]
-    return names_in(" ".join(code))
-
-
-def names_in(text: str, least: int = 3) -> set[str]:
-    return set(islice(dict.fromkeys(re.findall(rf"[A-Za-z_]\w{{{least - 1},}}", text)), _MOST_NAMES))
-
-
-def _find_defining(files: Sequence[Section], names: Collection[str], holding: Mapping[str, set[int]]) -> set[int]:
-    """Return the numbers of the files that define one of the names, without names that many files define."""
-    found: set[int] = set()
-    for name in names:
-        pattern = re.compile(rf"{name}\b")  # begins with what is searched for at once
-        holders = (numbers for word, numbers in holding.items() if word in name.lower())
-        numbers = set(range(len(files))).intersection(*holders)
-        defining = list(islice((number for number in numbers if _defines(files[number].text, pattern)), _RARE + 1))
-        found.update(defining if len(defining) <= _RARE else ())
-    return found
-
-
-def _defines(text: str, pattern: re.Pattern[str]) -> bool:
-    for match in pattern.finditer(text):
-        name = match.start()
-        if text[name - 1 : name] in _ENDS_BEFORE_NAME:
-            start = max(name - _LONGEST_BEGINNING, 0)
-            if _BEGINS_DEFINITION.search(text, max(start, text.rfind("\n", start, name)), name):
-                return True
-    return False
-
-
-def _words(query: str) -> list[str]:
-    """Return the lower-case stems of the words of a query, the longest ones of a long query."""
-    pieces = re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|\w{3,}", query)
-    words = {word.lower() for word in [*pieces, *re.findall(r"\w{3,}", query)]}
-    stems = {re.sub(r"(?<=\w{3})(ing|ed|es|s|e)$", "", word) for word in words}
-    return sorted(stems, key=lambda word: (-len(word), word))[:_MOST_WORDS]
-
-
-def _bm25(files: Sequence[Section], query: str, words: Sequence[str]) -> tuple[list[float], dict[str, set[int]]]:
-    """Return the score of each file, and the files that hold each word, inside of other words too."""
-    first = beginning(query)
-    holding: dict[str, set[int]] = {}
-    average = sum(len(file.text) for file in files) / max(len(files), 1)
-    scores = [0.0] * len(files)
-    lengths, columns = [], []
-    for file in files:  # one after the other: all texts in lower case take as much memory again
-        text = file.text.lower()
-        lengths.append(len(text))
-        columns.append([text.count(word) for word in words])
-    for word, counts in zip(words, zip(*columns, strict=True), strict=False):
-        holding[word] = {number for number, count in enumerate(counts) if count}
-        rarity = math.log(1 + (len(files) - len(holding[word]) + 0.5) / (len(holding[word]) + 0.5))
-        weight = rarity * query.count(word) * (2 if word in first else 1)
-        for number, count in enumerate(counts):
-            length = 1 - _LENGTH + _LENGTH * lengths[number] / average
-            in_text = count * (_SATURATION + 1) / (count + _SATURATION * length)
-            scores[number] += weight * (in_text + _IN_PATH * (word in files[number].name.lower()))
-    return scores, holding
-
-
-def beginning(query: str) -> str:
-    return query.strip().partition("\n\n")[0]
+def _imports(path: str, text: str) -> set[str]:
+    return set() if _is_document(path) else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(text))))

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 from code_commit.codebase import select
 from code_commit.codebase.select import CodebaseRequest, Selection, read_files
-from code_commit.codebase.text import LEFT_OUT_LINE, Codebase, Section, Written
+from code_commit.codebase.text import LEFT_OUT_LINE, NOTES_LINE, Codebase, Written
 from code_commit.errors import NotSetUpError
 from code_commit.files import identity_of, replacing
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN
@@ -17,12 +18,14 @@ from code_commit.runs.words import count, listed
 from code_commit.terminal import shown
 
 if TYPE_CHECKING:
-    from code_commit.codebase.fit import FitRequest
+    from code_commit.codebase.fit import Choice, FitRequest
+    from code_commit.codebase.rank import Survey
 
 _SHARE_OF_END = _SHARE_OF_CONTEXT = 10  # one part in so many at most
+_LONGEST_CONVENTIONS, _NOTES, _LONGEST_WORDS = 4_000, 6_000, 1_500  # bytes, characters, characters
 _NOT_OF_THE_PROJECT = {select.DELETED, select.OUTSIDE}
 _NAMES_LEFT_OUT = 20
-Choose = Callable[[Sequence[Section], Selection, CodebaseRequest], Collection[str] | None]
+Choose = Callable[["Survey", Selection, CodebaseRequest], "Choice | None"]
 """Returns the files to show whole, None for all."""
 _WARNED = (select.REVEALS_KEY, select.CONFIDENTIAL, select.UNREADABLE)
 _NAMES_SHOWN = 5
@@ -38,11 +41,41 @@ def make_codebase(
         parts = list(_whole(project, selection, redactor, sizes))
         return _all_files(sizes, selection, parts)
     from code_commit.codebase.fit import FitRequest  # its patterns take milliseconds, and few codebases have to fit
+    from code_commit.codebase.parts import find_part
+    from code_commit.codebase.rank import add_files
 
-    found = list(read_files(project.root, selection.names, redactor, selection))
-    chosen = choose(found, selection, request) if choose and request.select else None
-    need = FitRequest(request.query, request.mentions, chosen, edits=request.edits)
-    return fitted(found, selection, redactor, request.fit, need)
+    survey = _survey(project, selection, redactor, request)
+    choice = choose(survey, selection, request) if choose and request.select else None
+    if choice and (excluded := selection.left_out.get(select.EXCLUDED, {})):
+        names = [name for name in choice.files if excluded.pop(name, None) is not None]
+        survey = add_files(survey, read_files(project.root, names, redactor, selection))
+    asked = choice.files if choice and request.edits else {}
+    found = (
+        (file.name, find_part(file.name, file.file_text, asked[file.name]).window)
+        for file in survey.files
+        if file.name in asked
+    )
+    windows = {name: part for name, part in found if part}
+    need = FitRequest(survey, request.mentions, choice and choice.files, parts=windows, edits=request.edits)
+    return fitted(selection, redactor, request.fit, need, choice.words if choice else "")
+
+
+def _survey(project: Project, selection: Selection, redactor: Redactor, request: CodebaseRequest) -> "Survey":
+    """Read all files once, those that build.sh names first. Raises NotSetUpError where there are none."""
+    from code_commit.codebase.additions import named_files
+    from code_commit.codebase.rank import survey_files
+
+    selection.takes_large = True
+    script = next(read_files(project.root, {BUILD_SCRIPT}.intersection(selection.names), redactor, Selection()), None)
+    lines = script.content.split("\n") if script else []
+    judge = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    judge = re.sub(r"(?<!\S)--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
+    judges = named_files(judge, selection.names)
+    names = sorted(selection.names, key=lambda name: name not in judges)
+    files = read_files(project.root, names, redactor, selection)
+    survey = survey_files(files, request.query, select.read_commits(project), judges)
+    _require_files(survey.files, selection)
+    return survey
 
 
 def write_codebase(project: Project, exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor) -> Codebase:
@@ -69,35 +102,43 @@ def _all_files(
     return Codebase(parts, sizes, [], [], False, *about, written)
 
 
-def fitted(
-    found: Sequence[Section], selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest"
-) -> Codebase:
+def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequest", words: str = "") -> Codebase:
     """Return the codebase that fits into so many tokens. Raises NotSetUpError where that is no file."""
-    from code_commit.codebase.additions import named_files
-    from code_commit.codebase.fit import fit_sections
+    from code_commit.codebase.fit import fit_sections, heads_of_logs
+    from code_commit.codebase.rank import show_mentions
 
-    _require_files(found, selection)
-    room = int(tokens * CHARACTERS_PER_TOKEN)
+    found, room = need.survey.files, int(tokens * CHARACTERS_PER_TOKEN)
     end = redactor.redact_text(_left_out_section(selection))
     if len(end) > room // _SHARE_OF_END:
         end = f"{LEFT_OUT_LINE}\n{selection.left_out_line()}\n\n"
-    longest = room // _SHARE_OF_CONTEXT
-    context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and len(file.text) <= longest}
-    script = next((file.content for file in found if file.name == BUILD_SCRIPT), "")
-    judge = "\n".join(line for line in script.split("\n") if not line.lstrip().startswith("#"))
-    judge = re.sub(r"(?<!\S)--(?:deselect|exclude|ignore)[\w-]*[ =]\S+", "", judge)
-    need = need._replace(judges=named_files(judge, {file.name for file in found}))
-    made = fit_sections(found, context, room - len(end), need)
+    longest = room // _SHARE_OF_CONTEXT if need.chosen is None else _LONGEST_CONVENTIONS
+    context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and file.bytes <= longest}
+    heads, logs = heads_of_logs(found)
+    limit = min(_NOTES, room // _SHARE_OF_END) if need.is_chosen else 0
+    made = fit_sections(context, room - len(end) - limit, need._replace(heads=heads))
     if need.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
     if only_named := {file.name: count(file.bytes, "byte") for file in [*made.names, *made.unnamed]}:
         left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named
-    sizes = {file.name: file.bytes for file in made.whole}
-    is_partial = len(sizes) < len(found)
-    untracked = _untracked(selection, sizes)
-    about = left_out, untracked, selection.warnings
-    return Codebase([made.text, end], sizes, list(made.outlines), made.windows, is_partial, *about)
+    sizes = {file.name: file.bytes for file in found if file.name in made.whole}
+    notes = ""
+    if need.is_chosen:
+        seen = {*sizes, *(part.path for part in made.windows)}
+        notes = redactor.redact_text(_notes(words, "".join(logs), show_mentions(need.survey, seen), limit))
+    about = left_out, _untracked(selection, sizes), selection.warnings
+    parts = [made.text, notes, end]
+    return Codebase(parts, sizes, list(made.outlines), made.windows, len(sizes) < len(found), *about)
+
+
+def _notes(words: str, logs: str, mentions: str, limit: int) -> str:
+    """Return the words of the choice and further facts, each line set in, so that it can be taken for no other."""
+    told = {"why these files were chosen": words[:_LONGEST_WORDS], "change logs": logs, "in files not shown": mentions}
+    notes = ""
+    for title, text in told.items():
+        note = f"{title}:\n{indent(text.strip(), '  ')}\n"
+        notes += note if text.strip() and len(notes) + len(note) + len(f"{NOTES_LINE}\n\n") <= limit else ""
+    return f"{NOTES_LINE}\n{notes}\n" if notes else ""
 
 
 def _untracked(selection: Selection, sizes: Collection[str]) -> list[str]:

@@ -5,9 +5,11 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from code_commit.codebase.rank import Commit
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, read_all
@@ -29,8 +31,13 @@ UNREADABLE = "unreadable"
 MINIFIED = "minified"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
-_LARGE = 256_000  # bytes
-CONTEXT_FILES = re.compile(r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|((?i:README)(?:\.[^./]*)?)")
+EXCLUDED = "excluded"
+_LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: that nobody names, and of which an LLM may choose parts
+_HELD = 24_000_000  # characters of texts in memory; others are read again
+CONTEXT_FILES = re.compile(
+    r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"
+    r"|((?i:README)(?:\.[^./]*)?)"
+)
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
@@ -44,6 +51,7 @@ _LOCK_FILE_NAMES = """
 """
 _LOCK_FILES = frozenset(_LOCK_FILE_NAMES.split())
 _KEY_FILES = frozenset(f"{provider}-key.txt" for provider in KEY_VARIABLES)
+_MOST_COMMITS, _COMMIT_SECONDS = 2_000, 5  # whose messages are read, and in how many seconds
 _BINARY_SHOWS_IN = 8000  # bytes, as git has it
 _OWN_MARK = '<meta name="generator" content="code-commit">'
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP, errno.EMLINK}  # of a link, Linux says the first, others the second or third
@@ -69,7 +77,7 @@ class CodebaseRequest(NamedTuple):
 @dataclass(slots=True)
 class Selection:
     """The files that a codebase may hold, and those left out by reason, each with a detail. Files that are `included`
-    may look like secrets; `named` ones may be large or generated.
+    may look like secrets; `named` ones may be large or generated. With `takes_large` all may be large.
     """
 
     names: list[str] = field(default_factory=list)
@@ -78,6 +86,7 @@ class Selection:
     warnings: list[str] = field(default_factory=list)
     included: Collection[str] = ()
     named: Collection[str] = ()
+    takes_large: bool = False
 
     def leave_out(self, reason: str, name: str, detail: str = "") -> None:
         self.left_out.setdefault(reason, {})[name] = detail
@@ -108,7 +117,7 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         names = fit_names(project.root, paths, selection)
         dropped = find_marked(project.root, names, selection, options)
     if exclude := [*rollup_exclude, *request.exclude]:
-        dropped |= dict.fromkeys(match_patterns(exclude, names), "excluded")
+        dropped = dict.fromkeys(match_patterns(exclude, names), EXCLUDED) | dropped
     for name in sorted(dropped):
         selection.leave_out(dropped[name], name)
     selection.names = in_order(name for name in names if name not in dropped)
@@ -132,6 +141,19 @@ def list_files(root: Path, pathspecs: Sequence[str], options: Sequence[str] = ()
     entries = sorted((entry[2:], entry[:1] != b"?") for entry in answer.stdout.split(b"\0") if entry)
     warnings = [f"git: {line.removeprefix('warning: ')}" for line in complaint.split("\n") if line]
     return {path.decode("utf-8", "surrogateescape"): is_tracked for path, is_tracked in entries}, warnings
+
+
+def read_commits(project: Project) -> list[Commit]:
+    """Return the latest commits of the project, [] where git does not tell them soon."""
+    if project.git is None:
+        return []
+    question = ["log", f"-n{_MOST_COMMITS}", "--no-merges", "--no-show-signature", "--no-ext-diff", "--no-renames"]
+    question += ["-z", "--relative", "--name-only", "--format=%x01%B%x02"]
+    options, offline = project.git.options, {"GIT_NO_LAZY_FETCH": "1"}
+    answer = ask_git([*options, *question], project.root, variables=offline, seconds=_COMMIT_SECONDS)
+    told = answer.stdout.decode("utf-8", "replace") if answer.returncode == 0 else ""
+    parts = (entry.partition("\2") for entry in told.split("\1")[1:])
+    return [Commit(message, [path for path in paths.strip("\n\0").split("\0") if path]) for message, _, paths in parts]
 
 
 def find_marked(
@@ -210,12 +232,15 @@ def _fault_of_name(path: str, selection: Selection) -> str | None:
 
 
 def read_files(root: Path, names: Collection[str], redactor: Redactor, selection: Selection) -> Iterator[Section]:
-    """Yield the section of each file that is fit for a codebase; the reasons of the others go into the selection."""
+    """Yield the section of each file that is fit for a codebase; the reasons of the others go into the selection.
+
+    Once many texts are held, a section lets go of its own when the next one is read.
+    """
+    held = 0
     with Tree(root) as tree:
         for name in names:
             try:
-                content = _read(tree, name, is_wanted=selection.is_wanted(name))
-                section = _section(name, content, redactor, may_be_secret=name in selection.included)
+                size, text = _read_section(tree, name, redactor, selection)
             except _UnfitFileError as unfit:
                 reason, *detail = unfit.args
                 selection.leave_out(reason, name, *detail)
@@ -224,7 +249,23 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
             except OSError as error:
                 selection.leave_out(*_why_unread(root, name, error))
             else:
-                yield Section(name, len(content), section)
+                yield (section := Section(name, size, text, partial(_read_again, root, name, redactor, selection)))
+                held += len(text)
+                if held > _HELD:
+                    section.release()
+
+
+def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selection) -> tuple[int, str]:
+    content = _read(tree, name, selection)
+    return len(content), _section(name, content, redactor, may_be_secret=name in selection.included)
+
+
+def _read_again(root: Path, name: str, redactor: Redactor, selection: Selection) -> str:
+    try:
+        with Tree(root) as tree:
+            return _read_section(tree, name, redactor, selection)[1]
+    except (_UnfitFileError, OSError) as error:
+        raise NotSetUpError(f"{shown(name)} was changed while the codebase was made: start again") from error
 
 
 def _why_unread(root: Path, name: str, error: OSError) -> tuple[str, str, str]:
@@ -241,15 +282,17 @@ def _kind_of(path: Path) -> str:
     return OTHER_REPOSITORY if path.is_dir() else "no regular file"
 
 
-def _read(tree: Tree, path: str, *, is_wanted: bool) -> bytes:
+def _read(tree: Tree, path: str, selection: Selection) -> bytes:
     file, state = tree.open(path)
+    is_wanted = selection.is_wanted(path)
     try:
         content = os.read(file, state.st_size if state.st_size <= _LARGE else _BINARY_SHOWS_IN)
         if b"\0" in content:
             raise _UnfitFileError(BINARY)
         if state.st_size > _LARGE:
-            if not is_wanted:
-                raise _UnfitFileError("over 256 kB", f"{state.st_size:,} bytes")
+            if not is_wanted and (state.st_size > _LARGEST or not selection.takes_large):
+                limit = "10 MB" if selection.takes_large else "256 kB"
+                raise _UnfitFileError(f"over {limit}", f"{state.st_size:,} bytes")
             content += read_all(file, state.st_size - len(content))
             if b"\0" in content:
                 raise _UnfitFileError(BINARY)

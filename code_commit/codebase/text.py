@@ -9,7 +9,7 @@ hold such lines too, so a reader believes them only where they fit the project.
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +24,8 @@ from code_commit.runs.words import count, listed
 
 NAMES_LINE = "--- FILES WITH NEITHER TEXT NOR OUTLINE HERE ---"
 LEFT_OUT_LINE = "--- FILES THAT ARE NOT SHOWN ---"
-_OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE)}
+NOTES_LINE = "--- NOTES ON THE FILES ABOVE ---"
+_OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_LINE, LEFT_OUT_LINE, NOTES_LINE)}
 _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
     r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d+-\d+(?:, \d+-\d+)*)(?: of (?P<of>[\d,]+))?)\)"
 )
@@ -46,12 +47,23 @@ def file_section(path: str, text: str) -> str:
     return f"{header(path)}{text}{'' if not text or text.endswith(chr(10)) else chr(10)}\n"
 
 
-class Section(NamedTuple):
-    """A file as it stands in a codebase, after the line that names it; `bytes` is the file's size."""
+class Section:
+    """A file as it stands in a codebase, after the line that names it; `bytes` is the file's size.
 
-    name: str
-    bytes: int
-    text: str
+    A text that is not held is read again whenever somebody asks for it.
+    """
+
+    __slots__ = ("_read", "_text", "bytes", "name")
+
+    def __init__(self, name: str, size: int, text: str, read: Callable[[], str] = str) -> None:
+        self.name, self.bytes, self._text, self._read = name, size, text, read
+
+    @property
+    def text(self) -> str:
+        return self._text or self._read()
+
+    def release(self) -> None:
+        self._text = ""
 
     @property
     def content(self) -> str:

@@ -9,11 +9,13 @@ from code_commit.apply import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.fit import FitRequest
+from code_commit.codebase.fit import LONG, Choice, FitRequest, is_test
 from code_commit.codebase.make import fitted
-from code_commit.codebase.select import CodebaseRequest, Selection
-from code_commit.codebase.text import Section
+from code_commit.codebase.parts import FileRequest, find_part
+from code_commit.codebase.rank import Survey, rank, show_mentions, within
+from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
 from code_commit.errors import EXIT_SUCCESS
+from code_commit.git import match_patterns
 from code_commit.interrupts import hold_signals, interruptible
 from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
@@ -24,11 +26,26 @@ from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import count
+from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-SMALL = 20_000
-"""Tokens of a codebase that goes in whole: a choice would cost as much."""
+_OUTLINES = 40
+"""Files of the choice with an outline: of others it may ask for the folder."""
 
+_CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
+"""Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
+
+_PARTS = f"""
+Of a file of more than {LONG:,} bytes name what the task needs in place of all of
+it: definitions, a method with its class, or lines. Outlines of such files say
+the lines of each definition (L120-180).
+
+^^^files
+src/core.py: Command.get_help, parse_options
+docs/api.md:270-300
+^^^end
+
+"""
 _LABELS = 500
 """Tokens for the sections' labels, and for a second question with the faults of the first answer."""
 
@@ -55,39 +72,60 @@ class FileChooser:
         """The record of the choice; None where no LLM was asked."""
         return self.log.record if self.log else None
 
-    def choose(
-        self, found: Sequence[Section], selection: Selection, request: CodebaseRequest
-    ) -> Collection[str] | None:
+    def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
         """Return the files to be whole, None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
-        from code_commit.codebase.chooser import choose_files, find_mentions, selection_prompt
+        from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
         from code_commit.workflow import ask  # few runs choose
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
-        size = sum(len(file.text) for file in found)
-        if size <= min(request.fit or SMALL, SMALL) * CHARACTERS_PER_TOKEN:
-            tokens = round(size / CHARACTERS_PER_TOKEN)
-            self.progress.say(f"a small codebase, about {tokens:,} tokens: all of it goes in, no LLM has to choose")
-            return None
         instructions = load_system_prompt(project.system_prompts, "file_selection")
+        instructions += _PARTS if request.edits else ""
         patterns = "\n".join(may_change(plan.settings))
         instructions += patterns and f"{patterns}\n\n"
-        mentions = redactor.redact_text(find_mentions(found, request.query))
-        rest = instructions + request.query + mentions
-        need = FitRequest(request.query, chosen=(), for_choice=True)
-        outlines = fitted(found, selection, redactor, _tokens_for(asked, rest), need)
+        files = {file.name: file for file in survey.files}
+        fixed = _fixed_tests(plan.settings, files)
+        need = FitRequest(survey, chosen=(), most_outlines=_OUTLINES, fixed=fixed, edits=request.edits)
+        tokens = min(_tokens_for(asked, instructions + request.query), plan.settings.choice_tokens)
+        outlines = fitted(selection, redactor, tokens, need)
+        mentions = redactor.redact_text(show_mentions(survey, outlines.sizes))
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
+        if self._is_small(survey, selection, request, len(prompt.text)):
+            return None
+
+        def show(folders: Collection[str]) -> str:
+            inside = need._replace(survey=within(survey, folders), most_outlines=len(files))
+            return fitted(Selection(), redactor, tokens, inside).text
+
+        def find_missing(part: FileRequest) -> Sequence[str]:
+            file = files.get(part.path)
+            return find_part(part.path, file.file_text, part).missing if file and request.edits else ()
+
         require_no_key(redactor, prompt)
         if plan.inputs.resumed is None:
             require_money(asked.choice, asked.settings, prompt)
         project.agent_config.mkdir(mode=0o700, exist_ok=True)
         harden_process()
         hold_signals()  # until the run begins that follows: what was chosen is on record by then
+        shape = Shape({*files, *selection.left_out.get(EXCLUDED, ())}, show, find_missing)
         with lock_tree(project), self._open_log(asked, request) as log:
             self.log = log
             with self.progress, asking(asked, project, log) as complete:
-                names = {file.name for file in found}
-                return interruptible(lambda: choose_files(prompt, names, partial(ask, complete), log))
+                return interruptible(lambda: choose_files(prompt, shape, partial(ask, complete), log))
+
+    def _is_small(self, survey: Survey, selection: Selection, request: CodebaseRequest, choice: int) -> bool:
+        """Tell whether two changes read less with all files whole than with a choice before them."""
+        size, redactor = sum(file.bytes for file in survey.files), self.plan.redactor
+        if size > (request.fit or UNLIMITED) * CHARACTERS_PER_TOKEN or size > _MOST_CHOICES * choice:
+            return False
+        best = [file.name for file in rank(survey)[:_CHOSEN]]
+        need = FitRequest(survey, chosen=best, edits=request.edits)
+        change = fitted(selection, redactor, request.fit or UNLIMITED, need)
+        if _CHANGES * size > choice + _CHANGES * change.characters:
+            return False
+        told = f"a small codebase, about {count(round(size / CHARACTERS_PER_TOKEN), 'token')}"
+        self.progress.say(f"{told}: all of it goes in, no LLM has to choose")
+        return True
 
     def _open_log(self, asked: LlmConfig, request: CodebaseRequest) -> RunLog:
         plan = self.plan
@@ -100,6 +138,13 @@ class FileChooser:
         log.record.tree = plan.tree.before if plan.tree else None
         log.record.request = request._replace(query="")._asdict() | {"for_run": plan.inputs.command == "run"}
         return log
+
+
+def _fixed_tests(settings: Settings, names: Collection[str]) -> set[str]:
+    """Return the tests that no answer may change."""
+    tests = {name for name in names if is_test(name)}
+    fixed = match_patterns(settings.protect, tests)
+    return fixed | (tests - match_patterns(settings.allow, tests) if settings.allow else set())
 
 
 def _tokens_for(asked: LlmConfig, rest: str) -> int:

@@ -5,6 +5,7 @@ and that nothing of it is paid for twice.
 import json
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from fake_server import FakeServer, Fault
 
 from code_commit import NotSetUpError, rollup
 from code_commit.api import run
-from code_commit.codebase.chooser import _read_list
+from code_commit.codebase.chooser import Shape, _read_list
 from code_commit.errors import LLMError
 from code_commit.exchange import Response
 
@@ -55,9 +56,13 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     for name in ("ok.txt", "src/part_07.py", "AGENTS.md"):
         assert f"--- {name} ---\n{(root / name).read_text()}" in text
     size = f"{(root / 'src/part_08.py').stat().st_size:,} bytes"
-    assert f"--- src/part_08.py (outline, {size}) ---\ndef part_08(first, *, second=2):\n\n" in text
-    assert "--- src/part_08.py ---\n" not in text
-    assert (result["files"], len(result["outlines"])) == (4, 39)  # with AGENTS.md and build.sh
+    assert "src/part_08.py (outline" not in text, "nothing that was chosen imports it"
+    assert f"\nsrc/part_08.py ({size})\n" in text
+    assert "\nwhy these files were chosen:\n  ok.txt is read by build.sh.\n" in text
+    assert (result["files"], len(result["outlines"])) == (
+        5,
+        0,
+    )  # with AGENTS.md, build.sh, and .gitignore, which is short
     assert "  ok.txt is read by build.sh.\n2 files chosen: ok.txt, src/part_07.py\n" in done.stderr
     (record,) = records(root)
     assert (record["command"], record["status"], record["chosen"]) == (
@@ -68,7 +73,8 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     asked = of(root, record, "1-query.txt")
     assert "[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
     assert asked.endswith("[query]\nMake ok.txt say ok.\n\n")
-    assert f"--- src/part_07.py (outline, {size}) ---\nimport os\ndef part_07\n\n" in asked
+    assert "src/core.py: Command.get_help" not in asked, "answers are whole files"
+    assert f"--- src/part_07.py (outline, {size}) ---\ndef part_07\n\n" in asked
     assert "looks like a secret: secret.pem" in asked
     assert "total" not in asked
 
@@ -117,6 +123,10 @@ def test_a_choice_is_passed_over_as_one_that_changed_nothing(root: Path, run_cod
 TIDY = ["ok.txt", "src/part_07.py"]
 
 
+def shape(files: Collection[str]) -> Shape:
+    return Shape(files, lambda _: "", lambda _: ())
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -128,7 +138,8 @@ TIDY = ["ok.txt", "src/part_07.py"]
     ],
 )
 def test_a_list_may_be_dressed(text: str):
-    assert _read_list(Response(text, "stop"), ["ok.txt", "src/part_07.py", "- odd"]) == (TIDY, [])
+    answer = _read_list(Response(text, "stop"), shape(["ok.txt", "src/part_07.py", "- odd"]))
+    assert (list(answer.requests), answer.reasons, answer.folders) == (TIDY, [], [])
 
 
 @pytest.mark.parametrize(
@@ -140,8 +151,9 @@ def test_a_list_may_be_dressed(text: str):
     ],
 )
 def test_what_is_no_list(text: str, incomplete: str | None, rule: str):
-    named, (reason,) = _read_list(Response(text, "stop", incomplete), ["ok.txt"])
-    assert (named, reason.rule) == ([], rule)
+    answer = _read_list(Response(text, "stop", incomplete), shape(["ok.txt"]))
+    (reason,) = answer.reasons
+    assert (answer.requests, answer.has_list, reason.rule) == ({}, False, rule)
 
 
 @pytest.mark.parametrize("text", ["^^^files\n", " ", "^^^files\n- x\n^^^end\n", "a - b (outline) "])
@@ -150,10 +162,9 @@ def test_an_llm_that_repeats_itself_costs_time_in_proportion(text: str, whole: b
     numbers = range(2500 // part)
     files = {f"src/{word}/part_{number}.py" for number in numbers for word in ("one", "two", "three", "four")}
     begun = time.process_time()
-    _read_list(Response("^^^files\n" + text * (1_000_000 // part // len(text)) + "\n^^^end\n", "stop"), files)
+    _read_list(Response("^^^files\n" + text * (1_000_000 // part // len(text)) + "\n^^^end\n", "stop"), shape(files))
     unknown = "".join(f"src/one/prt_{number}.py\n" for number in range(20_000 // part))
-    _, reasons = _read_list(Response(f"^^^files\n{unknown}^^^end\n", "stop"), files)
-    assert len(reasons) == 20
+    assert len(_read_list(Response(f"^^^files\n{unknown}^^^end\n", "stop"), shape(files)).reasons) == 20
     assert time.process_time() - begun < 10 / part
 
 
@@ -164,15 +175,17 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, CHOICE))
     assert done.returncode == 0, done.stderr
     (record,) = records(root)
-    told = of(root, record, "2-query.txt").partition("[rejected response]\n")[2]
+    second = of(root, record, "2-query.txt")
+    assert "(outline, " in second.partition("[codebase]\n")[2], "the folder is shown"
+    told = second.partition("[rejected response]\n")[2]
     assert "- part_07.py: no file of [codebase] that can be chosen; did you mean 'src/part_07.py'?\n" in told
     assert "- src/part_4.py: no file of [codebase] that can be chosen; did you mean 'src/part_" in told
-    assert "- src/: no file of [codebase]" in told
+    assert "Taken from your last list: ok.txt." in told
     assert [attempt["verdict"] for attempt in record["attempts"]] == ["rejected", "chosen"]
     recorded(root, WRONG, WRONG)
     done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, WRONG))
     assert done.returncode == 0, done.stderr
-    assert "warning: no files of the codebase, not taken: part_07.py, src/, src/part_4.py\n1 file chosen: ok.txt" in (
+    assert "warning: no files of the codebase, not taken: part_07.py, src, src/part_4.py\n1 file chosen: ok.txt" in (
         done.stderr
     )
     assert [attempt["verdict"] for attempt in records(root)[-1]["attempts"]] == ["rejected", "chosen"]
@@ -200,7 +213,7 @@ def test_nothing_need_be_chosen(root: Path, run_code_commit: Run):
 def test_a_small_codebase_is_whole_and_nobody_is_asked(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, "--rollup", "select", *recorded(project_folder, RIGHT))
     assert done.returncode == 0, done.stderr
-    assert "a small codebase, about 41 tokens: all of it goes in, no LLM has to choose" in done.stderr
+    assert "a small codebase, about 24 tokens: all of it goes in, no LLM has to choose" in done.stderr
     assert [record["command"] for record in records(project_folder)] == ["run"]
 
 
@@ -224,7 +237,8 @@ def test_what_does_not_fit_of_the_outlines_is_named(root: Path, run_code_commit:
     assert run_code_commit(root, "rollup", "--select", *recorded(root, CHOICE)).returncode == 0
     asked = of(root, records(root)[0], "1-query.txt")
     assert len(asked) / 3.2 < 4500
-    assert "\nsrc/part_39.py (" in asked or "\nsrc/part_38.py (" in asked
+    assert "\nsrc/part_" in asked
+    assert " more: src " in asked
 
 
 def test_a_file_that_was_not_chosen_cannot_be_changed_unseen(root: Path, run_code_commit: Run):
@@ -308,9 +322,7 @@ def test_a_busy_server_is_asked_again_and_the_cost_counts_in_the_run(root: Path,
     (stats,) = json.loads(run_code_commit(root, "log", "--stats", "--json").stdout)
     assert stats["cost_usd"]["total"] == pytest.approx(2 * cost)
     git(root, "checkout", "-q", ".")
-    prompts = [
-        len(of(root, record, "1-query.txt").encode()) / 2 * 10 / 1e6 + 100 * 100 / 1e6 for record in (choice, made)
-    ]
+    prompts = [len(of(root, record, "1-query.txt").encode()) * 10 / 1e6 + 100 * 100 / 1e6 for record in (choice, made)]
     limit = max(prompts) + cost / 2  # enough for each of the calls, not for the second after the first
     with FakeServer(answers=[CHOICE, RIGHT]) as server:
         base[-1] = server.base_url("openai")

@@ -1,0 +1,95 @@
+"""The worth of files to a task: by words, by names, by earlier commits; and what is told of the query's names."""
+
+from pathlib import Path
+
+import pytest
+from command import git
+
+from code_commit.codebase.rank import Commit, add_files, rank, show_mentions, survey_files, within
+from code_commit.codebase.select import Selection, read_commits, read_files
+from code_commit.codebase.text import Section, file_section
+from code_commit.errors import NotSetUpError
+from code_commit.project import Project, find_project
+from code_commit.redaction import Redactor
+
+
+def sections(**texts: str) -> list[Section]:
+    files = {name.replace("__", "/") + ".py": text for name, text in texts.items()}
+    return [Section(name, len(text), file_section(name, text)) for name, text in files.items()]
+
+
+def order(files: list[Section], query: str, *commits: Commit) -> list[str]:
+    return [file.name for file in rank(survey_files(files, query, commits))]
+
+
+def test_a_file_that_commits_with_such_messages_changed_goes_before_one_that_shares_words():
+    files = sections(a="the width of a column\n" * 9, b="x = 1\n", c="x = 2\n")
+    query = "Wrap long lines at the width of the terminal"
+    assert order(files, query)[0] == "a.py"
+    told = [Commit("Wrap lines at the terminal's width", ["c.py"]), Commit("Wrap lines of the terminal", ["c.py"])]
+    others = [Commit(f"Mend thing {number}", ["a.py", "b.py"]) for number in range(20)]
+    assert order(files, query, *told, *others).index("c.py") < order(files, query).index("c.py")
+    many = Commit("Wrap lines at the terminal's width", [f"{number}.py" for number in range(40)] + ["b.py"])
+    assert order(files, query, many) == order(files, query), "a commit of many files tells nothing of one"
+
+
+def test_the_messages_are_those_of_the_project_s_own_commits(project_folder: Path):
+    (project_folder / "sub").mkdir()
+    for number in range(3):
+        (project_folder / "sub/ü.py").write_text(f"x = {number}\n")
+        (project_folder / "ok.txt").write_text(f"{number}\n")
+        git(project_folder, "add", "-A")
+        git(project_folder, "commit", "-qm", f"Change it\n\nMore on {number}")
+    commits = read_commits(find_project(project_folder))
+    assert (commits[0].message.strip(), commits[0].paths) == ("Change it\n\nMore on 2", ["ok.txt", "sub/ü.py"])
+    (project_folder / "sub/agent-config").mkdir()
+    assert read_commits(find_project(project_folder / "sub"))[0].paths == ["ü.py"]
+    assert read_commits(Project(project_folder)) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("Sort the help option names", "help_option_names: 1 line\na.py:2:def get_help_option_names(): ...\n"),
+        ("Say what HELP OPTION NAMES are", "help_option_names: 1 line\n"),
+        ("Mind `common`", ""),
+    ],
+)
+def test_words_that_stand_together_are_looked_for_as_one_name(query: str, told: str):
+    files = sections(a="x = 1\ndef get_help_option_names(): ...\n", b="common\n" * 101)
+    assert show_mentions(survey_files(files, query)).startswith(told)
+    assert told or not show_mentions(survey_files(files, query))
+
+
+def test_of_files_that_are_shown_no_line_is_told_and_cuts_are_marked():
+    files = sections(a="width = 1\n", b=f"width = {'1' * 200}\n")
+    survey = survey_files(files, "Let `width` be 2")
+    assert show_mentions(survey, ["a.py"]) == f"width: 2 lines, 1 shown\nb.py:1:width = {'1' * 112} ...\n"
+    assert show_mentions(survey, ["a.py", "b.py"]) == ""
+
+
+def test_names_that_a_test_of_the_build_uses_and_the_code_lacks_are_told():
+    files = sections(t="from m import wrapped\nassert m.known(m.fresh_name) == wrapped\n", m="def known(): ...\n")
+    told = show_mentions(survey_files(files, "Do it", judges=["t.py"]))
+    assert told == "used in t.py, in no other file: fresh_name, wrapped\n"
+    assert show_mentions(survey_files(files, "Do it")) == ""
+
+
+def test_a_part_of_a_survey_and_files_that_came_later_keep_their_worth():
+    files = sections(src__net__a="wrap\n", src__b="wrap lines\n", c="lines\n")
+    survey = survey_files(files, "Wrap lines")
+    assert [file.name for file in rank(within(survey, ["src"]))] == ["src/b.py", "src/net/a.py"]
+    assert [file.name for file in rank(add_files(survey, sections(d="wrap lines\n")))][-1] == "d.py"
+
+
+def test_many_texts_are_not_held_but_read_again_and_what_changed_meanwhile_is_told(tmp_path: Path):
+    names = [f"{number}.txt" for number in range(4)]
+    for name in names:
+        (tmp_path / name).write_text("x" * 9_000_000)
+    selection = Selection(takes_large=True)
+    files = list(read_files(tmp_path, names, Redactor([]), selection))
+    assert [bool(file._text) for file in files] == [True, True, False, False]
+    assert all(file.text == file_section(file.name, "x" * 9_000_000) for file in files)
+    (tmp_path / "3.txt").write_bytes(b"\0")
+    with pytest.raises(NotSetUpError, match=r"3\.txt was changed while the codebase was made"):
+        _ = files[3].text
