@@ -9,17 +9,19 @@ import os
 import shutil
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 from code_commit.api import list_runs, redo
 from code_commit.cli import main
 from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError
-from code_commit.project import find_project
+from code_commit.project import AGENT_CONFIG
 
 
 def work() -> NoReturn:
     """Do it all, and end the process with the exit code of the last command."""
-    sys.modules["httpx._main"] = None  # type: ignore[assignment] # its own command: click, which Dask needs, and rich
+    for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
+        sys.modules[name] = None  # type: ignore[assignment]
     pathspecs, options = json.loads(sys.argv[1])
     code = 0
     with suppress(Interrupted):
@@ -31,15 +33,13 @@ def work() -> NoReturn:
 
 def _go_on(options: list[str]) -> int:
     """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed."""
-    project = find_project()
-    folders = list_runs(project.root)
     code = NotSetUpError.exit_code
-    if folders:
+    if folders := list_runs():
         with suppress(CodeCommitError):
-            redo(project.root, folders[-1])
+            redo(".", folders[-1])
             code = _command("run", "--quiet", *options, go_on=True)
     if code == NotSetUpError.exit_code:
-        shutil.rmtree(project.logs, ignore_errors=True)
+        shutil.rmtree(Path(AGENT_CONFIG, "logs"), ignore_errors=True)
     return code
 
 
