@@ -82,7 +82,11 @@ class Cluster:
     def has_worker(self) -> bool:
         """Tell whether there is a worker, and the user every two minutes that none is. Raises ClusterError."""
         lack = time.monotonic() - self.last_seen
-        if self.client.nthreads():
+        try:
+            workers = self.client.nthreads()
+        except OSError as error:
+            raise SchedulerLostError(_LOST) from error
+        if workers:
             self.last_seen, self.told = time.monotonic(), 0
             return True
         if lack >= self.wait:
@@ -400,8 +404,9 @@ class Dispatcher:
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done; free what they could have cost."""
-        for number, sent in self._sent.items():
-            self._budget.settle(number, sent.cost - sent.spent)
+        costs = {self._last: 0.0} | {number: sent.cost - sent.spent for number, sent in self._sent.items()}
+        for number, cost in costs.items():
+            self._budget.settle(number, cost)
         waiting = (sent for each in self._waiting.values() for sent in each)
         return [sent.task for sent in (*self._sent.values(), *waiting)]
 
@@ -415,7 +420,8 @@ class Dispatcher:
                 if part is None:
                     break
                 self._last = number
-                self._send(number, waiting.popleft(), part)
+                self._send(number, next_one, part)
+                waiting.popleft()
                 pace.running += 1
 
     def _send(self, number: int, sent: _Sent, part: float) -> None:
