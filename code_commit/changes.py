@@ -100,7 +100,7 @@ class NotApprovedError(RejectedResponseError):
 
 
 class FilesAskedError(RejectedResponseError):
-    """The response changes nothing, it asks to see files whole first; `names` are the lines of its list."""
+    """The response changes nothing, it asks to see files first; `names` are the lines of its list."""
 
     def __init__(self, names: Sequence[str], line: int) -> None:
         self.names = names

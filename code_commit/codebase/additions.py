@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from code_commit.changes import FileReplacement, RejectedResponseError, in_words
 from code_commit.codebase.outline import brief, outline
@@ -39,18 +39,20 @@ _FAILED = r"(?i)\b(fail|error|not ok)"
 _PASSED = r"\s*(PASS|ok|\u2713)\s|.*\s(PASSED|passed|ok)(\s+[\[(].*)?\s*$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FileViewer:
     """Reads files of a project for a prompt.
 
     `show_lines` returns lines of a file, by its path, text and ranges, with those of it that are shown already; None
-    where no file may be shown in part. `in_part` are the files of which the last prompt showed lines.
+    where no file may be shown in part. The last prompt showed lines of the files `in_part`, and the `whole` ones beside
+    the codebase.
     """
 
     project: Project
     redactor: Redactor
-    show_lines: Callable[[str, str, Sequence[tuple[int, int]]], Window] | None = None
-    in_part: Mapping[str, Window] = field(default_factory=dict)
+    show_lines: Callable[[str, str, Sequence[tuple[int, int]]], Window] | None
+    in_part: Collection[str]
+    whole: Collection[str]
 
     def read(self, paths: Collection[str], selection: Selection) -> dict[str, str]:
         """Return the text of each file that may be shown, and record in the selection why another may not."""
@@ -103,7 +105,7 @@ def show_unseen(viewer: FileViewer, rejection: RejectedResponseError, room: int)
     shown, told = list[ShownFile](), dict[str, str]()
     selection = Selection(named=[fault.path for fault in faults if fault.path not in others])
     for path, text in viewer.read(selection.named, selection).items():
-        if path in viewer.in_part and len(text) > _LONG:
+        if viewer.show_lines and path in viewer.in_part and len(text) > _LONG:
             continue
         if len(text) > room:
             selection.leave_out(f"too large with {len(text):,} characters", path)
@@ -157,7 +159,7 @@ def _find_asked(
     """Return what a request comes to, and a phrase on each item of it that is not there; a very large file that is
     asked for whole is its outline, under a name that no file has.
     """
-    if viewer.show_lines is None:
+    if viewer.show_lines is None or path in viewer.whole:
         return FileReplacement(path, text), ()
     if not request.is_whole:
         part = find_part(path, text, request)

@@ -6,6 +6,7 @@ named as the outline names it, a method also with its class: `Command.run`.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from code_commit.codebase.outline import Definition, is_import, read_definitions
@@ -16,7 +17,7 @@ from code_commit.runs.words import listed
 
 _LONGEST_LINE, _LONGEST_NAME = 2_000, 200
 _MOST_OF_A_LIST, _MOST_OF_A_NAME, _MOST_HINTS, _MOST_NEAREST = 200, 5, 5, 3
-_MOST_IMPORTS = 100  # lines
+_MOST_IMPORTS, _MOST_COLONS = 100, 8  # lines; of a line that are tried
 _HEADER = re.compile(r"\s+\(lines ([\d, -]+?)(?: of [\d,]+)?\)(?:\s+---)?\s*$")  # of a part in a prompt
 _RANGE = re.compile(r"(?:lines?\s*|L)?(\d{1,9})(?:\s*(?:-|\u2013|to)\s*L?(\d{1,9}))?", re.IGNORECASE)
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", re.MULTILINE)
@@ -62,11 +63,12 @@ def _read_request(line: str, paths: Collection[str]) -> FileRequest:
     if path in paths:
         return FileRequest(path)
     line = _HEADER.sub(r":\1", line)
-    heads = [(path_of(line[: mark.start()], paths), line[mark.end() :]) for mark in re.finditer(":(?!:)", line)]
+    marks = islice(re.finditer(":(?!:)", line), _MOST_COLONS)
+    heads = [(path_of(line[: mark.start()], paths), line[mark.end() :]) for mark in marks]
     path, items = next((head for head in heads if head[0] in paths), heads[0] if heads else (path, ""))
     names, ranges = dict[str, None](), list[tuple[int, int]]()
     for item in _ARGUMENTS.sub("", items).split(","):
-        text = item.strip(" \t`'\"*;.")
+        text = " ".join(item.split()).strip(" `'\"*;.")
         if match := _RANGE.fullmatch(text):
             first, last = int(match[1]), int(match[2] or match[1])
             ranges.append((min(first, last), max(first, last)))

@@ -96,6 +96,8 @@ def window(path: str, text: str, ranges: Iterable[tuple[int, int]]) -> Window:
 
 
 def lines_of(text: str) -> list[str]:
+    """Return the lines of a text without their ends and a BOM."""
+    text = text.removeprefix("\ufeff")
     return text.removesuffix("\n").split("\n") if text else []
 
 

@@ -155,10 +155,9 @@ class Conversation:
         )
 
     def _viewer(self) -> FileViewer:
+        project, redactor, shows = self._project, self._redactor, self._shows
         show_lines = self._show_lines if self._settings.answer_format != "files" else None
-        return FileViewer(
-            project=self._project, redactor=self._redactor, show_lines=show_lines, in_part=self._shows.windows
-        )
+        return FileViewer(project, redactor, show_lines, in_part=shows.windows.keys(), whole=shows.files.keys())
 
     def _show_lines(self, path: str, text: str, ranges: Sequence[tuple[int, int]]) -> Window:
         """Return lines of a file as it is now, with those of it that the last prompt showed."""
@@ -186,9 +185,9 @@ class Conversation:
         viewer, shown = self._viewer(), list[ShownFile]()
         if self._settings.codebase_additions:
             whole = {file.path for done in self._outcomes for file in done.unseen if not done.failed}
-            known = {*changed, *whole} - viewer.in_part.keys()
+            known = {*changed, *whole}.difference(viewer.in_part)
             shown = find_additions(viewer, self._task.codebase.text, failed.output, known)
-        others = viewer.in_part.keys() - {file.path for file in shown} if viewer.show_lines else ()
+        others = set(viewer.in_part).difference(file.path for file in shown) if viewer.show_lines else ()
         for file in failed.replacements:
             if file.path in others and isinstance(file, FileReplacement):
                 shown.append(self._show_lines(file.path, file.content, ()))

@@ -120,8 +120,8 @@ def summary_of(attempt: Attempt) -> str:
 
 
 def asked_of(attempt: Attempt) -> str:
-    """Return `asks to see src/a.py, src/b.py whole, nothing written`; "" where an answer asks for no files."""
-    return f"asks to see {listed(attempt.asked, 8)} whole, nothing written" if attempt.asked else ""
+    """Return `asks to see src/a.py, src/b.py: f, nothing written`; "" where an answer asks for no files."""
+    return f"asks to see {listed(attempt.asked, 8)}, nothing written" if attempt.asked else ""
 
 
 def changes_of(attempt: Attempt) -> list[str]:

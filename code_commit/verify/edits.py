@@ -4,7 +4,7 @@ no-match   the lines to find do not stand in the file: the nearest are named, an
 ambiguous  they stand in more than one place
 overlap    two edits share lines
 order      the last lines of a range do not stand after its first ones
-unseen     the LLM was shown the file in part, and these lines do not stand in one passage of it
+unseen     the LLM was shown the file in part, and these lines stand elsewhere, or not in one passage of it
 stale      it was shown the file in part, and the file has changed since
 
 Whole lines are compared, all with the file as it stands before the response: exactly, and where that finds nothing once
@@ -18,6 +18,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from code_commit.changes import Edit, quoted
+from code_commit.codebase.text import lines_of
 from code_commit.exchange import Window
 
 _MOST_PLACES = 10  # of an ambiguous find that are named
@@ -56,7 +57,7 @@ _ALL = VisibleLines()
 
 def find_shown(text: str, part: Window) -> list[Span] | None:
     """Return the lines of a text that a prompt shows, None where the text is no longer that of which it shows them."""
-    lines = _stripped(_lines(text.removeprefix(_BOM) + ("" if text.endswith("\n") else "\n")))
+    lines = _stripped(lines_of(text))
     shown: list[Span] = []
     for first, passage in sorted(part.passages):
         wanted = _stripped(_lines(passage.removeprefix(_BOM)))
@@ -127,13 +128,15 @@ def _locate(
     if unfound:
         again = iter(_places_in(_stripped(lines), searched, [_stripped(finds[number]) for number in unfound]))
         places = [found or next(again) for found in places]
-    if visible.editable is not None and not all(places):
-        line = next(edit.line for (edit, _), found in zip(parts, places, strict=True) if not found)
-        return [], [ContentFault(line, "unseen", UNSEEN_PART)]
+    missed = [number for number, found in enumerate(places) if not found] if visible.editable is not None else []
+    anywhere = _places_in(_stripped(lines), [(0, len(lines))], [_stripped(finds[number]) for number in missed])
+    for number, found in zip(missed, anywhere, strict=True):
+        if found:
+            return [], [ContentFault(parts[number][0].line, "unseen", UNSEEN_PART)]
     faults: list[ContentFault] = []
-    missed = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
-    quotable = (visible.quotable() if visible.quotable else {*_stripped(lines)}) if missed else ()
-    index = _index_words(lines, missed, quotable) if missed else {}
+    wanted = [find for find, found in zip(finds, places, strict=True) if not found][:_MOST_PASSAGES]
+    quotable = (visible.quotable() if visible.quotable else {*_stripped(lines)}) if wanted else ()
+    index = _index_words(lines, searched, wanted, quotable) if wanted else {}
     for (edit, is_end), find, found in zip(parts, finds, places, strict=True):
         which = _OF_THE_END if is_end else ""
         if not found:
@@ -256,12 +259,12 @@ def _places_of_many(lines: Iterable[str], finds: Sequence[Sequence[str]]) -> lis
 
 
 def _index_words(
-    lines: Sequence[str], finds: Iterable[Sequence[str]], visible: Collection[str]
+    lines: Sequence[str], searched: Iterable[Span], finds: Iterable[Sequence[str]], visible: Collection[str]
 ) -> dict[str, list[int]]:
-    """Return the first hundred visible lines that hold each word of the finds, or are one of their lines."""
+    """Return the first hundred searched lines that hold each word of the finds, or are one of their lines."""
     wanted = {word for find in finds for line in find[:_MOST_COMPARED] for word in _words(line)}
     index: dict[str, list[int]] = {word: [] for word in wanted}
-    for number, line in enumerate(lines):
+    for number, line in ((number, lines[number]) for span in searched for number in range(*span)):
         for word in _words(line) & wanted if line.rstrip(_BLANKS) in visible else ():
             if len(index[word]) < _MOST_COMPARED:
                 index[word].append(number)

@@ -193,10 +193,7 @@ def test_files_asked_for_are_shown_unless_secret_or_foreign(
     attempts = [(attempt["kind"], attempt["verdict"]) for attempt in record_of(project)["attempts"]]
     assert attempts == [("initial", "chosen"), ("retry", "chosen"), ("retry", "applied")]
     assert record_of(project)["attempts"][0]["asked"] == list(SEEN[:3])
-    assert (
-        f"asks to see {', '.join(sorted(SEEN[:3]))} whole, nothing written"
-        in run_code_commit(project, "log", "-1").stdout
-    )
+    assert f"asks to see {', '.join(sorted(SEEN[:3]))}, nothing written" in run_code_commit(project, "log", "-1").stdout
 
 
 def test_a_file_that_an_answer_changed_is_asked_for_as_it_is_now(project: Path, run_code_commit: Run):

@@ -167,3 +167,22 @@ def test_lines_of_a_file_that_somebody_changed_are_found_where_they_stand_once()
     part = window("a", "a\nb\nc\nd\ne\nf\ng\n", [(6, 7)])
     assert carried_ranges(part, None, "new\na\nb\nc\nd\ne\nf\ng\n") == [(7, 8)]
     assert carried_ranges(part, None, "f\ng\nf\ng\n") == [(6, 7)]
+
+
+items = st.one_of(
+    st.sampled_from(
+        ["run", "A.run", "A", "nosuch", "0", "9-3", "1-5", "4-9", "99999999-999999999", "::", "(", ".", "\0"]
+    ),
+    st.text(max_size=9),
+)
+forms = st.sampled_from(["{}: {}", "{}:{}", "- `{}`: {}", "--- {} (lines {} of 3,520) ---", "{} {}"])
+names = st.sampled_from(["a.py", "a.c", "a.md", "a.txt", "nosuch", ""])
+
+
+@given(st.lists(st.tuples(forms, names, st.lists(items, max_size=3).map(", ".join)), max_size=4))
+def test_no_list_fails_and_what_is_shown_is_the_file_s(rows: list[tuple[str, str, str]]):
+    requests = read_requests([form.format(name, items) for form, name, items in rows], ["a.py", "a.c", "a.md", "a.txt"])
+    for path, request in requests.items():
+        part = find_part(path, SOURCE, request)
+        assert part.window is None or part.window == window(path, SOURCE, part.window.ranges)
+        assert request.is_whole or part.window or part.missing

@@ -180,8 +180,9 @@ def test_a_change_log_is_edited_where_its_head_is_shown(
     verdicts = [
         (attempt["verdict"], [reason["rule"] for reason in attempt["rejections"]]) for attempt in record["attempts"]
     ]
-    assert verdicts == ([("applied", [])] if is_taken else [("rejected", ["unseen"]), ("applied", [])])
-    if not is_taken:
+    rule = "no-match" if "\nEntry 0" in answer else "unseen"
+    assert verdicts == ([("applied", [])] if is_taken else [("rejected", [rule]), ("applied", [])])
+    if not is_taken and rule == "unseen":
         assert f"[codebase additions]\n--- CHANGES.rst ---\n{LOG}" in (log / "2-query.txt").read_text()
 
 
@@ -334,6 +335,20 @@ def test_parts_are_asked_for_changed_and_shown_as_they_are_in_the_repair(with_la
     assert "--- FILE REPLACEMENT large.py (lines 1-1, 14-74, 84-86 of 2,004) ---\n" in replaced
     assert "    return 9  # nine\n" in replaced
     assert (with_large / "large.py").read_text() == broken.replace("    return 20\n", "    return 10 + 10\n")
+
+
+def test_a_part_of_a_file_that_is_shown_by_its_difference_is_shown_whole(with_large: Path, run_code_commit: Run):
+    (with_large / ROLLUP).write_text(f"--- large.py ---\n{LARGE}\n")
+    answers = [
+        change("large.py", "    return 20", "    return 21"),
+        "^^^files\nlarge.py: f_3\n^^^end\n",
+        change("large.py", "    return 10", "    return 10 + 10"),
+    ]
+    done = run_code_commit(with_large, *recorded(with_large, *answers))
+    prompts, _ = prompts_and_rules(with_large)
+    assert done.returncode == 0, done.stderr
+    assert ["--- FILE REPLACEMENT large.py (diff) ---\n" in prompt for prompt in prompts] == [False, True, False]
+    assert f"--- FILE REPLACEMENT large.py ---\n{LARGE.replace('return 20', 'return 21', 1)[:900]}" in prompts[2]
 
 
 def test_lines_that_are_not_shown_cannot_be_changed_and_are_asked_for(with_large: Path, run_code_commit: Run):

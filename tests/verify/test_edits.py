@@ -257,7 +257,8 @@ IN_PART = {
     "a range in a passage": ([("two\nfour\n", "", "five\n")], NUMBERS.replace("two\nfour\nfive\n", "")),
     "a range over a gap": ([("three\n", "", "four\n")], "unseen"),
     "not shown": ([("six\n", "6\n")], "unseen"),
-    "nowhere": ([("seven\n", "")], "unseen"),
+    "nowhere": ([("seven\n", "")], "no-match"),
+    "nowhere, and another not shown": ([("seven\n", ""), ("six\n", "")], "unseen"),
     "half of it shown": ([("five\nsix\n", "")], "unseen"),
     "two places that are shown": ([("two\n", "")], "ambiguous"),
 }
