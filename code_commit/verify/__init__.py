@@ -203,7 +203,7 @@ def _check_astray(findings: _Findings, originals: Originals, project: Project, r
     answered = {change.path for change in findings.changes}
     for path, message in tree.find_astray(new, answered, rules.tracked, project, rules.query):
         if quoted(path) in rules.sent_before:
-            yield RunWarning("astray", f"{shown(path)} was sent again: {message.partition(':')[0]}", path)
+            yield RunWarning("astray", f"{shown(path)} is a new file, sent again after its path was rejected", path)
         else:
             findings.add(path, "astray", message)
 
