@@ -9,10 +9,10 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, takewhile, zip_longest
+from itertools import chain, islice, takewhile, zip_longest
 from typing import NamedTuple
 
-from code_commit.codebase.outline import beside, brief, outline
+from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
 from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
 from code_commit.codebase.select import in_order
@@ -33,6 +33,7 @@ _SHARE_OF_NAMES = _SHARE_OF_OUTLINES = 5  # of the room, one part in five each
 _SHARE_OF_NAMES_IN_CHOICE = 10
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _LONGEST_OUTLINE = 3_000  # characters, for a choice
+_MOST_IN_PART = 20  # of the best files
 LONG, _LARGE = 40_000, 200_000  # bytes of a file of which parts are asked for, and that no prompt holds whole
 _SHORT = 400  # bytes of a file that is not worth a choice
 _HEAD, _HEAD_OF_RELEASE = 60, 20  # most lines of a change log: with a section for new entries, and without
@@ -66,7 +67,8 @@ class FitRequest(NamedTuple):
 
     `chosen` are the files to show whole beside those that all tasks need, None where words choose. For a choice the
     outlines are short, `most_outlines` of them, and `fixed` files have none. With `edits` an answer may change a file
-    shown in part, such as change logs by their `heads` and chosen files by their `parts`.
+    shown in part, such as change logs by their `heads` and chosen files by their `parts`, None
+    where these were not found.
     """
 
     survey: Survey
@@ -75,7 +77,7 @@ class FitRequest(NamedTuple):
     most_outlines: int = 0
     fixed: Collection[str] = ()
     heads: Mapping[str, Window] = {}
-    parts: Mapping[str, Window] = {}
+    parts: Mapping[str, Window | None] = {}
     edits: bool = False
 
     @property
@@ -143,9 +145,11 @@ def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fi
     longest = min(_LONGEST_FOLDERS, room // _SHARE_OF_FOLDERS)
     room -= len(f"{NAMES_LINE}\n{_FAR}\n{_UNNAMED.format(len(sections), '')}") + longest
     ranked = rank(request.survey, request.named().union(request.survey.judges), context)
+    if request.edits and not request.most_outlines:
+        request = request._replace(parts={**_telling_parts(ranked, request), **request.parts})
     show = _fill if request.chosen is None else _outline_best if request.most_outlines else _show_chosen
     whole, parts, names = show(ranked, _wanted(ranked, context, request), _Budget(room), request)
-    heads = {**request.heads, **request.parts}
+    heads = {**request.heads, **{name: part for name, part in request.parts.items() if part}}
     unnamed = [file for file in ranked if not (file.name in whole or file.name in parts or file.name in names)]
     in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
     return Fitted(
@@ -159,15 +163,44 @@ def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fi
     )
 
 
+def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, Window]:
+    """Return the definitions that hold the query's names, of the best of the long files that nobody chose."""
+    lines = defaultdict[str, set[int]](set)
+    for mention in chain.from_iterable(request.survey.telling()):
+        lines[mention.path].add(mention.line)
+    wanted = request.survey.judges if request.is_chosen else {file.name for file in ranked[:_MOST_IN_PART]}
+    parts = {}
+    for file in ranked:
+        if file.bytes > LONG and file.name in wanted and lines[file.name] and file.name not in (request.chosen or ()):
+            text = file.file_text
+            holding = [
+                [
+                    found
+                    for found in read_definitions(file.name, text)
+                    if found.name and found.first <= line <= found.last
+                ]
+                for line in lines[file.name]
+            ]
+            part = window(file.name, text, ((found[-1].first, found[-1].last) for found in holding if found))
+            if part.passages and len(window_section(part)) < file.bytes // 2:
+                parts[file.name] = part
+    return parts
+
+
 def _fill(
     ranked: Sequence[Section], wanted: Collection[str], budget: _Budget, request: FitRequest
 ) -> tuple[dict[str, str], ...]:
     """Return the texts of files, the parts and the names that fill the budget."""
     room = budget.room
     known = ranked[: len(budget.add(_names(ranked), room // _SHARE_OF_NAMES, misses=0))]
+    parts = budget.add(_parts((file for file in known if file.name in request.parts), request), room // 2)
+    wanted = set(wanted).difference(parts)
     whole = budget.add(_texts(known, wanted), budget.room - room // _SHARE_OF_OUTLINES)
-    parts = budget.add(_parts((file for file in known if file.name not in whole), request), misses=_MOST_TOO_LONG)
-    whole |= budget.add(_texts(known, set(wanted).difference(whole)))
+    parts |= budget.add(
+        _parts((file for file in known if file.name not in whole and file.name not in parts), request),
+        misses=_MOST_TOO_LONG,
+    )
+    whole |= budget.add(_texts(known, wanted.difference(whole)))
     budget.add(_names(ranked[len(known) :]), misses=0)
     return whole, parts, {name: text for name, text in budget.texts.items() if not (name in whole or name in parts)}
 
@@ -194,7 +227,7 @@ def _show_chosen(
     ranked = sorted(ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
     whole = budget.add(_texts(ranked, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
     logs = {name for name in request.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
-    in_part = logs.union(name for name in chosen if name not in whole)
+    in_part = logs.union(request.parts, (name for name in chosen if name not in whole))
     heads = budget.add(_parts((file for file in ranked if file.name in in_part), request))
     short = {file.name for file in ranked if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
     most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)
@@ -231,8 +264,8 @@ def _wanted(files: Sequence[Section], context: Collection[str], request: FitRequ
             judges.add(file.name)
     in_part = set(request.heads) - named if request.edits else set()
     too_large = {file.name for file in files if file.bytes > _LARGE and request.edits}
-    chosen = set(request.chosen).difference(in_part, request.parts, too_large)
-    return chosen.union(set(context) - (idle - named), judges)
+    chosen = set(request.chosen).difference(in_part, too_large)
+    return chosen.union(set(context) - (idle - named), judges).difference(request.parts)
 
 
 def _folders(files: Sequence[Section], room: int) -> str:
@@ -249,8 +282,8 @@ def _folders(files: Sequence[Section], room: int) -> str:
 def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str, str]]:
     """Yield the outlines of files and the heads of change logs, where they are shorter than the file."""
     for file in files:
-        if file.name in request.parts:
-            text = window_section(request.parts[file.name])
+        if part := request.parts.get(file.name):
+            text = window_section(part)
         elif file.name in request.heads:
             text = window_section(request.heads[file.name]) if request.edits and not request.most_outlines else ""
         else:

@@ -49,13 +49,9 @@ def make_codebase(
     if choice and (excluded := selection.left_out.get(select.EXCLUDED, {})):
         names = [name for name in choice.files if excluded.pop(name, None) is not None]
         survey = add_files(survey, read_files(project.root, names, redactor, selection))
-    asked = choice.files if choice and request.edits else {}
-    found = (
-        (file.name, find_part(file.name, file.file_text, asked[file.name]).window)
-        for file in survey.files
-        if file.name in asked
-    )
-    windows = {name: part for name, part in found if part}
+    asked = {name: part for name, part in choice.files.items() if not part.is_whole} if choice and request.edits else {}
+    chosen = (file for file in survey.files if file.name in asked)
+    windows = {file.name: find_part(file.name, file.file_text, asked[file.name]).window for file in chosen}
     need = FitRequest(survey, request.mentions, choice and choice.files, parts=windows, edits=request.edits)
     return fitted(selection, redactor, request.fit, need, choice.words if choice else "")
 

@@ -133,7 +133,8 @@ def outline(path: str, text: str, *, numbered: bool = False) -> str:
     return "".join(f"{entry.text}\n" for entry in _entries(path, text) if entry.text)
 
 
-def read_definitions(path: str, text: str) -> list[Definition]:
+@functools.lru_cache(maxsize=4)
+def read_definitions(path: str, text: str) -> Sequence[Definition]:
     """Return the imports and definitions of a file, [] where it has no outline."""
     found: list[Definition] = []
     owners: list[tuple[int, str]] = []

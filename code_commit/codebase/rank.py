@@ -52,11 +52,14 @@ class Commit(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """A line that holds a name: 0 where it defines it, its place among the file's, the file, and the line to show."""
+    """A line that holds a name: 0 where it defines it, its place among the file's, the file, its number, and the line
+    to show.
+    """
 
     kind: int
     place: int
     path: str
+    line: int
     text: str
 
 
@@ -76,6 +79,9 @@ class Survey:
     lines: Mapping[str, Sequence[Mention]] = field(default_factory=dict)
     judges: Collection[str] = ()
     missing: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+    def telling(self) -> Iterator[Sequence[Mention]]:
+        return (lines for lines in self.lines.values() if len(lines) <= _MANY_LINES)
 
 
 class _UsedNames:
@@ -141,7 +147,7 @@ class _Words:
             whole = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else None].strip()
             cut = f"{whole[:_LONGEST_MENTION]} ..." if len(whole) > _LONGEST_MENTION else whole
             kind = _DEFINES if _is_definition(text, at) else _DEFINES + 1
-            lines.append(Mention(kind, place, file.name, f"{file.name}:{line}:{cut}\n"))
+            lines.append(Mention(kind, place, file.name, line, f"{file.name}:{line}:{cut}\n"))
 
 
 def _places(text: str, pattern: re.Pattern[str], *, within_words: bool = False) -> Iterator[int]:

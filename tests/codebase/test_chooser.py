@@ -191,6 +191,39 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     assert [attempt["verdict"] for attempt in records(root)[-1]["attempts"]] == ["rejected", "chosen"]
 
 
+def test_definitions_folders_and_excluded_files_can_be_chosen(root: Path, run_code_commit: Run):
+    text = "import os\n\n" + "".join(f"def f_{number}(x):\n    return x + {number}\n\n" for number in range(9000))
+    (root / "large.py").write_text(text)
+    (root / "notes").mkdir()
+    (root / "notes/aim.md").write_text("Be short.\n" * 50)
+    (root / "notes/key.md").write_text(f"AKIA{'A' * 16}\n")
+    (root / "agent-config/config.toml").write_text('answer_format = "auto"\nrollup_exclude = ["notes/"]\n')
+    git(root, "add", "-A")
+    first = "Why.\n^^^files\nlarge.py: f_8\nlarge.py: f_9999\nnotes/aim.md\nnotes/key.md\nsrc/\n^^^end\n"
+    done = run_code_commit(root, "rollup", "--select", *recorded(root, first, "^^^files\nsrc/part_07.py\n^^^end\n"))
+    assert done.returncode == 0, done.stderr
+    (record,) = records(root)
+    first, second = (of(root, record, f"{number}-query.txt") for number in (1, 2))
+    assert "src/core.py: Command.get_help" in first, "answers may be edits"
+    assert "--- large.py (outline, " in first
+    assert "\n- large.py: f_9999: no definition of it; nearest: f_9" in second
+    assert second.count(" (outline, ") == 41, "the folder's files, and what an outline is"
+    made = (root / ROLLUP).read_text()
+    assert f"--- large.py (lines 1-1, 27-28 of {text.count(chr(10)):,}) ---\nimport os\n" in made
+    assert f"--- notes/aim.md ---\n{'Be short.' + chr(10)}" in made
+    assert ("AKIA" in made, "--- src/part_07.py ---\n" in made) == (False, True)
+    assert record["chosen"] == ["large.py", "notes/aim.md", "notes/key.md", "src/part_07.py"]
+
+
+def test_tests_that_may_not_change_stand_by_name(root: Path, run_code_commit: Run):
+    (root / "tests").mkdir()
+    (root / "tests/test_it.py").write_text(module("test_it", 30))
+    options = ["--rollup", "select", "--protect", "tests/", *recorded(root, CHOICE, RIGHT)]
+    assert run_code_commit(root, *options).returncode == 0
+    asked = of(root, records(root)[0], "1-query.txt")
+    assert ("tests/test_it.py (outline" in asked, "\ntests/test_it.py (" in asked) == (False, True)
+
+
 @pytest.mark.parametrize("second", ["none", "^^^files\nno.txt\n^^^end\n"])
 def test_an_answer_without_a_list_is_told_once_then_it_is_over(second: str, root: Path, run_code_commit: Run):
     (root / ROLLUP).write_text("old")

@@ -324,3 +324,17 @@ def test_check_judges_the_codebase_that_the_run_will_make(rollup: str, root: Pat
     config.write_text(f'rollup = "{rollup}"\ncontext_window = 8_000\nsandbox = "off"\n')
     done = run_code_commit(root, "check", *options)
     assert ("the prompt does not fit" in done.stdout) == (done.returncode == 2) == (rollup == "fresh"), done.stdout
+
+
+def test_of_a_long_file_the_definitions_that_hold_the_task_s_names_are_shown(root: Path, run_code_commit: Run):
+    (root / "agent-config/query.txt").write_text("Let `wrap_500` wrap less.\n")
+    text = "".join(f"def wrap_{number}(text):\n    return text[:{number}]\n\n\n" for number in range(1000))
+    (root / "long.py").write_text(text)
+    git(root, "add", "-A")
+    whole, _ = fitted(run_code_commit, root, "--fit", "30000")
+    assert "--- long.py (lines" not in whole, "an answer has whole files"
+    (root / "agent-config/config.toml").write_text('answer_format = "auto"\n')
+    part = "--- long.py (lines 2001-2002 of 4,000) ---\ndef wrap_500(text):\n    return text[:500]\n"
+    made, result = fitted(run_code_commit, root, "--fit", "30000")
+    assert part in made, made
+    assert (result["files"] > 60, "--- long.py ---" in made) == (True, False), "the room is for other files"
