@@ -107,6 +107,17 @@ def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, se
     assert len(server.calls) == 2, "what was answered is not asked for again"
 
 
+def test_a_copy_goes_with_the_last_task_of_its_repository(cluster, server, tmp_path, marks, repository):
+    lines = [task("held", repository, settings=server.settings)]
+    lines += [task(name, make_repository(tmp_path / name), settings=server.settings) for name in ("one", "two")]
+    with start(cluster, tmp_path, *lines) as fleet:
+        wait_for(lambda: list(marks.iterdir()) and len(results(tmp_path)) == 2, seconds=60)
+        wait_for(lambda: len(list(cluster.root.rglob(f"{'?' * 24}.git"))) == 1)
+        (marks / "go").touch()
+        fleet.communicate(timeout=60)
+    assert fleet.wait() == 0
+
+
 def test_no_key_goes_over_the_wire_into_a_page_or_a_result(cluster, server, tmp_path):
     repository = make_repository(cluster.hidden / "repository", "env; grep -q '^ok$' ok.txt")
     server.answer = lambda number: (200, RIGHT) if number > 1 else (200, WRONG)
