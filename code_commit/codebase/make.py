@@ -61,7 +61,7 @@ def _survey(project: Project, selection: Selection, redactor: Redactor, request:
     from code_commit.codebase.additions import named_files
     from code_commit.codebase.rank import survey_files
 
-    selection.takes_large = True
+    selection.takes_large = request.edits
     script = next(read_files(project.root, {BUILD_SCRIPT}.intersection(selection.names), redactor, Selection()), None)
     lines = script.content.split("\n") if script else []
     judge = "\n".join(line for line in lines if not line.lstrip().startswith("#"))

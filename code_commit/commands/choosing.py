@@ -35,7 +35,7 @@ _OUTLINES = 40
 _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 """Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
 
-_PARTS = f"""
+_PARTS = f"""\
 Of a file of more than {LONG:,} bytes name what the task needs in place of all of
 it: definitions, a method with its class, or lines. Outlines of such files say
 the lines of each definition (L120-180).
@@ -79,14 +79,13 @@ class FileChooser:
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
-        instructions = load_system_prompt(project.system_prompts, "file_selection")
-        instructions += _PARTS if request.edits else ""
-        patterns = "\n".join(may_change(plan.settings))
-        instructions += patterns and f"{patterns}\n\n"
+        instructions = load_system_prompt(project.system_prompts, "file_selection") + (_PARTS if request.edits else "")
+        instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
         need = FitRequest(survey, chosen=(), most_outlines=_OUTLINES, fixed=fixed, edits=request.edits)
-        tokens = min(_tokens_for(asked, instructions + request.query), plan.settings.choice_tokens)
+        rest = instructions + request.query + show_mentions(survey)
+        tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
         outlines = fitted(selection, redactor, tokens, need)
         mentions = redactor.redact_text(show_mentions(survey, outlines.sizes))
         prompt = selection_prompt(instructions, request.query, mentions, outlines.text)

@@ -215,6 +215,21 @@ def test_definitions_folders_and_excluded_files_can_be_chosen(root: Path, run_co
     assert record["chosen"] == ["large.py", "notes/aim.md", "notes/key.md", "src/part_07.py"]
 
 
+def test_a_choice_is_shown_no_more_than_its_tokens(root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text("choice_tokens = 1_500\n")
+    sizes = []
+    for copies in (1, 10):
+        for name in PARTS:
+            for copy in range(copies):
+                (root / f"src/{copy}").mkdir(exist_ok=True)
+                (root / f"src/{copy}/{Path(name).name}").write_text((root / name).read_text())
+        assert run_code_commit(root, "rollup", "--select", *recorded(root, CHOICE)).returncode == 0
+        asked = of(root, records(root)[-1], "1-query.txt")
+        sizes.append(len(asked.partition("[codebase]\n")[2]))
+        assert " more: src" in asked
+    assert all(3_000 < size < 1_500 * 3.2 for size in sizes), sizes
+
+
 def test_tests_that_may_not_change_stand_by_name(root: Path, run_code_commit: Run):
     (root / "tests").mkdir()
     (root / "tests/test_it.py").write_text(module("test_it", 30))
