@@ -68,7 +68,7 @@ class FitRequest(NamedTuple):
     `chosen` are the files to show whole beside those that all tasks need, None where words choose. For a choice the
     outlines are short, `most_outlines` of them, and `fixed` files have none. With `edits` an answer may change a file
     shown in part, such as change logs by their `heads` and chosen files by their `parts`, None
-    where these were not found.
+    where these were not found. Of long `conventions` the headings are shown.
     """
 
     survey: Survey
@@ -78,6 +78,7 @@ class FitRequest(NamedTuple):
     fixed: Collection[str] = ()
     heads: Mapping[str, Window] = {}
     parts: Mapping[str, Window | None] = {}
+    conventions: Collection[str] = ()
     edits: bool = False
 
     @property
@@ -212,6 +213,7 @@ def _outline_best(
     room = budget.room
     whole = budget.add(_texts(ranked, wanted), room // 2)
     best = [file for file in ranked if file.name not in whole and file.name not in request.fixed]
+    best.sort(key=lambda file: file.name not in request.conventions)
     outlines = islice(_parts(best, request), request.most_outlines)
     parts = budget.add(outlines, budget.room - room // _SHARE_OF_NAMES_IN_CHOICE, misses=_MOST_TOO_LONG)
     others = (file for file in ranked if not (file.name in whole or file.name in parts))
@@ -227,7 +229,7 @@ def _show_chosen(
     ranked = sorted(ranked, key=lambda file: (file.name not in wanted, file.name not in chosen, file.name not in near))
     whole = budget.add(_texts(ranked, wanted), budget.room - budget.room // _SHARE_OF_OUTLINES)
     logs = {name for name in request.heads if name.rpartition("/")[0] in folders_of(chosen) | {""}}
-    in_part = logs.union(request.parts, (name for name in chosen if name not in whole))
+    in_part = logs.union(request.parts, request.conventions, chosen).difference(whole)
     heads = budget.add(_parts((file for file in ranked if file.name in in_part), request))
     short = {file.name for file in ranked if file.bytes < _SHORT and file.name.rpartition("/")[0] in folders}
     most = max(_BESIDE, sum(map(len, whole.values())) // _SHARE_BESIDE)

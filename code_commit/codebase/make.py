@@ -110,8 +110,10 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequ
     longest = room // _SHARE_OF_CONTEXT if need.chosen is None else _LONGEST_CONVENTIONS
     context = {file.name for file in found if select.CONTEXT_FILES.fullmatch(file.name) and file.bytes <= longest}
     heads, logs = heads_of_logs(found)
+    long = {file.name for file in found if select.CONVENTIONS.fullmatch(file.name)}.difference(context)
+    need = need._replace(heads=heads, conventions=long)
     limit = min(_NOTES, room // _SHARE_OF_END) if need.is_chosen else 0
-    made = fit_sections(context, room - len(end) - limit, need._replace(heads=heads))
+    made = fit_sections(context, room - len(end) - limit, need)
     if need.chosen is None and not made.whole and not made.outlines:
         raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}

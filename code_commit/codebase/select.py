@@ -34,10 +34,10 @@ NOT_CHOSEN = "not chosen"
 EXCLUDED = "excluded"
 _LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: that nobody names, and of which an LLM may choose parts
 _HELD = 24_000_000  # characters of texts in memory; others are read again
-CONTEXT_FILES = re.compile(
+CONVENTIONS = re.compile(
     r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"
-    r"|((?i:README)(?:\.[^./]*)?)"
 )
+CONTEXT_FILES = re.compile(rf"{CONVENTIONS.pattern}|((?i:README)(?:\.[^./]*)?)")
 _MARKS = ("linguist-vendored", "linguist-generated", "filter")
 _MINIFIED_NAMES = re.compile(r".*[.-]min\.(js|mjs|css)|.*\.(js|mjs|css)\.map")
 _MINIFIABLE = (".js", ".mjs", ".css")
