@@ -68,11 +68,21 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Silent."""
 
+    def do_GET(self) -> None:
+        """Pass on what the server tells of itself."""
+        try:
+            reply = httpx.get(f"{self.proxy.server}{self.path}", timeout=10)
+        except httpx.HTTPError:
+            self.send_error(502)
+            return
+        self._head(reply.status_code, reply.headers.get("content-type", "application/json"))
+        self.wfile.write(reply.content)
+
     def do_POST(self) -> None:
         proxy = self.proxy
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if not self.path.endswith("/chat/completions"):  # a question about the server
-            self._head(404, "application/json")
+        if not self.path.endswith("/chat/completions"):
+            self.send_error(404)
             return
         with proxy.lock:
             if len(proxy.calls) >= proxy.most_calls:
