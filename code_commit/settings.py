@@ -69,6 +69,10 @@ class Setting:
                 value = _BOOLEANS.get(text.lower(), text)
             elif self.kind is tuple:
                 value = [self.part(part) for part in re.split(r"[,\n]", text) if part]
+            elif self.kind is Mapping:
+                import tomllib
+
+                value = tomllib.loads(f"value = {text}")["value"]
             else:
                 value = self.kind(text)
         return self.check(value)

@@ -44,7 +44,7 @@ def run(options: dict[str, Any]) -> int:
         report = inspect_run(project, options, take_task(options, project))
         if plan := report.plan:
             check_codebase(report, plan)
-        ready, machine_failed = plan if not report.problems else None, False
+        ready, machine_failed, result = plan if not report.problems else None, False, None
         if ready and build:
             check, result = _build(project, ready, report.warn)
             report.checks.append(check)
@@ -52,7 +52,7 @@ def run(options: dict[str, Any]) -> int:
         elif build:
             report.warn("build: not run, the problems first")
         if as_json:
-            print_bytes(report.redactor.redact_json(_as_json(report, is_ready=ready is not None)))
+            print_bytes(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
         else:
             rows = list(_rows(report, quiet=quiet))
             if report.problems or not quiet:
@@ -98,12 +98,13 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
     ), result
 
 
-def _as_json(report: Report, *, is_ready: bool) -> dict[str, Any]:
+def _as_json(report: Report, build: BuildResult | None, *, is_ready: bool) -> dict[str, Any]:
     checks = [
         {"name": check.name, "problem": check.problem and "\n".join([check.problem, *check.output]), "note": check.note}
         for check in report.checks
     ]
-    return {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
+    found = {"ready": is_ready, "checks": checks, "warnings": list(map(str, report.warnings))}
+    return found | ({"build_exit_code": build.shell_code} if build else {})
 
 
 def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:

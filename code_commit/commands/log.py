@@ -4,12 +4,14 @@ import json
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.files import read_ends
+from code_commit.files import read_ends, read_regular_file
 from code_commit.project import Project
 from code_commit.redaction import Redactor
 from code_commit.runs.list import (
@@ -24,7 +26,7 @@ from code_commit.runs.list import (
     status_of,
 )
 from code_commit.runs.progress import Progress
-from code_commit.runs.record import BUILT_DIFF, Attempt, RunRecord, load_run_record, run_record_schema
+from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
 from code_commit.runs.words import (
     changes_of,
     choice_in_words,
@@ -115,10 +117,13 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
     if options.get("json") and not run:
         runs = map(read_run, find_run_folders(project))
         return redactor.redact_json([record for record in runs if isinstance(record, RunRecord)])
-    folder, record = find_run(project, run)
+    task = _find_task(run)
+    folder, record = task or find_run(project, run)
     if options.get("json"):
         return redactor.redact_json(record)
     logged = logged_run(folder, project.root, record, redactor)
+    if task:
+        logged = replace(logged, patch=_diff_in(Path(run, "changes.patch")))
     if options.get("markdown"):
         from code_commit.commands.page.markdown import markdown_summary
 
@@ -135,6 +140,21 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
         if not webbrowser.open(page.as_uri()):
             Progress(redactor).say("no browser could be started: open the page yourself")
     return f"{shown(str(page))}\n".encode("utf-8", "replace")
+
+
+def _find_task(name: str) -> RunEntry | None:
+    """Return the log folder and the record of a fleet's task where this is its folder."""
+    if not name or not Path(name, "log").is_dir() or isinstance(record := read_run(Path(name)), UnreadableRun):
+        return None
+    return RunEntry(Path(name, "log"), record)
+
+
+def _diff_in(mail: Path) -> bytes:
+    """Return the diff of a task's patch, b"" where it has none."""
+    with suppress(FileNotFoundError):
+        _, begin, diff = read_regular_file(mail).partition(b"diff --git ")
+        return begin + diff
+    return b""
 
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":

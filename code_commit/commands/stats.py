@@ -141,9 +141,13 @@ def stats_table(models: Sequence[ModelStats], columns: int) -> str:
 
 
 def _table(items: Sequence[T], rows_of: Callable[[Sequence[T]], Iterable[list[str]]], columns: int) -> str:
-    table = _aligned(list(rows_of(items)))
-    if max(map(len, table)) <= columns:
-        return "\n".join(table)
+    """Return a table; where it is too wide its heads are letters, and where that is too wide each item has its own."""
+    (corner, *heads), *rows = rows_of(items)
+    letters = {chr(ord("A") + number): name for number, name in enumerate(heads)}
+    for head, legend in ((heads, ()), (letters, (f"{letter}: {name}" for letter, name in letters.items()))):
+        table = _aligned([[corner, *head], *rows])
+        if max(map(len, table)) <= columns:
+            return "\n".join([*legend, *table])
     blocks = ([[name], _aligned(rows)] for (_, name), *rows in (list(rows_of([item])) for item in items))
     return "\n\n".join("\n".join(line for lines in block for line in lines) for block in blocks)
 
@@ -273,13 +277,17 @@ class Comparison(NamedTuple):
         return _table(self.labels, _label_rows, columns)
 
 
+_NOT_JUDGED = ("not_set_up", "machine_failed", "interrupted")
+
+
 def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
-    judged = [trial for trial in trials if trial["status"] not in ("not_set_up", "machine_failed", "interrupted")]
+    judged = [trial for trial in trials if trial["status"] not in _NOT_JUDGED]
     tasks: dict[str, list[str]] = {}
     ends: dict[str, list[bool]] = {}
     for trial in sorted(trials, key=lambda trial: str(trial["id"])):
         name, is_solved = trial.get("task") or trial["id"], trial["exit_code"] == 0
-        tasks.setdefault(name, []).append("solved" if is_solved else trial["status"].replace("_", " "))
+        green = "solved" if trial.get("verified") else "green"
+        tasks.setdefault(name, []).append(green if is_solved else status_in_words(trial["status"]))
         if trial in judged:
             ends.setdefault(name, []).append(is_solved)
 
@@ -324,15 +332,16 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
     yield ["", *(shown(each.label) for each in labels)]
     for task in dict.fromkeys(task for each in labels for task in each.tasks):
         yield [task, *(_ends(each.tasks.get(task, [])) for each in labels)]
-    yield ["solved", *(f"{each.solved} of {each.trials}" for each in labels)]
+    green = "green" if any("green" in ends for each in labels for ends in each.tasks.values()) else "solved"
+    yield [green, *(f"{each.solved} of {each.trials}" for each in labels)]
     yield ["  not verified", *(_number(each.not_verified) for each in labels)]
     yield ["not set up", *(_number(each.not_set_up) for each in labels)]
     yield ["pass@1", *(_percent(each.pass_at_1) for each in labels)]
     yield ["  95 % interval", *(_interval(each.interval) for each in labels)]
     if any(each.k > 1 for each in labels):
         yield ["pass@k", *(f"{_percent(each.pass_at_k)} (k = {each.k})" for each in labels)]
-    yield ["cost", *(dollars(each.cost_usd) for each in labels)]
-    yield ["  for each solved", *(dollars(each.cost_per_solved) for each in labels)]
+    yield ["cost", *(dollars(each.cost_usd, short=True) for each in labels)]
+    yield [f"  for each {green}", *(dollars(each.cost_per_solved, short=True) for each in labels)]
     yield ["tokens in", *(_number(each.input_tokens) for each in labels)]
     yield ["tokens out", *(_number(each.output_tokens) for each in labels)]
     yield ["time", *(_time(each.seconds) for each in labels)]
@@ -340,8 +349,11 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
 
 
 def _ends(ends: Sequence[str]) -> str:
-    """Return what came of one trial, or how many of several solved the task."""
-    return f"{ends.count('solved')} of {len(ends)}" if len(ends) > 1 else status_in_words("".join(ends)) or "-"
+    """Return what came of one trial, or how many of those that were set up solved the task."""
+    judged = [end for end in ends if end not in map(status_in_words, _NOT_JUDGED)]
+    if len(ends) > 1 and judged:
+        return f"{sum(end in ('solved', 'green') for end in judged)} of {len(judged)}"
+    return ends[0] if ends else "-"
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

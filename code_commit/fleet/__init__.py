@@ -5,14 +5,17 @@ import json
 import math
 import os
 import sys
+import tomllib
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
 from code_commit.commands.output import print_failure, print_text
 from code_commit.errors import (
@@ -25,7 +28,7 @@ from code_commit.errors import (
     NotSetUpError,
 )
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, read_text, text_of
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, text_of
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
@@ -43,7 +46,7 @@ the schema). Each gets a fresh clone, code-commit rollup, run and diff. Its
 results go to OUT/ID/, a line to OUT/results.jsonl. Started again, it goes on:
 a task that has a result runs again only when its line has changed. With
 --model, --setting and --trials it compares; --from-history prints tasks that
-a repository's own commits make.
+a repository's own commits make; --land makes branches of green results.
 It runs on this machine, or on any Dask cluster. API keys are the workers' own.
 Exits with 0 if every task is green, 1 if some are not, 3 if
 --max-cost ran out, 5 if the cluster was lost."""
@@ -54,45 +57,9 @@ code-commit fleet tasks.jsonl --out results --max-cost 20
 code-commit fleet tasks.jsonl --out results --failed
 code-commit fleet tasks.jsonl --out models --model openai --model gemini
 code-commit fleet -m 'Raise httpx.' --repositories list --out results
+code-commit fleet --land results --only api
 code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    whole, number = _number(int, "a whole number"), _number(float, "a number")
-    parser.add_argument("tasks", nargs="?", metavar="TASKS", help="the list of tasks, JSON Lines")
-    parser.add_argument(
-        "-m", dest="task", metavar="TEXT", help="this task for each of --repositories, in place of TASKS"
-    )
-    parser.add_argument("--repositories", metavar="FILE", help="a path or URL a line; - reads standard input")
-    parser.add_argument("--build", metavar="FILE", help="with -m or --from-history: the build.sh of all tasks")
-    parser.add_argument("--model", action="append", metavar="MODEL", help="do each task with this model (repeatable)")
-    parser.add_argument("--setting", action="append", metavar="NAME=VALUE", help="and with this setting (repeatable)")
-    parser.add_argument("--trials", type=whole, metavar="N", help="do each so many times")
-    parser.add_argument("--from-history", type=Path, metavar="REPOSITORY", help="print tasks made of its commits")
-    parser.add_argument("--tests", nargs="+", metavar="GLOB", help="with --from-history: which files are tests")
-    parser.add_argument("--commits", metavar="RANGE", help="with --from-history: of these commits (default: HEAD)")
-    parser.add_argument("--limit", type=whole, metavar="N", help="with --from-history: so many tasks at most")
-    parser.add_argument("--hidden", action="store_true", help="with --from-history: the run does not see the tests")
-    parser.add_argument("--validate", action="store_true", help="with --from-history: those that tests tell apart")
-    parser.add_argument("--out", type=Path, metavar="OUT", help="the folder for the results")
-    parser.add_argument("--predictions", type=Path, metavar="FILE", help="write the patches as SWE-bench takes them")
-    parser.add_argument("--at-once", type=whole, metavar="N", help="tasks at a time (default: 2 for each core)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="use the Dask cluster with this scheduler")
-    parser.add_argument(
-        "--wait", type=number, metavar="SECONDS", help="for a worker, and a lost scheduler (default: for ever, 120)"
-    )
-    parser.add_argument("--insecure", action="store_true", help="take a cluster that builds can command too")
-    parser.add_argument("--max-cost", type=number, metavar="USD", help="for all tasks together: begin none beyond it")
-    parser.add_argument(
-        "--max-failures", type=whole, metavar="N", help="begin no more after N (default: when the first 20 all fail)"
-    )
-    parser.add_argument("--only", action="append", metavar="ID", help="do this task, again if need be (repeatable)")
-    parser.add_argument("--failed", action="store_true", help="rerun the tasks that did not end green")
-    parser.add_argument("--check", action="store_true", help="check TASKS, and do nothing else")
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of a task")
-    parser.add_argument("--json", action="store_true", help="print the totals on stdout at the end")
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
@@ -108,41 +75,95 @@ def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
 
 
 class Order(NamedTuple):
-    """What is asked for: the options, by their names."""
+    """The options by their names, each with its metavar and its help."""
 
-    tasks: str = ""
-    task: str = ""
-    repositories: str = ""
-    build: str = ""
-    from_history: Path | None = None
-    tests: Sequence[str] = ()
-    commits: str = "HEAD"
-    limit: int | None = None
-    hidden: bool = False
-    validate: bool = False
-    model: Sequence[str] = ()
-    setting: Sequence[str] = ()
-    trials: int = 1
-    predictions: Path | None = None
-    out: Path | None = None
-    at_once: int | None = None
-    scheduler: str | None = None
-    wait: float | None = None
-    insecure: bool = False
-    max_cost: float | None = None
-    max_failures: int | None = None
-    only: Sequence[str] = ()
-    failed: bool = False
-    check: bool = False
-    schema: bool = False
-    json: bool = False
-    quiet: bool = False
+    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
+    task: Annotated[str, "TEXT", "this task for each of --repositories, in place of TASKS"] = ""
+    repositories: Annotated[str, "FILE", "a path or URL a line; - reads standard input"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of those without one"] = ""
+    build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
+    config: Annotated[Path | None, "FILE", "with -m: a config.toml for all tasks"] = None
+    model: Annotated[Sequence[str], "MODEL", "do each task with this model (repeatable)"] = ()
+    setting: Annotated[Sequence[str], "NAME=VALUE", "and with this setting (repeatable)"] = ()
+    trials: Annotated[int, "N", "do each so many times"] = 1
+    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits"] = None
+    tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests"] = ()
+    commits: Annotated[str, "RANGE", "with --from-history: of these commits (default: HEAD)"] = "HEAD"
+    limit: Annotated[int | None, "N", "with --from-history: so many tasks at most"] = None
+    hidden: Annotated[bool, "", "with --from-history: the run does not see the tests"] = False
+    validate: Annotated[bool, "", "with --from-history: those that tests tell apart"] = False
+    out: Annotated[Path | None, "OUT", "the folder for the results"] = None
+    predictions: Annotated[Path | None, "FILE", "write the patches as SWE-bench takes them"] = None
+    at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
+    scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
+    wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None
+    insecure: Annotated[bool, "", "take a cluster that builds can command too"] = False
+    max_cost: Annotated[float | None, "USD", "for all tasks together: begin none beyond it"] = None
+    max_failures: Annotated[int | None, "N", "begin no more after N (default: when the first 20 all fail)"] = None
+    only: Annotated[Sequence[str], "ID", "do this task, again if need be (repeatable)"] = ()
+    exclude: Annotated[Sequence[str], "ID", "leave out this task, or a.* (repeatable)"] = ()
+    first: Annotated[int | None, "N", "do so many of what is left, look, then go on"] = None
+    failed: Annotated[bool, "", "rerun the tasks that did not end green"] = False
+    moved: Annotated[bool, "", "do again what conflicts, or whose base has moved on"] = False
+    no_baseline: Annotated[bool, "", "do not run the builds before anything is paid for"] = False
+    skip_red: Annotated[bool, "", "leave out the tasks whose build fails before that"] = False
+    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones"] = None
+    group: Annotated[Sequence[str], "PATCH", "with --land: these equal patches (repeatable)"] = ()
+    branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
+    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits"] = ""
+    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
+    check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
+    schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
+    json: Annotated[bool, "", "print the totals on stdout at the end"] = False
+    quiet: Annotated[bool, "", "print only errors"] = False
 
     def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
         """Tell whether the task is to be done; `earlier` is its result of before."""
         if earlier is None or earlier.digest not in task.digests or earlier.is_open or self.only:
             return True
         return self.failed and not earlier.is_green
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    numbers = {int: _number(int, "a whole number"), float: _number(float, "a number")}
+    parser.add_argument("tasks", nargs="?", metavar="TASKS", help=Order.__annotations__["tasks"].__metadata__[1])
+    for name, annotation in list(Order.__annotations__.items())[1:]:
+        kind, (metavar, help_text) = annotation.__origin__, annotation.__metadata__
+        flag = "-m" if name == "task" else "--" + name.replace("_", "-")
+        single = next(iter(get_args(kind)), kind)
+        form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
+        if kind is bool:
+            form = {"action": "store_true"}
+        elif kind == Sequence[str]:
+            form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
+        parser.add_argument(flag, dest=name, help=help_text, **form)
+
+
+class Plan(NamedTuple):
+    """The results of before, the tasks that keep theirs, those to do, and the ids of green ones to be built again."""
+
+    earlier: "dict[str, Result]"
+    kept: "list[FleetTask]"
+    left: "list[FleetTask]"
+    built_again: set[str]
+
+
+def _plan(order: Order, tasks: "Sequence[FleetTask]", out: Path) -> Plan:
+    from code_commit.fleet.results import load_results
+
+    earlier = load_results(out)
+    moved: set[str] = set()
+    if order.moved:
+        from code_commit.fleet.land import find_moved, load_landings
+
+        moved = find_moved(earlier, load_landings(out, earlier))
+    wanted = {task.id for task in tasks if task.id in moved or order.wants(task, earlier.get(task.id))}
+    kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
+    left = left[: order.first]
+    mine = {task.id: task for task in left if task.id in earlier}
+    changed = {name: task for name, task in mine.items() if name in moved or earlier[name].digest not in task.digests}
+    again = {name for name, task in changed.items() if earlier[name].is_green_for(task.identity)}
+    return Plan(earlier, kept, left, again)
 
 
 def run(options: dict[str, Any]) -> int:
@@ -153,6 +174,8 @@ def run(options: dict[str, Any]) -> int:
 
             print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
             return EXIT_SUCCESS
+        if order.land:
+            return _land(order, Path(os.path.realpath(order.land)))
         return _print_history(order, order.from_history) if order.from_history else _carry_out(order)
     except (CodeCommitError, Interrupted) as error:
         if order.json:
@@ -174,31 +197,32 @@ def _carry_out(order: Order) -> int:
         tasks = make_matrix(tasks, settings, order.trials)
     if unknown := set(order.only) - {task.id for task in tasks}:
         raise NotSetUpError(f"{order.tasks or order.repositories} has no task {', '.join(map(shown, sorted(unknown)))}")
+    chosen = [
+        task
+        for task in tasks
+        if task.id in (order.only or {task.id}) and not any(fnmatchcase(task.id, name) for name in order.exclude)
+    ]
     if order.check:
-        return _check(order, tasks)
+        return _check(order, chosen)
     _require_safe_cluster(order, tasks)
     if order.out is None:
         raise NotSetUpError("name the folder for the results: --out OUT")
     out = Path(os.path.realpath(order.out))  # it may be a link
     with results_folder(out):
-        return _do(order, tasks, out)
+        return _do(order, chosen, {task.id for task in tasks}, out)
 
 
 def _check(order: Order, tasks: "Sequence[FleetTask]") -> int:
-    """Print what is known of the tasks without doing them; beside OUT also what would be done. Raises NotSetUpError."""
-    from code_commit.fleet.results import load_results
-    from code_commit.fleet.tasks import find_unfit
-
-    if unfit := list(find_unfit(tasks)):
-        raise NotSetUpError("\n".join([f"{count(len(unfit), 'mistake')} in the repositories of the tasks:", *unfit]))
+    """Print that the tasks have no mistake; beside OUT also what would be done of them."""
     lines = [f"{count(len(tasks), 'task')}: no mistake"]
     if order.out and order.out.is_dir():
         from code_commit.fleet.unfinished import log_path
 
-        earlier = load_results(order.out)
-        wanted = [task for task in tasks if order.wants(task, earlier.get(task.id))]
-        begun = sum(log_path(order.out, task).exists() for task in wanted)
-        lines.append(f"{len(tasks) - len(wanted):,} kept, {begun:,} would go on, {len(wanted) - begun:,} would begin")
+        _, kept, left, again = _plan(order, tasks, order.out)
+        begun = len({task.id for task in left if log_path(order.out, task).exists()} - again)
+        rebuilt = f"{len(again):,} would be built again, " if again else ""
+        begin = len(left) - begun - len(again)
+        lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
     print_text("\n".join(lines))
     return EXIT_SUCCESS
 
@@ -248,8 +272,7 @@ def _print_history(order: Order, repository: Path) -> int:
     commits = read_history(root, order.commits)
     kind = "verify" if order.hidden else "overlay"
     defaults: dict[str, Any] = {"repository": str(root), "setup": True, "sealed": True}
-    if order.build:
-        defaults["build"] = _build_of(order)
+    defaults |= _builds_of(order)
     if not order.hidden:
         defaults["settings"] = {"protect": order.tests}
     made = tasks_of(root, commits, order.tests, kind, unfit)
@@ -269,6 +292,27 @@ def _print_history(order: Order, repository: Path) -> int:
     return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
 
 
+def _land(order: Order, out: Path) -> int:
+    """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
+    from code_commit.fleet.land import PULL_REQUEST, LandOptions, land_results
+    from code_commit.fleet.page import write_pages
+    from code_commit.fleet.results import load_results, results_folder
+
+    text = read_text(order.pull_request, "write a template", "--pull-request") if order.pull_request else PULL_REQUEST
+    options = LandOptions(order.only, order.group, order.branch, order.author, text)
+    results, states = load_results(out), Counter[str]()
+    with results_folder(out):
+        try:
+            for landing in land_results(out, results, options):
+                states[landing.state] += 1
+                print_text(json.dumps(asdict(landing)) if order.json else f"{landing.id}: {landing.in_words}")
+        finally:
+            write_pages(out, results, results)
+    told = ", ".join(f"{number} {state}" for state, number in states.most_common())
+    Progress(Redactor([]), quiet=order.quiet).say(f"{count(states.total(), 'green result')}: {told}")
+    return EXIT_SUCCESS if states.keys() <= {"landed", "already there"} else EXIT_BUILD_FAILED
+
+
 def _cluster() -> Any:
     """Return the module of the cluster, without which all that only looks at lists does. Raises NotSetUpError."""
     try:
@@ -286,19 +330,47 @@ def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], 
     Return how many they are; count why others are none.
     """
     dask = _cluster()
-    from code_commit.fleet.history import Sieve
+    from code_commit.fleet.history import EnoughError, Sieve
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.table import FleetTable
 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
-        sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit)
-        dask.run_tasks(order, tasks, Budget(None), table, sieve)
+        sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit, order.max_failures or _HOPELESS)
+        with suppress(EnoughError):
+            dask.run_tasks(order, tasks, Budget(None), table, sieve)
+    if sieve.hopeless:
+        why = f"the first {order.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
+        Progress(Redactor([]), quiet=order.quiet).error(f"{why}\n{sieve.hopeless}")
     return sieve.fit
 
 
-def _build_of(order: Order) -> str:
-    return read_text(Path(order.build), "write the build into it", order.build) if order.build else ""
+_HOPELESS = 5
+"""Commits of one history that fail for one reason before any fits."""
+
+
+def _builds_of(order: Order) -> dict[str, Any]:
+    """Return the members of the defaults for --build and --build-instead. Raises NotSetUpError."""
+    texts = {
+        file: read_text(Path(file), "write the build into it", file)
+        for file in filter(None, (order.build, order.build_instead))
+    }
+    build = {"build": texts[order.build]} if order.build else {}
+    return build | ({"overlay": {BUILD_SCRIPT: texts[order.build_instead]}} if order.build_instead else {})
+
+
+def _settings_in(config: Path | None) -> dict[str, Any]:
+    """Return the settings of a file as config.toml. Raises NotSetUpError."""
+    if config is None:
+        return {}
+    from code_commit.api import check_settings
+
+    try:
+        settings = tomllib.loads(read_text(config, "write settings into it, as in config.toml", str(config)))
+        check_settings(settings)
+    except (tomllib.TOMLDecodeError, NotSetUpError) as error:
+        raise NotSetUpError(f"{config}: {error}") from error
+    return settings
 
 
 def _listed(order: Order) -> "list[FleetTask]":
@@ -308,45 +380,53 @@ def _listed(order: Order) -> "list[FleetTask]":
     if bool(order.task) != bool(order.repositories) or bool(order.task) == bool(order.tasks):
         lists = "code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE"
         raise NotSetUpError(f"name the list of tasks: {lists}")
-    if order.build and not order.task:
+    if (order.build or order.build_instead) and not order.task:
         raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
+    from code_commit.fleet.repositories import find_unfit
+
+    look = find_unfit if order.check else None
     if order.tasks:
-        return read_tasks(Path(order.tasks))
+        return read_tasks(Path(order.tasks), look)
     file, purpose = order.repositories, "write a path or URL into each line"
     is_stdin = file == "-"
     text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
-    values = {"query": order.task, "build": _build_of(order), "setup": True}
-    return parse_tasks(list_repositories(text.split("\n"), folder, values), file)
+    values = {"query": order.task, "setup": True, **_builds_of(order), "settings": _settings_in(order.config)}
+    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
 
 
-def _do(order: Order, listed: "list[FleetTask]", out: Path) -> int:
-    """Do what is to be done of the tasks, tell what came of all of them, and return the exit code."""
+def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) -> int:
+    """Do what is to be done of the chosen tasks of a list, tell what came of all of them, and return the exit code."""
     dask = _cluster()
     from code_commit import api
+    from code_commit.fleet.baseline import Baselines
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
     from code_commit.fleet.patches import write_predictions
-    from code_commit.fleet.results import load_lines, load_results
+    from code_commit.fleet.results import load_lines
     from code_commit.fleet.table import FleetTable
     from code_commit.fleet.unfinished import Desk, Unfinished
 
-    earlier, tasks = load_results(out), [task for task in listed if task.id in (order.only or {task.id})]
-    left = [task for task in tasks if order.wants(task, earlier.get(task.id))]
+    earlier, kept, left, again = _plan(order, chosen, out)
+    tasks = [*kept, *left]
     if order.scheduler is None:
         _require_keys(left)
-    done = {task.id for task in tasks} - {task.id for task in left}
-    unfinished = Unfinished(out, load_lines(out))
+    unfinished = Unfinished(out, load_lines(out), again)
     costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
     budget, failures = Budget(order.max_cost, unfinished.spent, costs), Failures(order.max_failures)
-    pages = Pages(out, {task.id for task in listed}, earlier)
-    with FleetTable(len(tasks), (earlier[name] for name in done), quiet=order.quiet) as table:
-        desk = Desk(unfinished, table, failures, pages)
-        left.sort(key=lambda task: not desk.log_of(task)[0])
+    pages = Pages(out, listed, earlier)
+    with FleetTable(len(tasks), (earlier[task.id] for task in kept), quiet=order.quiet) as table:
+        begun = {task.id for task in left if unfinished.log_of(task)[0]}
+        left.sort(key=lambda task: task.id not in begun)
+        baselines = Baselines(out, [] if order.no_baseline else [task for task in left if task.id not in begun])
+        desk = Desk(unfinished, table, failures, pages, baselines)
         try:
             pages.write()
             if left:
-                dask.run_tasks(order, left, budget, table, desk)
+                dask.run_tasks(order, baselines.builds, Budget(None), table, baselines)
+                table.say(baselines.in_words)
+                dask.run_tasks(order, baselines.fit(left, skip_red=order.skip_red), budget, table, desk)
+                desk.refuse(left)
         except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)
             table.close(out)

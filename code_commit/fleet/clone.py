@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from code_commit.api import list_runs, redo
 from code_commit.cli import main
-from code_commit.errors import CodeCommitError, Interrupted, NotSetUpError
+from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, Interrupted, NotSetUpError
 from code_commit.project import AGENT_CONFIG
 
 
@@ -22,22 +22,27 @@ def work() -> NoReturn:
     """Do it all, and end the process with the exit code of the last command."""
     for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
         sys.modules[name] = None  # type: ignore[assignment]
-    pathspecs, options = json.loads(sys.argv[1])
+    pathspecs, options, is_moved = json.loads(sys.argv[1])
     code = 0
     with suppress(Interrupted):
-        code = _go_on(options)
+        code = _go_on(options, is_moved=is_moved)
         if code == NotSetUpError.exit_code:
             code = _command("rollup", "--", *pathspecs) or _command("run", "--quiet", *options)
     os._exit(code)
 
 
-def _go_on(options: list[str]) -> int:
-    """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed."""
+def _go_on(options: list[str], *, is_moved: bool) -> int:
+    """Resume the run whose log is there in a fresh clone; exit code 2 where there is none, or it cannot be resumed.
+
+    On a base that has moved a build that fails is undone: the run begins anew.
+    """
     code = NotSetUpError.exit_code
     if folders := list_runs():
         with suppress(CodeCommitError):
             redo(".", folders[-1])
             code = _command("run", "--quiet", *options, go_on=True)
+            if is_moved and code == EXIT_BUILD_FAILED and _command("undo") == 0:
+                code = NotSetUpError.exit_code
     if code == NotSetUpError.exit_code:
         shutil.rmtree(Path(AGENT_CONFIG, "logs"), ignore_errors=True)
     return code

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
+_OUTAGES = ("network", "timeout")
+"""The kinds of errors that are the host's, not the task's."""
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _SECONDS_FOR_A_RESULT = 120
 _SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
@@ -322,8 +324,9 @@ def clear_up(fleet: str, dask_worker: Any) -> None:
 class _Sent:
     """A task that waits, or is on its way.
 
-    `lost` counts the workers that were lost with it, or could not do it: those are `unfit` for it. `need` is what its
-    next call can cost, where money is scarce; `spent` what its run had cost when it was sent, `cost` what it has now.
+    `failed` counts the runs of it that its host failed, `lost` counts the workers that were lost with it, or could not
+    do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` what its run
+    had cost when it was sent, `cost` what it has now.
     """
 
     task: FleetTask
@@ -334,6 +337,7 @@ class _Sent:
     cost: float = 0.0
     future: "Future[TaskOutcome | None] | None" = None
     worker: str = ""
+    failed: int = 0
 
     @property
     def limit(self) -> float | None:
@@ -356,7 +360,7 @@ class Dispatcher:
         self._fleet = f"code-commit-{desk.name}-{os.urandom(6).hex()}"
         self._goes_on = True
         self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
-        """By provider."""
+        """By host."""
         self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._at_once))
         self._sent: dict[int, _Sent] = {}
         self._begun: set[int] = set()
@@ -377,17 +381,17 @@ class Dispatcher:
         Return those that are left where the scheduler was lost. Raises ClusterError, and what `desk` raises.
         """
         for task in tasks:
-            self._waiting[task.provider].append(_Sent(task, spent=self._desk.log_of(task)[1]))
+            self._waiting[task.host].append(_Sent(task, spent=self._desk.log_of(task)[1]))
             self._left[task.repository] += 1
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
         try:
             self._send_more()
-            while self._sent:
+            while self._sent or self._has_pauses:
                 try:
                     self._attend(*self._inbox.get(timeout=1))
-                    self._send_more()
                 except Empty:
                     self._cluster.has_worker()
+                self._send_more()
                 self._collect()
         except SchedulerLostError:
             if self._cluster.is_local or not self._goes_on:
@@ -410,9 +414,16 @@ class Dispatcher:
         waiting = (sent for each in self._waiting.values() for sent in each)
         return [sent.task for sent in (*self._sent.values(), *waiting)]
 
+    @property
+    def _has_pauses(self) -> bool:
+        """Whether a task waits for a host that fails now, and may answer later."""
+        waits = (self._limiters[host] for host, waiting in self._waiting.items() if waiting)
+        can_begin = self._goes_on and not self._budget.is_used_up
+        return can_begin and any(limiter.pause and not limiter.is_given_up for limiter in waits)
+
     def _send_more(self) -> None:
-        for provider, waiting in self._waiting.items():
-            pace = self._limiters[provider]
+        for host, waiting in self._waiting.items():
+            pace = self._limiters[host]
             while waiting and self._goes_on and not self._budget.is_used_up and not pace.is_full:
                 idle = min(self._at_once - len(self._sent), len(waiting))
                 number, next_one = self._last + 1, waiting[0]
@@ -451,9 +462,9 @@ class Dispatcher:
             return Source(str(task.path or task.repository))
         if task.repository not in self._bundles:
             bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
-            if bundle.returncode != 0:
+            if bundle.returncode != 0:  # as of an empty repository
                 complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
-                raise NotSetUpError(f"git bundle of {task.repository}: {complaint}")
+                return Source(str(task.path), problem=f"git bundle of {task.repository}: {complaint}")
             source = Source(str(task.path), bundle.stdout)
             while not self._cluster.has_worker():  # or scattering would fail
                 time.sleep(TICK)
@@ -471,7 +482,7 @@ class Dispatcher:
         elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
             self._asked[worker].when = 0.0
         elif what == "limited" and number in self._sent:
-            self._limiters[self._sent[number].task.provider].slow_down()
+            self._limiters[self._sent[number].task.host].slow_down()
         elif what == "done" and number in self._sent:
             self._begun.discard(number)
             self._take(number, self._sent[number])
@@ -508,14 +519,14 @@ class Dispatcher:
         del self._sent[number]
         task, result = sent.task, outcome and outcome.result
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
-        self._limiters[task.provider].ended()
+        is_again = self._is_tried_again(sent, result)
         sent.cost = result.cost_usd if result and result.run and result.cost_usd is not None else sent.cost
         sent.need, sent.future = result.needed_usd if result else 0.0, None
         goes_on = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
         is_lost = outcome is None or self._blames_the_worker(sent, outcome.result)
         sent.lost += is_lost
         sent.spent = sent.cost
-        is_over = not goes_on and not (is_lost and sent.lost < _MOST_LOST)
+        is_over = not goes_on and not is_again and not (is_lost and sent.lost < _MOST_LOST)
         if is_over:
             self._left[task.repository] -= 1
             lost = f"{_MOST_LOST} workers were lost that worked at it"
@@ -523,12 +534,30 @@ class Dispatcher:
         else:
             if outcome:
                 self._desk.note(task, outcome)
-            waiting = self._waiting[task.provider]
-            (waiting.append if goes_on else waiting.appendleft)(sent)
+            waiting = self._waiting[task.host]
+            (waiting.append if goes_on or is_again else waiting.appendleft)(sent)
         if outcome is None or not self._left[task.repository]:
             self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
         for worker in () if self._left[task.repository] else self._holders.pop(task.repository, ()):
             ask_worker(self._client, worker, drop_copy, self._fleet, str(task.path or task.repository))
+
+    def _is_tried_again(self, sent: _Sent, result: Result | None) -> bool:
+        """Count the end of a task for its host; tell whether it waits, as the host fails and not the task."""
+        host, failure = sent.task.host, result.error if result and result.error in _OUTAGES else ""
+        limiter = self._limiters[host]
+        before = limiter.pause
+        limiter.ended(failure, has_answered=bool(result and result.attempts))
+        if not failure or limiter.is_given_up:
+            if failure and self._waiting[host]:
+                self._table.say(
+                    f"{host or 'the LLM'} is given up ({failure}): the same command goes on with what waits"
+                )
+            return False
+        if limiter.pause != before:
+            self._table.say(f"{host or 'the LLM'} fails ({failure}): one task tries again in {duration(limiter.pause)}")
+        sent.failed += 1
+        has_others = bool(self._waiting[host]) or limiter.running > 0
+        return bool(limiter.pause) or (has_others and sent.failed == 1)
 
     def _blames_the_worker(self, sent: _Sent, result: Result) -> bool:
         """Tell whether a task is to be done elsewhere since its worker failed; after some such it gets no more tasks.

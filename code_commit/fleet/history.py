@@ -7,9 +7,11 @@ from typing import Any
 
 from code_commit.api import is_protected
 from code_commit.commands.output import print_text
-from code_commit.errors import NotSetUpError
+from code_commit.errors import CodeCommitError, NotSetUpError
+from code_commit.fleet.baseline import Unpaid
+from code_commit.fleet.repositories import read_blobs
 from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import FleetTask, Solution, read_blobs
+from code_commit.fleet.tasks import FleetTask, Solution
 from code_commit.fleet.worker import TaskOutcome
 from code_commit.git import ask_git, match_patterns
 
@@ -81,32 +83,35 @@ def _texts_of(
     return {path: texts[path] for path in tests}
 
 
-class Sieve:
-    """Takes what comes back as a `Desk` does, and prints the lines of what fits, so many: no LLM is asked.
+class Sieve(Unpaid):
+    """Prints the lines of what fits, so many, and counts in `unfit` why the others do not.
 
-    It counts in `unfit` why the others do not.
+    It has enough when it has so many, or when the first all fail for one reason.
     """
 
-    name = "history"
-
-    def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
+    def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str], hope: int) -> None:
         self.fit = 0
-        self._table, self._lines, self._most, self._unfit = table, lines, most, unfit
-
-    def log_of(self, _: FleetTask) -> tuple[bytes, float]:
-        return b"", 0.0
-
-    def require_room(self) -> None:
-        pass
-
-    def note(self, *_: object) -> None:
-        pass
+        self.hopeless = ""
+        """Why it gave up, in the words of the last build."""
+        self._table, self._lines, self._most, self._unfit, self._hope = table, lines, most, unfit, hope
 
     def land(self, _: FleetTask, outcome: TaskOutcome) -> bool:
-        self._table.landed(outcome.result)
-        if not outcome.result.is_green:
-            self._unfit[outcome.result.reason] += 1
-        elif self.fit < self._most:
+        result = outcome.result
+        if result.status == "interrupted" or self.fit == self._most:
+            return False
+        self._table.landed(result)
+        if result.is_green:
             self.fit += 1
-            print_text(self._lines[outcome.result.id])
-        return self.fit < self._most
+            print_text(self._lines[result.id])
+        else:
+            kind = result.error or result.reason
+            self._unfit[kind] += 1
+            if not self.fit and self._unfit[kind] >= self._hope:
+                self.hopeless = result.message
+        if self.fit == self._most or self.hopeless:
+            raise EnoughError
+        return True
+
+
+class EnoughError(CodeCommitError):
+    """What is known is enough: what still runs is ended."""

@@ -1,4 +1,4 @@
-"""What a fleet may spend, when it gives up, and how many tasks ask one provider at a time."""
+"""What a fleet may spend, when it gives up, and how many tasks ask one host at a time."""
 
 import time
 from collections import Counter
@@ -119,28 +119,51 @@ _REASONS_SHOWN = 3
 
 
 class RateLimiter:
-    """How many tasks ask a provider at a time: half as many when it answers 429, then slowly more with those that end.
+    """How many tasks ask a host at a time: half as many when it answers 429, then slowly more with those that end.
 
-    So TCP finds out what a line carries.
+    So TCP finds out what a line carries. A host that fails three tasks in a row for one reason gets one at a time, with
+    longer and longer pauses between, until it answers or is given up.
     """
 
     def __init__(self, most: int) -> None:
         self.running = 0
         self._most = self._allowed = float(most)
-        self._halved = float("-inf")
+        self._halved = self._free_at = float("-inf")
+        self._failure, self._alike, self._has_answered = "", 0, False
+        self.pause = 0.0
+        """The seconds until the next try where the host fails, else 0."""
 
     @property
     def is_full(self) -> bool:
-        return self.running >= int(self._allowed)
+        return self.running >= int(self._allowed) or time.monotonic() < self._free_at or self.is_given_up
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the host failed too often for another try: sooner where it never answered."""
+        return self._alike >= _MOST_REFUSED + (_MOST_PAUSES if self._has_answered else _MOST_REFUSED)
 
     def slow_down(self) -> None:
         if time.monotonic() > self._halved + _SECONDS_TO_TAKE_EFFECT:
             self._halved = time.monotonic()
             self._allowed = max(1.0, min(self._allowed, self.running) / 2)
 
-    def ended(self) -> None:
+    def ended(self, failure: str = "", *, has_answered: bool = True) -> None:
+        """Count a task that ended; `failure` is the kind of the host's, "" where it did not fail."""
         self.running -= 1
-        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+        if not failure:
+            self._has_answered |= has_answered
+            self._alike, self.pause, self._free_at = 0, 0.0, float("-inf")
+            self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+        elif time.monotonic() >= self._free_at:  # else it began before the pause
+            self._alike = self._alike + 1 if failure == self._failure else 1
+            self._failure = failure
+            if self._alike >= _MOST_REFUSED:
+                self._allowed = 1.0
+                self.pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (self._alike - _MOST_REFUSED))
+                self._free_at = time.monotonic() + self.pause
 
 
 _SECONDS_TO_TAKE_EFFECT = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
+_MOST_PAUSES = 12
+"""Pauses for a host that has answered: an hour and ten minutes in all."""

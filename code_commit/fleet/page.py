@@ -1,6 +1,7 @@
 """OUT/index.html: every task of a fleet with its result, and the page of each task's own run."""
 
 import dataclasses
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from code_commit.api import compare, render_page, render_template
 from code_commit.errors import LogError
 from code_commit.files import read_regular_file
+from code_commit.fleet.land import load_landings
 from code_commit.fleet.patches import diff_of
 from code_commit.fleet.results import PAGE, FleetTotals, Result, write_own
 from code_commit.runs.record import load_run_record
@@ -32,6 +34,8 @@ def write_pages(out: Path, tasks: Iterable[str], results: Mapping[str, Result]) 
         "results": sorted(
             results.values(), key=lambda result: (result.is_green, -len(alike[result.patch]), result.patch, result.id)
         ),
+        "landings": load_landings(out, results),
+        "land": f"code-commit fleet --land {shlex.quote(str(out))}",
         "rows": labels.rows if any(result.is_compared for result in results.values()) else [],
         "pages": {task for task in results if write_own_page(out / task)},
         "page": PAGE,

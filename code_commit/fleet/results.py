@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
@@ -31,7 +32,10 @@ from code_commit.runs.words import count, dollars, status_in_words
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
-RESERVED = frozenset({RESULTS, PAGE})
+LANDED = "landed.jsonl"
+BASELINES = "baselines.jsonl"
+CLONES = "clones"
+RESERVED = frozenset({RESULTS, PAGE, LANDED, BASELINES, CLONES})
 """Names in OUT that no task may have, in lower case."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -44,13 +48,15 @@ _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 class Result:
     """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
 
-    `digest` is that of the task's line; `query` is the first line of its query; `needed_usd` is what the call needs
-    that `--max-cost` did not allow. `task` is what it is a way or a trial of, `label` the way. `commit` is the SHA of
-    its commit. Equal patches have an equal `patch`, others another; its lines are those of changes.patch.
-    `build_changes` names the files of build.patch, `rewritten` those of changes.patch that the build changed after the
-    answer. `verified` tells whether the build passed once more with the files
-    that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is the cost of the
-    run and of its choice of files, `run` the name of the first of them; `paid_usd` is the cost of all runs of the task.
+    `digest` is that of the task's line, `identity` that of what the LLM is asked; `path` is the repository's folder on
+    the client, `baseline` how its build ended before, `base` the commit as the line names it; `query` is the first
+    line of its query; `needed_usd` is what the call needs that `--max-cost` did not allow. `task` is what it is a way
+    or a trial of, `label` the way. `commit` is the SHA of its commit. Equal patches have an equal `patch`, others
+    another; its lines are those of changes.patch. `build_changes` names the files of build.patch, `rewritten` those of
+    changes.patch that the build changed after the answer. `verified` tells whether the build passed once more with the
+    files that the run did not see, None without such. `error` is the kind of the run's error. `cost_usd` is the cost
+    of the run and of its choice of files, `run` the name of the first of them; `paid_usd` is the cost of all runs of
+    the task.
     """
 
     id: str
@@ -80,6 +86,10 @@ class Result:
     run: str = ""
     error: str = ""
     worker: str = ""
+    identity: str = ""
+    path: str = ""
+    base: str = ""
+    baseline: str = ""
     paid_usd: float | None = None
 
     @property
@@ -90,6 +100,10 @@ class Result:
     @property
     def is_green(self) -> bool:
         return self.exit_code == 0
+
+    def is_green_for(self, identity: str) -> bool:
+        """Tell whether it is a green answer to what the LLM would be asked."""
+        return self.is_green and self.identity == identity
 
     @property
     def is_compared(self) -> bool:
@@ -294,13 +308,18 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
 
 
 def note(out: Path, result: Result) -> None:
-    """Add the line of a result, durably and whole. Raises LogError.
+    """Add the line of a result. Raises LogError."""
+    append_line(out / RESULTS, result)
+
+
+def append_line(path: Path, value: Any) -> None:
+    """Add a dataclass to a file of JSON Lines, durably and whole. Raises LogError.
 
     Half a line is taken back, and one that a kill left is ended first.
     """
-    line = json.dumps(dataclasses.asdict(result)).encode() + b"\n"
+    line = json.dumps(dataclasses.asdict(value)).encode() + b"\n"
     try:
-        with open(open_own(out / RESULTS, os.O_RDWR), "r+b", buffering=0) as file:
+        with open(open_own(path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             lead = b"" if file.read(1) in (b"", b"\n") else b"\n"
@@ -311,7 +330,7 @@ def note(out: Path, result: Result) -> None:
                 file.truncate(end)
                 raise
     except OSError as error:
-        raise LogError(out / RESULTS, error) from error
+        raise LogError(path, error) from error
 
 
 def read_own(file: Path) -> bytes:

@@ -74,7 +74,7 @@ class FleetTable:
 
     def say(self, text: str, colour: str = "") -> None:
         """Print a message above the table, unless `quiet`."""
-        if not self._quiet:
+        if text and not self._quiet:
             print_lines("\n".join(map(shown, text.split("\n"))), colour, self._stream, self._live)
 
     def _draw(self) -> "Table":

@@ -8,9 +8,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from io import BytesIO
 from itertools import product
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, NamedTuple
@@ -21,7 +20,6 @@ from pydantic_core import from_json
 from code_commit.api import check_settings, provider_of
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.results import NAME, RESERVED
-from code_commit.git import ask_git
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import SETTINGS, did_you_mean
@@ -33,6 +31,8 @@ SUBMODULES = ".gitmodules"
 NO_SUBMODULES = f'the commit has submodules, which a clone here lacks: "overlay": {{"{SUBMODULES}": null}} goes without'
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
 """Settings with which a task is no other one, and goes on where it was."""
+_NOT_FELT = (*LIMITS, "sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "quiet", "verbose")
+"""Settings that change nothing in what the LLM is asked and answers."""
 
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
@@ -48,6 +48,10 @@ class Solution(NamedTuple):
     tests_before: Files
 
 
+BUILD_ALONE = Solution("", {})
+"""Asks for the build of the commit as it is, in place of a solution's."""
+
+
 class FleetTask(BaseModel):
     """One line of the list. Equal tasks have equal digests: a task that changed runs again."""
 
@@ -60,7 +64,7 @@ class FleetTask(BaseModel):
     rollup: Annotated[list[str], Field(description="the pathspecs of code-commit rollup")] = []
     settings: Annotated[dict[str, Any], Field(description="keys of config.toml")] = {}
     timeout: Annotated[float | None, Field(gt=0, description="seconds for all of it")] = None
-    build: Annotated[str, Field(description="the text of build.sh, in place of the commit's; in no patch")] = ""
+    build: Annotated[str, Field(description="the text of build.sh where the commit has none; in no patch")] = ""
     setup: Annotated[bool, Field(description="supply .gitignore's line /agent-config; in no patch")] = False
     overlay: Annotated[Files, Field(description="texts by path, null for a file to remove; in no patch")] = {}
     verify: Annotated[
@@ -106,11 +110,6 @@ class FleetTask(BaseModel):
         return files
 
     @property
-    def supplied(self) -> Files:
-        """The files that are put into the clone before the run."""
-        return {**self.overlay, **({BUILD_SCRIPT: self.build} if self.build else {})}
-
-    @property
     def list_file(self) -> Path:
         """The file of the list, whose hidden tests no build may read."""
         return self._list
@@ -135,6 +134,14 @@ class FleetTask(BaseModel):
         return tuple(_hash(line.model_dump_json()) for line in lines)
 
     @property
+    def identity(self) -> str:
+        """The hash of what the LLM is asked: of the line without its build, its hidden files and its limits."""
+        settings = {name: value for name, value in sorted(self.settings.items()) if name not in _NOT_FELT}
+        overlay = {name: text for name, text in sorted(self.overlay.items()) if name != BUILD_SCRIPT}
+        asked = {"settings": settings, "overlay": overlay, "timeout": None, "build": "", "setup": False, "verify": {}}
+        return _hash(self.model_copy(update=asked).model_dump_json())
+
+    @property
     def title(self) -> str:
         """The first line of the query."""
         return self.query.strip().split("\n")[0]
@@ -146,15 +153,19 @@ class FleetTask(BaseModel):
         return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
 
     @property
-    def provider(self) -> str:
-        """Whose limits it counts against, "" where the worker's keys decide."""
-        return provider_of(self.settings["model"]) if self.settings.get("model") else ""
+    def host(self) -> str:
+        """Whose limits it counts against: its own address, else its provider, "" where the worker's keys decide."""
+        model = self.settings.get("model")
+        return str(self.settings.get("base_url") or (provider_of(model) if model else ""))
 
 
-def read_tasks(path: Path) -> list[FleetTask]:
+Look = Callable[[Mapping[int, "FleetTask"]], Iterable[tuple[int, str]]]
+
+
+def read_tasks(path: Path, look: Look | None = None) -> list[FleetTask]:
     """Return the tasks of the list, in its order. Raises NotSetUpError with every mistake and its line."""
     text = read_text(path, "write the tasks into it, as code-commit fleet --schema says", str(path))
-    return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path))
+    return parse_tasks(text.removeprefix("\ufeff").split("\n"), str(path), look)
 
 
 def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping[str, Any]) -> list[str]:
@@ -162,7 +173,7 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
     names: Counter[str] = Counter()
     lines = []
     for repository in map(str.strip, repositories):
-        if not repository:
+        if not repository or repository.startswith("#"):
             lines.append("")
             continue
         name = _name_of(repository, folder)
@@ -175,7 +186,7 @@ def list_repositories(repositories: Sequence[str], folder: Path, values: Mapping
 def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int) -> list[FleetTask]:
     """Return each task once for each combination of settings (`NAME=VALUE`), each so many times; that is its label.
 
-    Raises NotSetUpError.
+    A single combination is in no name, and without trials no label. Raises NotSetUpError.
     """
     axes: dict[str, dict[str, Any]] = {}
     for name, _, text in (setting.partition("=") for setting in settings):
@@ -184,20 +195,18 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
         except (KeyError, ValueError) as error:
             why = error if name in SETTINGS else f"is no setting{did_you_mean(name, SETTINGS)}"
             raise NotSetUpError(f"--setting: {shown(name)} {why}") from error
-    made = []
-    for task, way, trial in product(tasks, product(*(axis.items() for axis in axes.values())), range(1, trials + 1)):
+    made, ways = [], list(product(*(axis.items() for axis in axes.values())))
+    for task, way, trial in product(tasks, ways, range(1, trials + 1)):
         label, values = ",".join(word for word, _ in way), [value for _, value in way]
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", label)
+        is_one = len(ways) == 1
+        own: dict[str, Any] = {"settings": {**_bound(task.settings), **dict(zip(axes, values, strict=True))}}
+        slug = "" if is_one else re.sub(r"[^A-Za-z0-9._-]+", "-", label)
         short = slug if len(slug) <= _LONGEST_SLUG else f"{slug[-_LONGEST_SLUG:]}-{_hash(label)[:8]}"
         name = ".".join([task.id, *filter(None, [short]), *([str(trial)] if trial > 1 else [])])
-        own = {
-            "settings": {**_bound(task.settings), **dict(zip(axes, values, strict=True))},
-            "label": label or task.label,
-        }
+        if trials > 1 or not is_one:
+            own |= {"task": task.task or task.id, "label": label or task.label}
         try:
-            made.append(
-                FleetTask.model_validate({**task.model_dump(), "id": name, "task": task.task or task.id, **own})
-            )
+            made.append(FleetTask.model_validate({**task.model_dump(), "id": name, **own}))
         except ValidationError as error:
             raise NotSetUpError("\n".join(f"{name}: {_explained(details)}" for details in error.errors())) from error
         made[-1]._list = task._list  # noqa: SLF001 - no field of the line
@@ -223,14 +232,17 @@ def _name_of(repository: str, folder: Path) -> str:
 _LONGEST_NAME = 90
 
 
-def parse_tasks(lines: Sequence[str], name: str) -> list[FleetTask]:
-    """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError."""
+def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:
+    """Return the tasks of the lines of the list `name`; paths count from its folder. Raises NotSetUpError.
+
+    `look` finds the mistakes in their repositories: without it these are results of the tasks.
+    """
     values: dict[int, Any] = {}
     tasks: dict[int, FleetTask] = {}
     mistakes: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         try:
-            if line.strip():
+            if line.strip() and not line.lstrip().startswith("#"):
                 values[number] = _task_of_instance(from_json(line), Path(name).parent)
         except ValueError as error:
             mistakes.append((number, f"Invalid JSON: {error}"))
@@ -243,7 +255,7 @@ def parse_tasks(lines: Sequence[str], name: str) -> list[FleetTask]:
         except ValidationError as error:
             mistakes += [(number, _explained(details)) for details in error.errors()]
     names = {number: str(each["id"]) for number, each in values.items() if isinstance(each, dict) and "id" in each}
-    mistakes += [*_taken(names), *_missing(tasks)]
+    mistakes += [*_taken(names), *(look(tasks) if look else ())]
     if mistakes:
         more = [f"and {len(mistakes) - _MOST_SHOWN:,} more"] if len(mistakes) > _MOST_SHOWN else []
         told = [f"{name}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
@@ -328,60 +340,3 @@ def _taken(names: Mapping[int, str]) -> Iterator[tuple[int, str]]:
             yield number, f"id: {shown(name)} is the name of more than one task"
         elif name.lower() in RESERVED:
             yield number, f"id: {name} is the name of a file of the results"
-
-
-def _missing(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
-    """Yield the repositories that are not here, and the commits that a repository here does not have."""
-    here: dict[Path, list[int]] = {}
-    for number, task in tasks.items():
-        if path := task.path:
-            here.setdefault(path, []).append(number)
-    for path, numbers in here.items():
-        asked = "".join(f"{tasks[number].commit}^{{commit}}\n" for number in numbers).encode()
-        answer = ask_git(["cat-file", "--batch-check"], path, asked) if path.is_dir() else None
-        if answer is None or answer.returncode != 0:
-            yield from ((number, f"repository: {tasks[number].repository} is no git repository") for number in numbers)
-            continue
-        for number, line in zip(numbers, answer.stdout.split(b"\n"), strict=False):
-            if line.endswith(b" missing") or b" commit " not in line:
-                yield number, f"commit: {tasks[number].repository} has no {tasks[number].commit}"
-
-
-def find_unfit(tasks: Sequence[FleetTask]) -> Iterator[str]:
-    """Yield, task by task, what a run would refuse of its commit, as far as that is known without a clone."""
-    here: dict[Path, list[FleetTask]] = {}
-    remote: dict[str, list[FleetTask]] = {}
-    for task in tasks:
-        if task.path is None:
-            remote.setdefault(task.repository, []).append(task)
-        else:
-            here.setdefault(task.path, []).append(task)
-    for path, same in here.items():
-        names = {f"{task.commit}:{name}" for task in same for name in (BUILD_SCRIPT, ".gitignore", SUBMODULES)}
-        contents = read_blobs(path, sorted(names))
-        for task in same:
-            if f"{task.commit}:{BUILD_SCRIPT}" not in contents and BUILD_SCRIPT not in task.supplied:
-                yield f"{task.id}: {NO_BUILD}"
-            if AGENT_CONFIG.encode() not in contents.get(f"{task.commit}:.gitignore", b"") and not task.setup:
-                yield f'{task.id}: its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
-            if task.supplied.get(SUBMODULES, contents.get(f"{task.commit}:{SUBMODULES}")):
-                yield f"{task.id}: {NO_SUBMODULES}"
-    for repository, same in remote.items():
-        answer = ask_git(["ls-remote", "--quiet", "--", repository, "HEAD"], Path(os.sep))
-        if answer.returncode != 0:
-            said = shown(answer.stderr.decode("utf-8", "replace").partition("\n")[0][:300].removeprefix("fatal: "))
-            yield from (f"{task.id}: git ls-remote: {said}" for task in same)
-
-
-def read_blobs(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of each file that is there, by its name for git: COMMIT:PATH, or the blob's own."""
-    answer = BytesIO(
-        ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
-    )
-    found = {}
-    for name in names:
-        if head := re.search(rb" (\w+) (\d+)$", answer.readline()):
-            content = answer.read(int(head[2]) + 1)
-            if head[1] == b"blob":
-                found[name] = content[:-1]
-    return found

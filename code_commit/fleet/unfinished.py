@@ -10,18 +10,30 @@ import io
 import platform
 import tarfile
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
 from code_commit.fleet.page import Pages
-from code_commit.fleet.results import Result, add_result, free_room, land, note, read_own, reserve_room, write_own
+from code_commit.fleet.results import (
+    Result,
+    add_result,
+    free_room,
+    land,
+    note,
+    packed,
+    read_own,
+    reserve_room,
+    write_own,
+)
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, first_run
+from code_commit.fleet.worker import TaskOutcome, ended, first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
@@ -59,11 +71,14 @@ def log_path(out: Path, task: FleetTask) -> Path:
 class Unfinished:
     """The logs in OUT, and what all runs have cost, each counted once. `lines` are all results of before.
 
+    Those `built_again` go on by the log of their green result: what it changed is built, and no LLM is asked.
+
     Raises LogError; NotSetUpError where it is not known what a log's run did cost.
     """
 
-    def __init__(self, out: Path, lines: Iterable[Result]) -> None:
+    def __init__(self, out: Path, lines: Iterable[Result], built_again: Collection[str] = ()) -> None:
         self._out = out
+        self._built_again = built_again
         self._paid: defaultdict[str, float] = defaultdict(float)
         """By task; beside it what each of its runs has cost so far."""
         self._costs: dict[tuple[str, str], float] = {}
@@ -93,7 +108,10 @@ class Unfinished:
         try:
             log = read_own(log_path(self._out, task))
         except FileNotFoundError:
-            return b"", 0.0
+            folder = self._out / task.id / "log"
+            if task.id not in self._built_again or not (folder / "run.json").is_file():
+                return b"", 0.0
+            log = packed({"": folder})
         except OSError as error:
             raise LogError(log_path(self._out, task), error) from error
         return log, self._note(task.id, log)
@@ -133,7 +151,9 @@ class Unfinished:
 class Desk:
     """Keeps what comes back from the cluster in OUT, and tells it on the terminal. Raises LogError."""
 
-    def __init__(self, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages) -> None:
+    def __init__(
+        self, unfinished: Unfinished, table: FleetTable, failures: Failures, pages: Pages, baselines: Baselines
+    ) -> None:
         self.name = hashlib.sha256(f"{platform.node()} {pages.out}".encode()).hexdigest()[:12]
         """The same at each start with this OUT."""
         self._out, self._results = pages.out, pages.results
@@ -141,6 +161,7 @@ class Desk:
         self._failures = failures
         self._pages = pages
         self._unfinished = unfinished
+        self._baselines = baselines
         self.log_of = unfinished.log_of
         self.keep = unfinished.keep
         table.totals.cost_usd = unfinished.spent
@@ -161,6 +182,14 @@ class Desk:
         self._pages.write()
         return self._failures.allow_more_after(outcome.result)
 
+    def refuse(self, tasks: Iterable[FleetTask]) -> None:
+        """Take those tasks whose build cannot run: nothing was asked for them."""
+        for task in tasks:
+            baseline = self._baselines.of(task)
+            if baseline.state == CANNOT_RUN:
+                result = ended(task, "not_set_up", NotSetUpError.exit_code, baseline.message, error="baseline")
+                self._table.landed(self._write(task, TaskOutcome(result), is_over=True).result)
+
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Take what came of a task that goes on later: its log, and a line where it has cost something."""
         self._write(task, outcome, is_over=False)
@@ -171,7 +200,8 @@ class Desk:
         try:
             if outcome.log and outcome.result.status not in _FINAL:
                 self.keep(task, outcome.log)
-            outcome = outcome._replace(result=self._unfinished.count(outcome.result))
+            facts: Any = {"path": str(task.path or ""), "baseline": self._baselines.of(task).state}
+            outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result), **facts))
             if is_over:
                 land(self._out, *outcome, results=self._results)
                 add_result(self._results, outcome.result)

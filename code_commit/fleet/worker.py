@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -23,25 +24,27 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, NamedTuple
 
-from code_commit.api import find_addresses, list_runs, make_redactor, write_ignore_line
+from code_commit.api import find_addresses, list_runs, make_redactor, read_changes, write_ignore_line
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import read_ends
 from code_commit.fleet.copies import copy_path, make_room, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.results import Result, packed, unpack
-from code_commit.fleet.tasks import LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
+from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, NO_BUILD, NO_SUBMODULES, SUBMODULES, Files, FleetTask, Solution
 from code_commit.git import Repository, UnansweredError, require_git
 from code_commit.llm.call import TOO_MANY_REQUESTS
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, find_project
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
-from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE
+from code_commit.settings import ENVIRONMENT_PREFIX, KEYS_VARIABLE, Settings
 from code_commit.terminal import TAIL_BYTES, last_lines, shown
 from code_commit.trust import ended_with_us, isolated, outside_environment, own_command
 
 TICK = 0.2  # seconds between two looks at what no process tells
 _LONGEST_REASON = 200
+_LINES_KEPT = 5
+_BASE = "base-commit.txt"
 GRACE = 15.0  # seconds between SIGTERM and SIGKILL: a run takes five to end its build
 
 _PLAIN = (
@@ -58,10 +61,14 @@ _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 
 
 class Source(NamedTuple):
-    """Where a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle."""
+    """Where a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle.
+
+    `problem` says why there is none.
+    """
 
     url: str
     bundle: bytes | None = None
+    problem: str = ""
 
 
 class TaskOutcome(NamedTuple):
@@ -84,6 +91,13 @@ class TaskSupervision(NamedTuple):
     limited: Callable[[], object] = lambda: None
     logged: Callable[[bytes], object] = lambda _: None
     hidden: Sequence[str | Path] = ()
+
+
+class _Built(NamedTuple):
+    """Why a build failed, with its last lines, "" where it passed; and the exit code of build.sh."""
+
+    why: str
+    exit_code: int | None
 
 
 class WorkerError(Exception):
@@ -129,7 +143,9 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
 def ended(task: FleetTask, status: str, exit_code: int, message: str, **facts: Any) -> Result:
     """Return the result of a task; `facts` are the further members that are known, without a run it costs nothing."""
     line: dict[str, Any] = {
+        "identity": task.identity,
         "repository": task.repository,
+        "base": task.commit,
         "query": task.title,
         "task": task.task or task.id,
         "label": task.label,
@@ -165,6 +181,8 @@ def _find_commit(work: "_Work", source: Source, bare: Path) -> str:
 
 
 def _copy(work: "_Work", source: Source, bare: Path) -> None:
+    if source.problem:
+        raise NotSetUpError(source.problem)
     refs = "--mirror" if work.task.path else "--bare"  # a host has refs of every pull request as well
     with TemporaryDirectory(dir=bare.parent, prefix="copy-", ignore_cleanup_errors=True) as folder:
         url, copy = source.url, Path(folder, "copy")
@@ -185,6 +203,7 @@ class _Work:
         self._said = ""
         self._deadline = time.monotonic() + (task.timeout or math.inf)
         self._is_late = self._is_unwanted = False
+        self._is_moved = False
         self.commit = ""
         self.repository: Repository | None = None
         self._record_seen = 0
@@ -195,9 +214,11 @@ class _Work:
     def do(self, source: Source, bare: Path, max_cost: float | None, log: bytes) -> TaskOutcome:
         """Do the task by the worker's copy of its repository. Raises as `run_task`, NotSetUpError and EndedError."""
         self.commit = _find_commit(self, source, bare)
+        if self.task.solution == BUILD_ALONE:
+            return TaskOutcome(self.build_before(bare))
         if self.task.solution:
             return TaskOutcome(self.validate(bare, self.task.solution))
-        self.repository = self.clone(bare, self.commit, self.root, self.task.supplied)
+        self.repository = self.clone(bare, self.commit, self.root, self.task.overlay)
         self.take_up(log)
         self.roll_up_and_run(max_cost)
         return self.outcome()
@@ -217,6 +238,9 @@ class _Work:
             raise NotSetUpError(f"{root} is not the clone that was made for the task: nothing was done")
         self.git(root, "checkout", "-q", "--detach", commit)
         put_files(root, files)
+        if self.task.build and not os.path.lexists(root / BUILD_SCRIPT):
+            put_files(root, {BUILD_SCRIPT: self.task.build})
+            files = {**files, BUILD_SCRIPT: self.task.build}
         if not os.path.lexists(root / BUILD_SCRIPT):
             raise NotSetUpError(NO_BUILD)
         with suppress(FileNotFoundError):
@@ -240,10 +264,10 @@ class _Work:
             (config / f"{number}-key.txt").symlink_to(Path(file).absolute())
         return git
 
-    def build(self, source: Path, commit: str, files: Files) -> str:
+    def build(self, source: Path, commit: str, files: Files) -> "_Built":
         """Run build.sh once in a fresh clone with these files put over it, in the sandbox of the task.
 
-        Return why it failed, with its last lines, "" where it passed. Raises NotSetUpError where it cannot run.
+        Raises NotSetUpError where it cannot run.
         """
         root = Path(mkdtemp(dir=self.root.parent), "clone")
         self.clone(source, commit, root, files)
@@ -259,26 +283,42 @@ class _Work:
         problems = "\n".join(check["problem"] for check in told["checks"] if check["problem"])
         if done.returncode > EXIT_BUILD_FAILED:
             raise NotSetUpError(problems)
-        return problems
+        return _Built(problems, told.get("build_exit_code"))
+
+    def build_before(self, bare: Path) -> Result:
+        """Tell whether the build passes on the commit as it is. Raises NotSetUpError where it cannot run.
+
+        A shell's 126 and 127 say that a program is missing, unless files of the task's own may be what calls it.
+        """
+        built = self.build(bare, self.commit, self.task.overlay)
+        hopeless = self.task.settings.get("infrastructure_exit_codes", Settings().infrastructure_exit_codes)
+        if built.exit_code in (*hopeless, *((126, 127) if self.task.overlay.keys() <= {BUILD_SCRIPT} else ())):
+            lines = "\n".join(built.why.split("\n")[-_LINES_KEPT:])
+            raise NotSetUpError(f"the build cannot run here (--no-baseline asks the LLM all the same):\n{lines}")
+        return ended(self.task, *(("build_failed", EXIT_BUILD_FAILED, built.why) if built.why else ("success", 0, "")))
 
     def validate(self, bare: Path, solution: Solution) -> Result:
         """Tell by the build whether the tests tell the solution from what was before, and a run could find it."""
-        build = {name: text for name, text in self.task.supplied.items() if name in (BUILD_SCRIPT, SUBMODULES)}
-        why = ""
-        if not self.build(bare, self.commit, self.task.supplied | self.task.verify):
-            why = "tests pass before it"
-        elif self.build(bare, solution.commit, build):
-            why = "tests fail after it"
-        elif self.task.verify and self.build(bare, solution.commit, build | solution.tests_before):
-            why = "tests of before, which a run sees, fail after it"
-        return ended(self.task, *(("unfit", EXIT_BUILD_FAILED, why) if why else ("success", 0, "")))
+        build = {name: text for name, text in self.task.overlay.items() if name in (BUILD_SCRIPT, SUBMODULES)}
+        kind = said = ""
+        if not self.build(bare, self.commit, self.task.overlay | self.task.verify).why:
+            kind = "tests pass before it"
+        elif said := self.build(bare, solution.commit, build).why:
+            kind = "tests fail after it"
+        elif self.task.verify and (said := self.build(bare, solution.commit, build | solution.tests_before).why):
+            kind = "tests of before, which a run sees, fail after it"
+        if not kind:
+            return ended(self.task, "success", 0, "")
+        lines = said.split("\n")[-_LINES_KEPT:] if said else []
+        told = "\n".join([": ".join([kind, *lines[-1:]]), *lines])
+        return ended(self.task, "unfit", EXIT_BUILD_FAILED, told, error=kind)
 
     def _verify(self, tree: str, log: Path) -> dict[str, Any]:
         """Build a green result once more, with the files over it that the run did not see; return what that changes."""
         self._deadline = time.monotonic() + (self.task.timeout or math.inf)
         try:
             commit = self.git(self.root, *_PLAIN, "commit-tree", tree, "-p", self.commit, "-m", "The result")
-            why = self.build(self.root, commit, self.task.supplied | self.task.verify)
+            why = self.build(self.root, commit, self.task.overlay | self.task.verify).why
         except (NotSetUpError, EndedError) as error:
             if self._is_unwanted:
                 return dict(_INTERRUPTED)
@@ -290,7 +330,8 @@ class _Work:
     def take_up(self, log: bytes) -> None:
         """Put the log of an earlier start back; the limits of time and money are those that the task has now.
 
-        Of a run that had ended the last build is done again: what it made of other files is in no log.
+        Of a run that had ended the last build is done again: what it made of other files is in no log. Where the base
+        is another now, that is all that can be done: the LLM has seen the files of before.
         """
         if not log:
             return
@@ -300,17 +341,33 @@ class _Work:
             unpack(log, folder)
             record = load_run_record((folder / "run.json").read_bytes())
             record.options = {name: value for name, value in record.options.items() if name not in LIMITS}
+            self._is_moved = (folder / _BASE).exists() and (folder / _BASE).read_text() != self.commit
+            if self._is_moved:
+                record.options |= {"max_repairs": len(record.attempts) - 1}
+            is_useless = self._is_moved and record.status != "success"
             record.status = "interrupted" if record.status == "success" else record.status
             (folder / "run.json").write_text(json.dumps(asdict(record)), encoding="utf-8")
             names = {folder / "choice": record.choice.run if record.choice else "", folder: record.run}
             for place, name in names.items():
                 if place.is_dir() and re.fullmatch(r"[\w-]+", name):
                     place.rename(folder.with_name(name))
+            if is_useless or not self._is_as_before(folder.with_name(record.run)):
+                shutil.rmtree(folder.parent)
+
+    def _is_as_before(self, folder: Path) -> bool:
+        """Tell whether the clone has each file that a run changed as the run found it: its base may have moved on."""
+        try:
+            edits, lost = read_changes(folder, self.root)
+            files = {edit.path: self.root / edit.path for edit in edits}
+            found = {path: file.read_bytes() if file.exists() else None for path, file in files.items()}
+        except (CodeCommitError, OSError):
+            return False
+        return not lost and all(found[edit.path] == edit.old for edit in edits)
 
     def roll_up_and_run(self, max_cost: float | None) -> None:
         """Write codeRollup.txt and run the main job, or go on with it. Raises NotSetUpError."""
         options = [] if max_cost is None else ["--max-cost", repr(max_cost)]
-        self._code_commit(json.dumps([self.task.rollup, options]))
+        self._code_commit(json.dumps([self.task.rollup, options, self._is_moved]))
         printed = self._printed("rollup.json")
         if self._printed("run.json") is None and printed and "exit_code" in printed:
             kind = WorkerError if printed["exit_code"] == MachineError.exit_code else NotSetUpError
@@ -334,7 +391,8 @@ class _Work:
         facts, patches = self._facts_of(record), Patches()
         try:
             if record.attempts and self.repository:
-                patches = make_patches(self.repository, self.commit, record, folder, self.task.supplied)
+                apart = {*self.task.overlay, BUILD_SCRIPT}
+                patches = make_patches(self.repository, self.commit, record, folder, apart)
         except (CodeCommitError, UnansweredError) as error:
             why = f"no patch could be made: {error}"
             kind = "" if isinstance(error, UnansweredError) and _tells_of_no_room(error.complaint) else "patch"
@@ -431,7 +489,7 @@ class _Work:
     def _packed_log(self, folder: Path, content: bytes, record: RunRecord) -> bytes:
         """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
         choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
-        return packed({"": folder} | choice, {"run.json": content}, self._packed)
+        return packed({"": folder} | choice, {"run.json": content, _BASE: self.commit.encode()}, self._packed)
 
     def git(self, folder: Path, *arguments: str) -> str:
         """Run git and return what it prints. Raises NotSetUpError with its complaint."""

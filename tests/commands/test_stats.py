@@ -9,6 +9,8 @@ import pytest
 from command import Run, recorded
 from page_runs import embellish, hostile_run
 
+from code_commit.commands.stats import Comparison
+
 OPUS, ARGON = "anthropic:claude-opus-5-5", "gemini:gemini-4-argon"
 
 
@@ -119,12 +121,19 @@ def test_of_a_fleet_and_of_many_models(root: Path, run_code_commit: Run, tmp_pat
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert [line.split() for line in lines if line.startswith("runs")] == [["runs", "4"], ["runs", "2"], ["runs", "2"]]
+    assert [line.split() for line in lines if line.startswith("runs")] == [["runs", "4", "2", "2"]]
     assert json.loads(run_code_commit(root, "log", "--stats", "../out", "--json").stdout)["models"][2]["runs"] == 2
 
 
 def result(task: str, label: str, trial: int, status: str, **more) -> str:
-    line = {"id": f"{task}.{label}.{trial}", "task": task, "label": label, "status": status, "exit_code": 0}
+    line = {
+        "id": f"{task}.{label}.{trial}",
+        "task": task,
+        "label": label,
+        "status": status,
+        "exit_code": 0,
+        "verified": True,
+    }
     line |= {} if status == "success" else {"exit_code": 2 if status == "not_set_up" else 1}
     numbers = {"cost_usd": 0.25, "input_tokens": 1000, "output_tokens": 100, "seconds": 30.0, "attempts": 2}
     return json.dumps(line | numbers | more)
@@ -142,8 +151,8 @@ not set up                   1            -
 pass@1                     50%          33%
   95 % interval     13% to 87%    6% to 79%
 pass@k             67% (k = 2)  33% (k = 2)
-cost                   $1.5000            -
-  for each solved      $0.5000            -
+cost                     $1.50            -
+  for each solved        $0.50            -
 tokens in                6,000        6,000
 tokens out                 600          600
 time                     3 min        3 min
@@ -186,12 +195,26 @@ def test_numbers_and_names_are_never_cut(root: Path, run_code_commit: Run):
         model = name if record["model"] == OPUS else record["model"]
         fields = {"model": model, "totals": record["totals"] | {"usage": usage}}
         (run / "run.json").write_text(json.dumps(record | fields))
-    first, second = run_code_commit(root, "log", "--stats").stdout.split("\n\n")
-    assert [block.split("\n")[0] for block in (first, second)] == [name, ARGON]
-    assert [block.split("\ntokens")[1].split()[0] for block in (first, second)] == [
-        "761,310,720,000",
-        "456,786,432,000",
+    table = run_code_commit(root, "log", "--stats").stdout
+    assert table.split("\n")[:2] == [f"A: {name}", f"B: {ARGON}"]
+    assert table.split("\n")[2].split() == ["A", "B"]
+    assert re.search(r"^tokens +761,310,720,000 +456,786,432,000$", table, re.MULTILINE)
+
+
+def test_four_labels_fit_a_terminal_and_no_trial_that_was_not_set_up_counts_as_failed():
+    ends = {"one": ["success"] * 3, "two": ["not_set_up"] * 3, "three": ["success", "not_set_up", "build_failed"]}
+    trials = [
+        {"id": f"{task}.{n}.{label}", "task": task, "label": label, "status": end, "exit_code": int(end != "success")}
+        for label in (f"anthropic:a-long-name-{number}" for number in range(4))
+        for task, each in ends.items()
+        for n, end in enumerate(each)
     ]
+    lines = Comparison.of(trials).table(80).split("\n")
+    assert max(map(len, lines)) <= 80
+    assert lines[3] == "D: anthropic:a-long-name-3"
+    rows = {line.split("  ")[0]: re.split("  +", line)[1:] for line in lines[5:]}
+    assert (rows["one"], rows["two"], rows["three"]) == (["3 of 3"] * 4, ["not set up"] * 4, ["1 of 2"] * 4)
+    assert rows["green"] == ["4 of 5"] * 4, "no hidden test says that they are solved"
 
 
 CALL = {"input": 9_000, "cached_input": 0, "cache_write": 0, "output": 1_000, "reasoning": 0}

@@ -61,7 +61,7 @@ def task(name: str, repository: Path | str, model: str = "", **more) -> dict:
 
 def fleet_words(tasks: Path, *arguments: str) -> list[str]:
     """Return the words after `code-commit` for a fleet whose results go to the folder `out` beside its list."""
-    return ["fleet", str(tasks), "--out", str(tasks.parent / "out"), *arguments]
+    return ["fleet", str(tasks), "--no-baseline", "--out", str(tasks.parent / "out"), *arguments]
 
 
 def results(folder: Path) -> dict[str, dict]:

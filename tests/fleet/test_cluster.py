@@ -446,6 +446,18 @@ def test_answers_429_cost_no_task_an_attempt(cluster, server, tmp_path):
     assert (results(tmp_path)["a"]["attempts"], len(server.calls)) == (4, 8)
 
 
+def test_an_outage_uses_up_no_task(cluster, server, tmp_path):
+    """The first answer comes, then none for a while, then all: each task ends green, and one tries at a time."""
+    repository = make_repository(tmp_path / "repository")
+    settings = server.settings | {"llm_timeout": 1}
+    lines = [task(f"t{number}", repository, settings=settings) for number in range(8)]
+    server.answer = lambda number: (200, RIGHT) if number == 1 or number > 6 else (503, "")
+    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--at-once", "4")
+    assert done.returncode == 0, done.stderr
+    assert "fails (network): one task tries again in 5.0 s" in done.stderr
+    assert "8 of 8 tasks green" in done.stderr
+
+
 def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
     lines = [task(f"t{number}", repository, settings=server.settings) for number in range(5)]

@@ -131,7 +131,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     (tmp_path / "list").write_text("one\n\ntwo\n")
     answers = make_answers(tmp_path / "answers", RIGHT)
     words = ["fleet", "-m", "Make ok.txt say ok.", "--repositories", "list", "--build", "build", "--out", "out"]
-    words += ["--at-once", "1"]
+    words += ["--at-once", "1", "--no-baseline"]
     done = forked_fleet.run(words, tmp_path, os.environ | {"CODE_COMMIT_MODEL": answers})
     assert done.returncode == 0, done.stderr
     for name in ("one", "two"):
@@ -144,6 +144,40 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
     piped = forked_fleet.run(words, tmp_path, os.environ, b"one\nthree\n")
     assert piped.returncode == 2
     assert "-:2: repository: three is no git repository" in piped.stderr
+
+
+def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_again(tmp_path, cluster, server):
+    """What was green is built again without the LLM, the rest runs again."""
+    make_repository(tmp_path / "own", "echo its own; exit 1")
+    bare = make_repository(tmp_path / "bare")
+    git(bare, "rm", "-q", "build.sh")
+    git(bare, "commit", "-qm", "no build")
+    (tmp_path / "list").write_text("own\nbare\n")
+    (tmp_path / "build").write_text("#!/bin/sh\ngrep ok ok.txt\n")
+    defaults = [f"--setting={name}={value}" for name, value in server.settings.items()]
+    words = ["fleet", "-m", "Make ok.txt say ok.", "--repositories", str(tmp_path / "list"), *defaults]
+    words += ["--setting=max_repairs=0", "--no-baseline", "--out", str(tmp_path / "out")]
+
+    def run_with(*more):
+        server.calls.clear()
+        done = cluster.run_fleet(tmp_path, *words[1:], *more, listed=False)
+        lines = {line["repository"]: line for line in results(tmp_path).values()}
+        return {name: line["exit_code"] for name, line in lines.items()}, len(server.calls), done.stderr
+
+    build = str(tmp_path / "build")
+    assert run_with("--build", build)[:2] == ({"own": 1, "bare": 0}, 2)
+    before = {line["id"]: line for line in results(tmp_path).values()}
+    (tmp_path / "build").write_text("#!/bin/sh\n# a comment\ngrep ok ok.txt && echo again\n")
+    checked = cluster.run_fleet(tmp_path, *words[1:], "--build", build, "--check", listed=False)
+    assert checked.stdout.endswith("0 kept, 0 would go on, 1 would be built again, 1 would begin\n")
+    ends, calls, told = run_with("--build", build)
+    assert (ends, calls) == ({"own": 1, "bare": 0}, 1), told
+    bare = next(line for line in results(tmp_path).values() if line["repository"] == "bare")
+    assert (bare["cost_usd"], bare["patch"]) == (before[bare["id"]]["cost_usd"], before[bare["id"]]["patch"])
+    assert "again" in (tmp_path / "out" / bare["id"] / "log" / "1-build.txt").read_text()
+    assert run_with("--build", build)[1] == 0, "the same lines"
+    ends, calls, told = run_with("--build-instead", build)
+    assert (ends, calls) == ({"own": 0, "bare": 0}, 1), told
 
 
 @pytest.mark.parametrize(
@@ -203,11 +237,10 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     again = cluster.run_fleet(tasks, *words, "--predictions", str(tmp_path / "predictions.jsonl"), "--json")
     assert len((tmp_path / "out/results.jsonl").read_text().splitlines()) == 4, again.stderr
     for stderr in (done.stderr, again.stderr):
-        assert re.findall(r"^(?:a|solved) +(. of 2)$", stderr, re.MULTILINE) == ["2 of 2"] * 2 + ["0 of 2"] * 2, stderr
+        assert re.findall(r"^(?:a|green) +(. of 2)$", stderr, re.MULTILINE) == ["2 of 2"] * 2 + ["0 of 2"] * 2, stderr
     assert [label["pass_at_1"] for label in json.loads(again.stdout)["labels"]] == [1.0, 0.0]
     assert (
-        '<tr><th scope="row">solved</th><td>2 of 2</td><td>0 of 2</td></tr>'
-        in (tmp_path / "out/index.html").read_text()
+        '<tr><th scope="row">green</th><td>2 of 2</td><td>0 of 2</td></tr>' in (tmp_path / "out/index.html").read_text()
     )
 
     predictions = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]

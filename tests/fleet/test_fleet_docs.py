@@ -1,5 +1,6 @@
 """What docs/fleet.md shows is done here: tried without a key (by two tasks), made into branches, on a small cluster."""
 
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,7 @@ from code_commit.fleet.cluster import connect
 from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
-_, LIST, TRY, BRANCHES, LAND, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
+_, LIST, TRY, BRANCHES, PUSH, LAND, CLUSTER, _ = re.findall(r"^```sh\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 
 
 def shell(folder: Path, script: str, scheduler: str = "") -> subprocess.CompletedProcess[str]:
@@ -64,9 +65,11 @@ def test_tasks_without_a_key_become_branches(cluster, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "2 tasks: no mistake" in done.stdout
     assert "2 of 2 tasks green" in done.stderr
-    for name in ("one", "two"):
-        assert git(tmp_path / "branches" / name, "show", "--format=%s").startswith("Slugs must drop punctuation.\n")
-        assert git(tmp_path / "branches" / name, "status", "--short") == ""
+    landings = [json.loads(line) for line in (tmp_path / "results/landed.jsonl").read_text().splitlines()]
+    assert [landing["branch"] for landing in landings] == ["fleet/one", "fleet/two"]
+    for landing in landings:
+        shown = git(Path(landing["clone"]), "show", "--format=%s", landing["branch"])
+        assert shown.startswith("Slugs must drop punctuation.\n")
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
@@ -91,8 +94,10 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
     git(roots["moved"], "commit", "-qam", "nine")
     heads = {name: git(root, "rev-parse", "HEAD") for name, root in roots.items()}
 
-    done = shell(tmp_path / "work", BRANCHES + LAND)
+    done = shell(tmp_path / "work", f"{BRANCHES.strip()} || test $? = 1\n{LAND}")
     assert done.returncode == 0, done.stderr
+    assert "moved: base moved: fleet/moved: no build has seen it on" in done.stdout
+    assert "4 green results: 3 landed, 1 base moved" in done.stderr
     subjects = {
         name: git(root, "log", "--format=%s", f"HEAD..fleet/{name}").splitlines()
         for name, root in roots.items()
@@ -103,7 +108,23 @@ def test_the_results_of_many_repositories_become_branches_also_where_one_moved_o
     assert git(roots["moved"], "show", "fleet/moved:ok.txt").splitlines()[:1] == ["ok"]
     assert git(roots["moved"], "show", "fleet/moved:ok.txt").splitlines()[-1:] == ["nine"]
     assert git(roots["red"], "branch", "--list", "fleet/*") == ""
+    assert "base moved: fleet/moved" in (tmp_path / "work/results/index.html").read_text()
     assert {name: git(root, "rev-parse", "HEAD") for name, root in roots.items()} == heads
+
+    for name in ("team-api", "team-web", "same", "moved"):
+        git(tmp_path, "init", "-q", "--bare", f"{name}.git")
+        git(roots[name], "remote", "add", "origin", str(tmp_path / f"{name}.git"))
+    gh = tmp_path / "work/bin/gh"
+    gh.write_text(f'#!/bin/sh\necho "$2 $4 $6: $8" | head -n 1 >>{tmp_path}/requests\n')
+    gh.chmod(0o755)
+    (tmp_path / "work/bin").rename(tmp_path / "bin")
+    done = shell(tmp_path / "work", f"PATH={tmp_path}/bin:$PATH\n{PUSH}")
+    assert done.returncode == 0, done.stderr
+    requests = sorted((tmp_path / "requests").read_text().splitlines())
+    assert [line.split(": ")[0] for line in requests] == [
+        f"create fleet/{name} Make ok.txt say ok." for name in ("moved", "same", "team-api", "team-web")
+    ]
+    assert git(tmp_path / "moved.git", "branch").split() == ["fleet/moved"]
 
     for repository in ("team/api", "team/web"):
         clone, name = tmp_path / "clones" / repository, repository.replace("/", "-")

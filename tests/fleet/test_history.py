@@ -1,5 +1,6 @@
 """Tasks made of a repository's own commits, and the answers of those commits given to them."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,7 +13,10 @@ from command import git, wait_for
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, results
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.history import read_history, tasks_of
+from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
+from code_commit.fleet.results import Result
+from code_commit.fleet.table import FleetTable
+from code_commit.fleet.worker import TaskOutcome
 
 BUILD = "set -e; for test in tests/*.sh; do sh $test; done"
 COMMITS = {
@@ -88,7 +92,7 @@ def test_commits_with_tests_and_other_files_become_tasks(cluster, root):
 def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(cluster, root, tmp_path, whole, hidden):
     """The answer of the commit is the right one, that of another one is not; an empty one solves nothing."""
     (tmp_path / "build").write_text(f"test ! -d tests || {{ {BUILD}; }}")
-    words = ("--validate", "--build", str(tmp_path / "build"), *(["--hidden"] if hidden else []))
+    words = ("--validate", "--build-instead", str(tmp_path / "build"), *(["--hidden"] if hidden else []))
     (defaults, *tasks), told = history(cluster, root, *words)
     titles = ["Mend it", "Add one"]
     unfit = {"9 commits: 2 tasks", "tests fail after it: 1", "tests pass before it: 1", *UNFIT}
@@ -123,7 +127,7 @@ def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(c
 
 def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluster, root, tmp_path):
     (tmp_path / "build").write_text(f"! grep -qx x other.txt || sleep 60; test ! -d tests || {{ {BUILD}; }}")
-    words = ("--tests", "tests/**", "--validate", "--build", str(tmp_path / "build"))
+    words = ("--tests", "tests/**", "--validate", "--build-instead", str(tmp_path / "build"))
     with cluster.start_fleet(root, "--from-history", str(root), *words, listed=False) as fleet:
         wait_for(lambda: fleet.printed().count("\n") == 3)
         fleet.send_signal(signal.SIGINT)
@@ -178,3 +182,27 @@ def test_a_history_that_cannot_be_read_is_told(root, tmp_path):
         read_history(Path("https://example.org/x"), "HEAD")
     with pytest.raises(NotSetUpError, match="unknown revision"):
         read_history(root, "nowhere..HEAD")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "printed", "hopeless"),
+    [
+        (["late"] * 5 + ["fit"], "", "late: | no tests ran"),
+        (["late", "soon"] * 4 + ["fit"], "8\n", ""),
+        (["fit"] + ["late"] * 9, "0\n", ""),
+        (["fit"] * 3, "0\n1\n", ""),
+    ],
+    ids=["five for one reason", "for two reasons", "one fits", "enough"],
+)
+def test_a_validation_ends_when_it_has_enough_or_no_hope(capsys, kinds, printed, hopeless):
+    unfit, lines = Counter(), {str(number): str(number) for number in range(len(kinds))}
+    sieve = Sieve(FleetTable(len(kinds), quiet=True), lines, 2, unfit, 5)
+    given = 0
+    with contextlib.suppress(EnoughError):
+        for name, kind in zip(lines, kinds, strict=True):
+            failed = {"status": "unfit", "exit_code": 1, "message": f"{kind}: | no tests ran", "error": kind}
+            end = {"status": "success", "exit_code": 0} if kind == "fit" else failed
+            given += 1
+            sieve.land(None, TaskOutcome(Result(name, "d", **end)))
+    assert (capsys.readouterr().out, sieve.hopeless) == (printed, hopeless)
+    assert given == {"late: | no tests ran": 5}.get(hopeless, 2 if printed == "0\n1\n" else len(kinds))

@@ -103,3 +103,33 @@ def test_answers_429_halve_the_tasks_of_a_provider_and_time_brings_them_back():
     assert not pace.is_full
     pace.running = 10
     assert pace.is_full, "slowly"
+
+
+@pytest.mark.parametrize(("has_answered", "pauses"), [(True, 12), (False, 3)])
+def test_a_host_that_fails_three_in_a_row_gets_one_at_a_time_until_it_answers_or_is_given_up(
+    monkeypatch, has_answered, pauses
+):
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    pace = RateLimiter(32)
+
+    def end(*failures):
+        pace.running = len(failures)
+        for failure in failures:
+            pace.ended(failure, has_answered=has_answered)
+
+    end("", "network", "network", "timeout", "network", "network")
+    assert (pace.is_full, pace.pause) == (False, 0.0), "of one kind"
+    end(*["network"] * 16)
+    assert (pace.is_full, pace.pause) == (True, 5.0), "those that began before count once"
+    waited = []
+    while not pace.is_given_up:
+        waited.append(pace.pause)
+        now += pace.pause
+        assert not pace.is_full
+        pace.running = 1
+        assert pace.is_full, "one at a time"
+        pace.ended("network")
+    assert waited == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, *[600.0] * 5][:pauses]
+    end("")
+    assert (pace.is_given_up, pace.pause) == (False, 0.0)

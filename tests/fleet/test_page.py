@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from command import git
 from fleet_out import EVIL, PATCH, RECORD, write_fleet
 
+from code_commit.commands.log import run
 from code_commit.errors import LogError
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.results import Result, land, load_results, results_folder
@@ -19,9 +21,9 @@ def test_each_task_has_a_row_the_failed_ones_first(out):
     page = (out / "index.html").read_text()
     rows = re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)
     text = [" ".join(re.sub("<.*?>", " ", row).split()) for row in rows]
-    assert text[0].startswith("build failed b 4 - $1.5000 9.5 s no &#34;&gt;&lt;img src=x")
+    assert text[0].startswith("build failed b 4 - $1.50 9.5 s no &#34;&gt;&lt;img src=x")
     assert text[1:3] == ["not set up c 0 - - 0.0 s it cannot be cloned", "not set up d 0 - - 0.0 s exit code 2"]
-    assert text[4] == "green e 1 - $0.5000 8.0 s"
+    assert text[4] == "green e 1 - $0.50 8.0 s"
     assert re.findall(r'href="(.*?)"', page) == ["./b/index.html", "./a/index.html", "./e/index.html"]
     assert "2 of 8 tasks green" in page
     assert "7 attempts · $2.25" in page
@@ -45,12 +47,11 @@ def test_equal_patches_of_repositories_stand_together_and_each_names_the_one_to_
     page = (out / "index.html").read_text()
     rows = [" ".join(re.sub("<.*?>", " ", row).split()) for row in re.findall(r"<tr><td>.*?</tr>", page, re.DOTALL)]
     assert [row.split(" ../")[0].split()[-1] for row in rows] == ["e", "b", "c", "d", "a"]
-    assert rows[1] == "green b ../b 0 +3 -1 <$0.0001 0.0 s chat:fake 3 repositories, the same patch".replace(
-        "<", "&lt;"
-    )
+    hint = f"To land them: code-commit fleet --land {out} --group 2"
+    assert rows[1] == f"green b ../b 0 +3 -1 &lt;$0.0001 0.0 s chat:fake {hint} 3 repositories, the same patch"
     told = "After the answer the build changed x.lock: part of changes.patch The build also changed x.lock: build.patch"
     assert rows[2].endswith(f"3 repositories, the same patch: b {told}")
-    assert rows[4].endswith("chat:fake")
+    assert rows[4].endswith(f"chat:fake To land it: code-commit fleet --land {out} --only a")
     assert "&lt;$0.0001</span>" in page
 
 
@@ -88,3 +89,13 @@ def test_a_page_that_cannot_be_written_is_told(out):
     (out / "index.html").mkdir()
     with pytest.raises(LogError, match=r"index\.html cannot be used: Is a directory"):
         write_pages(out, "abfgh", load_results(out))
+
+
+def test_a_task_is_a_summary_for_a_ci_job_too(out, capsys, monkeypatch):
+    git(out, "init", "-q")
+    monkeypatch.chdir(out)
+    options = {"run": "a", "markdown": True}
+    assert run(options) == 0
+    told = capsys.readouterr().out
+    assert "new.txt" in told
+    assert told.startswith("## ")

@@ -101,7 +101,7 @@ def test_what_a_task_supplies_is_there_for_the_run_and_in_no_patch(tmp_path):
     build = 'set -e; ./check.sh; test ! -e old.txt; test -z "$(git status --porcelain -- check.sh build.sh .gitignore)"; echo x >>new.txt'
     overlay = {"check.sh": "#!/bin/sh\ngrep -q '^ok$' ok.txt\n", "crlf.txt": "two\n", "old.txt": None}
     answer = RIGHT + "^^^crlf.txt\nthree\n^^^end\n"
-    root, outcome = do(tmp_path, answer, "exit 1", build=build, setup=True, overlay=overlay)
+    root, outcome = do(tmp_path, answer, "exit 1", setup=True, overlay=overlay | {"build.sh": build})
     assert outcome.result.is_green, outcome.result
     assert outcome.result.commit == git(root, "rev-parse", "HEAD").strip()
     assert outcome.build_patch == b""

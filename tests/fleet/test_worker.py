@@ -480,3 +480,37 @@ def test_the_choice_of_files_counts_where_it_has_a_price():
     ):
         record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
         assert cost_of(record) == cost
+
+
+@pytest.mark.parametrize(("moved", "calls"), [("other.txt", 0), ("ok.txt", 1)])
+def test_a_run_goes_on_where_its_base_moved_unless_a_file_that_it_changed_did(tmp_path, server, moved, calls):
+    """Else what the base changed in that file would be lost without a word."""
+    repository = make_repository(tmp_path / "repository")
+    line = task("a", repository, settings=server.settings)
+    outcome = do(line, tmp_path / "first")
+    (repository / moved).write_text("moved\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "moved")
+    server.calls.clear()
+    again = do(line, tmp_path / "second", log=outcome.log)
+    assert (again.result.is_green, len(server.calls)) == (True, calls)
+    assert again.result.commit == git(repository, "rev-parse", "HEAD").strip()
+    assert (b"\n-moved\n" in again.patch) == (moved == "ok.txt")
+
+
+def test_a_run_whose_build_fails_on_a_moved_base_begins_anew(tmp_path, server):
+    """Its LLM has not seen what moved, and would write over it."""
+    build = "grep -q '^ok$' ok.txt && { test ! -e other.txt || grep -q both ok.txt; }"
+    repository = make_repository(tmp_path / "repository", build)
+    line = task("a", repository, settings=server.settings)
+    outcome = do(line, tmp_path / "first")
+    (repository / "other.txt").write_text("moved\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "moved")
+    server.calls.clear()
+    server.answer = lambda _: (200, "^^^ok.txt\nok\nboth\n^^^end\n")
+    again = do(line, tmp_path / "second", log=outcome.log)
+    assert (again.result.is_green, again.result.attempts, len(server.calls)) == (True, 1, 1), again.result
+    assert again.result.run != outcome.result.run
+    assert "moved" in unpacked(again.log)["codebase.txt"].decode() + unpacked(again.log)["1-query.txt"].decode()
+    assert b"+both" in again.patch

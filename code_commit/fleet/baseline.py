@@ -1,0 +1,99 @@
+"""The baseline: each build runs once before anything is paid for, and is green, red, or cannot run.
+
+OUT/baselines.jsonl has a line for each that ran: it is built again only where its commit or its build is another.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from code_commit.fleet.repositories import find_bases
+from code_commit.fleet.results import BASELINES, append_line, read_own
+from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
+from code_commit.fleet.worker import TaskOutcome
+
+GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
+BUILD_SETTINGS = ("sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "build_timeout")
+_STATES = {"success": GREEN, "build_failed": RED, "not_set_up": CANNOT_RUN}
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How a build ended on the commit as it is, or why it cannot run."""
+
+    key: str
+    state: str
+    message: str = ""
+
+
+class Unpaid:
+    """Takes what comes back of builds that ask no LLM, as `Desk` does of tasks: they have no log, and cost nothing."""
+
+    name = "builds"
+
+    def log_of(self, _: FleetTask) -> tuple[bytes, float]:
+        return b"", 0.0
+
+    def require_room(self) -> None:
+        pass
+
+    def note(self, *_: object) -> None:
+        pass
+
+
+class Baselines(Unpaid):
+    """The baselines of tasks, one for all those that share repository, commit, build and overlay."""
+
+    def __init__(self, out: Path, tasks: Sequence[FleetTask]) -> None:
+        self._out = out
+        bases = find_bases((_place_of(task), task.commit) for task in tasks)
+        self._keys = {task.id: _key_of(task, bases) for task in tasks}
+        self._known: dict[str, Baseline] = {}
+        with suppress(OSError):
+            for line in read_own(out / BASELINES).split(b"\n"):
+                with suppress(ValueError, TypeError):
+                    known = Baseline(**json.loads(line))
+                    self._known[known.key] = known
+        wanted = {self._keys[task.id]: task for task in tasks if self.of(task).state in ("", CANNOT_RUN)}
+        self.builds = [task.model_copy() for task in wanted.values()]
+        for task in self.builds:
+            task._solution = BUILD_ALONE  # noqa: SLF001 - no line has it
+
+    def of(self, task: FleetTask) -> Baseline:
+        """Return the baseline of a task, one without a state where it is not known."""
+        return self._known.get(self._keys.get(task.id, ""), Baseline("", ""))
+
+    def fit(self, tasks: Sequence[FleetTask], *, skip_red: bool) -> list[FleetTask]:
+        """Return the tasks that can begin; red is no reason against it, unless it is to be left out."""
+        unfit = (CANNOT_RUN, RED) if skip_red else (CANNOT_RUN,)
+        return [task for task in tasks if self.of(task).state not in unfit]
+
+    @property
+    def in_words(self) -> str:
+        """Return `before anything is asked: 3 builds green, 1 red`, "" where none ran."""
+        states = Counter(self.of(task).state or "unknown" for task in self.builds)
+        told = ", ".join(f"{number} {state}" for state, number in states.most_common())
+        return told and f"builds before anything is asked: {told}"
+
+    def land(self, task: FleetTask, outcome: TaskOutcome) -> bool:
+        if state := _STATES.get(outcome.result.status):
+            found = Baseline(self._keys[task.id], state, outcome.result.message)
+            self._known[found.key] = found
+            append_line(self._out / BASELINES, found)
+        return True
+
+
+def _place_of(task: FleetTask) -> str:
+    return str(task.path or task.repository)
+
+
+def _key_of(task: FleetTask, bases: Mapping[tuple[str, str], str]) -> str:
+    """Return the hash of all that a build on the commit as it is depends on."""
+    commit = bases.get((_place_of(task), task.commit), task.commit)
+    settings = {name: value for name, value in sorted(task.settings.items()) if name in BUILD_SETTINGS}
+    parts = [_place_of(task), commit, task.build, task.setup, sorted(task.overlay.items()), settings]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -1,0 +1,274 @@
+"""Landing: a new branch of each green result, in the user's clones. Nothing is pushed, merged or checked out.
+
+    OUT/landed.jsonl          a line for each result that was tried, with its state; the latest counts
+    OUT/ID/pull-request.md    a title and a text for it
+    OUT/clones/               clones of the repositories that a list names by URL
+
+The commits are made of git's objects alone: no work tree, index, hook or filter of a clone has a part in it. Equal
+commits have equal names, so a landing that was killed is found again, and no branch that exists is ever changed.
+"""
+
+import email
+import email.policy
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from string import Template
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from code_commit.errors import NotSetUpError
+from code_commit.files import read_regular_file
+from code_commit.fleet.patches import diff_of
+from code_commit.fleet.repositories import find_bases
+from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_own, write_own
+from code_commit.git import ask_git
+from code_commit.terminal import shown
+
+ON_ITS_BASE, ON_A_NEWER_BASE, CONFLICTS, THERE, FAILED = "landed", "base moved", "conflicts", "already there", "failed"
+PULL_REQUEST = """\
+$title
+
+$verdict
+
+$words
+
+```
+$diffstat
+```
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """How far a result got: it is that of the `commit` and the `patch`, as results.jsonl names them."""
+
+    id: str
+    commit: str
+    patch: str
+    state: str
+    branch: str = ""
+    clone: str = ""
+    message: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing to land any more."""
+        return self.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)
+
+    @property
+    def in_words(self) -> str:
+        return ": ".join(filter(None, (self.state, self.branch, self.message)))
+
+
+class LandOptions(NamedTuple):
+    """Which results land, and how: by id, by the beginning of their patch's hash; all where neither is named."""
+
+    only: Collection[str] = ()
+    groups: Collection[str] = ()
+    branch: str = "fleet/{id}"
+    author: str = ""
+    text: str = PULL_REQUEST
+
+
+class LandError(Exception):
+    """A result could not land; nothing of it did."""
+
+
+def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing]:
+    """Return how far each of these results got, by its id; a result of before that has another commit is another."""
+    landings = {}
+    with suppress(OSError):
+        for line in read_own(out / LANDED).split(b"\n"):
+            with suppress(ValueError, TypeError, KeyError):
+                landing = Landing(**json.loads(line))
+                result = results.get(landing.id)
+                if result and (result.commit, result.patch) == (landing.commit, landing.patch):
+                    landings[landing.id] = landing
+    return landings
+
+
+def land_results(out: Path, results: Mapping[str, Result], options: LandOptions) -> Iterator[Landing]:
+    """Land the green results that the options name, and yield the state of each as soon as it is known.
+
+    Raises LogError, and NotSetUpError for an author or a choice that names nothing.
+    """
+    if options.author and not re.fullmatch(r"[^<>\n]+ <[^<>\n]+>", options.author):
+        raise NotSetUpError(f"--author {shown(options.author)}: write it as 'Name <name@example.org>'")
+    chosen = [result for _, result in sorted(results.items()) if result.is_green and result.patch]
+    if options.only or options.groups:
+        groups = tuple(options.groups)
+        chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
+    if not chosen:
+        raise NotSetUpError(f"{out} has no green result with a change that is asked for: nothing can land")
+    done, fetched = load_landings(out, results), set[Path]()
+    for result in chosen:
+        landing = done.get(result.id)
+        if landing is None or not landing.is_over:
+            landing = _land(out, result, options, fetched)
+            append_line(out / LANDED, landing)
+        yield landing
+
+
+def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -> Landing:
+    facts, folder = (result.id, result.commit, result.patch), out / result.id
+    try:
+        path, base = _find_base(out, result, fetched)
+        with TemporaryDirectory() as scratch:
+            clone = _Clone(path, Path(scratch, "index"), options.author)
+            commit, state, told = clone.commit_patches(folder, result.commit), ON_ITS_BASE, ""
+            if base != result.commit:
+                commit, state = clone.rebase(result.commit, base)
+                told = _ADVICE[state].format(base=base[:12])
+        if not commit:
+            return Landing(*facts, state, clone=str(path), message=told)
+        stat = clone.ask("diff", "--no-ext-diff", "--no-textconv", "--stat", base, commit)
+        text = _pull_request(folder, result, options.text, stat, told)
+        write_own(folder / "pull-request.md", text.encode())
+        return Landing(
+            *facts, state, clone.add_branch(options.branch.replace("{id}", result.id), commit), str(path), told
+        )
+    except LandError as error:
+        return Landing(*facts, FAILED, message=str(error))
+
+
+_ADVICE = {
+    ON_A_NEWER_BASE: "no build has seen it on {base}, --moved makes one",
+    CONFLICTS: "with {base}: --moved does it again",
+    THERE: "",
+}
+
+
+def _find_base(out: Path, result: Result, fetched: set[Path]) -> tuple[Path, str]:
+    """Return the user's clone of a result's repository, or one of ours, and the commit of the base there now."""
+    question, local = ("rev-parse", "-q", "--verify", "--end-of-options"), Path(result.path or result.repository)
+    if result.path or local.is_dir():
+        if not local.is_dir():
+            raise LandError(f"{local} is no folder any more")
+        return local, _ask(local, *question, f"{result.base or 'HEAD'}^{{commit}}")
+    name = re.sub(r"[^A-Za-z0-9]+", "-", result.repository.removesuffix(".git"))[-40:].strip("-")
+    clone = out / CLONES / f"{name}-{sha256(result.repository.encode()).hexdigest()[:8]}"
+    if not clone.exists():
+        clone.parent.mkdir(mode=0o700, exist_ok=True)
+        with TemporaryDirectory(dir=clone.parent, prefix=".") as folder:
+            _ask(clone.parent, "clone", "-q", "--no-checkout", "--", result.repository, f"{folder}/clone")
+            Path(folder, "clone").rename(clone)
+    elif clone not in fetched:
+        _ask(clone, "fetch", "-q", "origin")
+    fetched.add(clone)
+    with suppress(LandError):
+        return clone, _ask(clone, *question, f"refs/remotes/origin/{result.base}^{{commit}}")
+    return clone, _ask(clone, *question, f"{result.base}^{{commit}}")
+
+
+def _ask(folder: Path, *words: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None) -> str:
+    """Return what git prints. Raises LandError with its complaint."""
+    plain = ("-c", "core.hooksPath=/dev/null", "-c", "i18n.commitEncoding=UTF-8")
+    answer = ask_git([*plain, *words], folder, stdin, variables)
+    if answer.returncode != 0:
+        complaint = " ".join(answer.stderr.decode("utf-8", "replace").split())[:300]
+        raise LandError(f"git {words[0]} {shown(words[-1])}: {shown(complaint) or 'no answer'}")
+    return answer.stdout.decode("utf-8", "replace").strip()
+
+
+class _Clone:
+    """A clone in which commits are made, by an index beside it."""
+
+    def __init__(self, path: Path, index: Path, author: str) -> None:
+        self._path = path
+        name, _, address = (author or "code-commit <code-commit@localhost>").rpartition(" ")
+        self._variables = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address.strip("<>")}
+        self._variables["GIT_INDEX_FILE"] = str(index)
+        self._made: list[tuple[str, bytes]] = []
+        """The commits on the task's base, and the mails that they come from."""
+
+    def ask(self, *words: str, stdin: bytes = b"", **variables: str) -> str:
+        return _ask(self._path, *words, stdin=stdin, variables=self._variables | variables)
+
+    def commit_patches(self, folder: Path, base: str) -> str:
+        """Return the commit of a task's patches on its base: its tree is the one that was built."""
+        self.ask("read-tree", base)
+        for patch in (folder / "changes.patch", folder / "build.patch"):
+            with suppress(FileNotFoundError):
+                mail = read_regular_file(patch)
+                self.ask("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff_of(mail))
+                base = self._commit(self.ask("write-tree"), base, mail)
+                self._made.append((base, mail))
+        return base
+
+    def rebase(self, base: str, newer: str) -> tuple[str, str]:
+        """Return the last of the commits on a newer base, "" where there is none, and the state.
+
+        On another history a merge would bring back what is gone: that is a conflict.
+        """
+        if ask_git(["merge-base", "--is-ancestor", base, newer], self._path).returncode:
+            return "", CONFLICTS
+        last = newer
+        for commit, mail in self._made:
+            merged = ask_git(["merge-tree", "--write-tree", last, commit], self._path)
+            if merged.returncode == 1:
+                return "", CONFLICTS
+            if merged.returncode:
+                raise LandError("git merge-tree failed: it takes git 2.38 or later")
+            tree = merged.stdout.decode().strip()
+            if tree != self.ask("rev-parse", f"{last}^{{tree}}"):
+                last = self._commit(tree, last, mail)
+        return ("", THERE) if last == newer else (last, ON_A_NEWER_BASE)
+
+    def _commit(self, tree: str, parent: str, mail: bytes) -> str:
+        message = _read_mail(mail)
+        dates = {"GIT_AUTHOR_DATE": message.date, "GIT_COMMITTER_DATE": message.date}
+        text = f"{message.title}\n\n{message.verdict}\n{message.words}".strip().encode() + b"\n"
+        return self.ask("commit-tree", tree, "-p", parent, "-F", "-", stdin=text, **dates)
+
+    def add_branch(self, name: str, commit: str) -> str:
+        """Return the name of a new branch at the commit: that name, or with a number the first that is free."""
+        for branch in (name if number == 1 else f"{name}-{number}" for number in count(1)):
+            there = self.ask("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+            if not there:
+                self.ask("update-ref", f"refs/heads/{branch}", commit, "0" * len(commit))
+            if there in {"", commit}:
+                return branch
+        raise AssertionError
+
+
+class _Mail(NamedTuple):
+    date: str
+    title: str
+    verdict: str
+    words: str
+
+
+def _read_mail(content: bytes) -> _Mail:
+    """Return the parts of a patch's mail; the LLM's words are set in, as the mail has them."""
+    mail = email.message_from_bytes(content, policy=email.policy.default)
+    body = content.partition(b"\n\n")[2].partition(b"\n---\n")[0].decode("utf-8", "replace")
+    verdict, _, words = body.partition("\n")
+    return _Mail(str(mail["Date"]), str(mail["Subject"]).removeprefix("[PATCH] "), verdict, words)
+
+
+def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
+    """Return the title and the text of a pull request; the LLM's words are set in: no host reads markup in them."""
+    message = _read_mail(read_regular_file(folder / "changes.patch"))
+    where = f"`build.sh` passed on {result.commit[:12]}{f'; {told}' if told else ''}."
+    solved = " So did a build with tests that the LLM did not see." if result.verified else ""
+    parts = {
+        "title": message.title,
+        "verdict": f"{message.verdict}. {where}{solved}",
+        "words": message.words.strip("\n"),
+    }
+    return Template(template).safe_substitute(parts, diffstat=stat, id=result.id, commit=result.commit)
+
+
+def find_moved(results: Mapping[str, Result], landings: Mapping[str, Landing]) -> set[str]:
+    """Return the ids of results whose base is another commit now, or that conflict with it; not what landed on it."""
+    found = {name for name, each in landings.items() if each.state in (CONFLICTS, ON_A_NEWER_BASE)}
+    asked = {each.id: (each.path or each.repository, each.base) for each in results.values() if each.commit}
+    asked = {name: base for name, base in asked.items() if name not in landings}
+    now = find_bases(asked.values())
+    return found | {name for name, base in asked.items() if now.get(base, results[name].commit) != results[name].commit}

@@ -1,0 +1,112 @@
+"""What git says of the repositories of tasks: the commits that they name, and what a run needs of those."""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from code_commit.fleet.tasks import NO_BUILD, NO_SUBMODULES, SUBMODULES, FleetTask
+from code_commit.git import ask_git
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
+from code_commit.terminal import shown
+
+_AT_ONCE = 16
+"""Repositories that are asked at a time."""
+
+
+def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the commit that each base (a branch, a tag, HEAD) of a path or URL is now; none where git has no answer.
+
+    Of a URL a commit's own name has none: it cannot move.
+    """
+    places: defaultdict[str, set[str]] = defaultdict(set)
+    for place, base in wanted:
+        places[place].add(base)
+
+    def find(place: str) -> dict[tuple[str, str], str]:
+        if Path(place).is_dir():
+            return {(place, base): commit for base, commit in _commits_in(Path(place), sorted(places[place])).items()}
+        said = ask_git(["ls-remote", "-q", "--", place], Path(os.sep)).stdout.decode().splitlines()
+        refs = {name: commit for commit, _, name in (line.partition("\t") for line in said)}
+        ways = ("{}", "refs/heads/{}", "refs/tags/{}^{{}}", "refs/tags/{}")
+        found = {base: [refs[name] for way in ways if (name := way.format(base)) in refs] for base in places[place]}
+        return {(place, base): commits[0] for base, commits in found.items() if commits}
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return {key: commit for found in pool.map(find, places) for key, commit in found.items()}
+
+
+def _commits_in(path: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the commits that a repository has of these names."""
+    asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+    lines = ask_git(["cat-file", "--batch-check"], path, asked).stdout.decode("utf-8", "replace").splitlines()
+    return {name: line.split()[0] for name, line in zip(names, lines, strict=False) if " commit " in line}
+
+
+def find_unfit(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
+    """Yield what a run would refuse of a task's commit, with the task's line. Of a URL the commit alone is fetched."""
+    places: defaultdict[str, dict[int, FleetTask]] = defaultdict(dict)
+    for number, task in tasks.items():
+        places[str(task.path or task.repository)][number] = task
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for found in pool.map(lambda place: list(_unfit_at(place, places[place])), places):
+            yield from found
+
+
+def _unfit_at(place: str, tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
+    commits = sorted({task.commit for task in tasks.values()})
+    if next(iter(tasks.values())).path:
+        if Path(place).is_dir() and ask_git(["rev-parse", "--git-dir"], Path(place)).returncode == 0:
+            yield from _unfit_in(Path(place), dict(zip(commits, commits, strict=True)), tasks)
+        else:
+            yield from ((line, f"repository: {task.repository} is no git repository") for line, task in tasks.items())
+        return
+    little = ("-q", "--depth=1", "--filter=blob:none")
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, "copy")
+        answer = ask_git(["clone", "--bare", *little, "--", place, str(copy)], Path(folder))
+        if answer.returncode != 0:
+            said = shown(answer.stderr.decode("utf-8", "replace").partition("\n")[0][:300].removeprefix("fatal: "))
+            yield from ((line, f"repository: git clone: {said}") for line in tasks)
+            return
+        names = {commit: commit if commit == "HEAD" else f"refs/asked/{n}" for n, commit in enumerate(commits)}
+        for commit, name in names.items():
+            if name != commit:
+                ask_git(["fetch", *little, "origin", f"+{commit}:{name}"], copy)
+        yield from _unfit_in(copy, names, tasks)
+
+
+def _unfit_in(path: Path, names: Mapping[str, str], tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
+    there = _commits_in(path, list(names.values()))
+    files = (BUILD_SCRIPT, ".gitignore", SUBMODULES)
+    contents = read_blobs(path, [f"{name}:{file}" for name in there for file in files])
+    for line, task in tasks.items():
+        name = names[task.commit]
+        if name not in there:
+            yield line, f"commit: {task.repository} has no {task.commit}"
+            continue
+        build, ignored, modules = (contents.get(f"{name}:{file}") for file in files)
+        if task.overlay.get(BUILD_SCRIPT, build) is None and not task.build:
+            yield line, NO_BUILD
+        if AGENT_CONFIG.encode() not in (ignored or b"") and not task.setup:
+            yield line, f'its .gitignore has no line /{AGENT_CONFIG}: "setup": true supplies it'
+        if task.overlay.get(SUBMODULES, modules):
+            yield line, NO_SUBMODULES
+
+
+def read_blobs(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """Return the content of each file that is there, by its name for git: COMMIT:PATH, or the blob's own."""
+    answer = BytesIO(
+        ask_git(["cat-file", "--batch"], repository, "".join(f"{name}\n" for name in names).encode()).stdout
+    )
+    found = {}
+    for name in names:
+        if head := re.search(rb" (\w+) (\d+)$", answer.readline()):
+            content = answer.read(int(head[2]) + 1)
+            if head[1] == b"blob":
+                found[name] = content[:-1]
+    return found

@@ -1,0 +1,41 @@
+"""Each build runs once before anything is paid for; only one that cannot run keeps a task from its LLM."""
+
+import json
+
+from command import git
+from fleet_tools import make_list, make_repository, results, task
+
+
+def run_fleet(cluster, tasks, *words):
+    return cluster.run_fleet(tasks, str(tasks), "--out", str(tasks.parent / "out"), *words, listed=False)
+
+
+def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, cluster, server):
+    """Of three trials of each of three repositories; a build that is red is asked for as ever."""
+    builds = {"green": "grep ok ok.txt || true", "red": "grep -q '^ok$' ok.txt", "none": "echo first; no-such-tool"}
+    roots = {name: make_repository(tmp_path / name, build) for name, build in builds.items()}
+    lines = [task(name, root, settings=server.settings | {"max_repairs": 0}) for name, root in roots.items()]
+    empty = tmp_path / "empty"
+    git(tmp_path, "init", "-q", "empty")
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines, task("empty", empty, settings=server.settings))
+    done = run_fleet(cluster, tasks, "--trials", "2")
+    assert "builds before anything is asked: 2 cannot run, 1 green, 1 red" in done.stderr, done.stderr
+    found = results(tmp_path)
+    ends = {"green": ("success", "green"), "red": ("success", "red")}
+    ends |= dict.fromkeys(("none", "empty"), ("not_set_up", "cannot run"))
+    assert {name: (line["status"], line["baseline"]) for name, line in found.items()} == {
+        f"{name}{trial}": end for name, end in ends.items() for trial in ("", ".2")
+    }
+    assert len(server.calls) == 4
+    assert found["none"]["message"].startswith("the build cannot run here (--no-baseline asks the LLM all the same):")
+    assert "no-such-tool: not found" in found["none"]["message"]
+    assert found["empty"]["message"].startswith("git bundle of ")
+    lines = [json.loads(line) for line in (tmp_path / "out/baselines.jsonl").read_text().splitlines()]
+    assert sorted(line["state"] for line in lines) == ["cannot run", "cannot run", "green", "red"]
+
+    asked = run_fleet(cluster, tasks, "--trials", "2", "--only", "none", "--only", "red")
+    assert "builds before anything is asked: 1 cannot run" in asked.stderr, "red is known"
+    skipped = run_fleet(cluster, tasks, "--trials", "3", "--skip-red", "--only", "red.3", "--only", "green.3")
+    assert "1 of 2 tasks green, 1 not done" in skipped.stderr
+    again = cluster.run_fleet(tasks, "--trials", "2", "--only", "none")
+    assert results(tmp_path)["none"]["status"] == "build_failed", again.stderr
