@@ -25,10 +25,8 @@ _FOLDER = "{folder}"  # before the paths of the examples: a folder of the projec
 _LAST = "No answer after this one is used: a list of files would be of no use now.\n\n"
 _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
-In [file replacements] a line that ends with (diff) ---, in place of ---, stands
-before a unified diff, with ten lines of context, of the file from [codebase] to
-what it holds now: outside of it the file is as it is there. Find what you send
-in the file as it is now, and send no diff."""
+In [file replacements] a line that ends with (diff) --- stands before a unified
+diff of the file from [codebase] to what it holds now. Send no diff yourself."""
 _CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
 
 
