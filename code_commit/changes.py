@@ -10,13 +10,15 @@ from code_commit.terminal import shown
 
 Action = Literal["create", "replace", "delete"]
 
-FileKind = Literal["", "test", "ci", "build"]
-"""The way in which a file checks the work, "" for any other file."""
+FileKind = Literal["", "test", "ci", "build"]  # the way in which a file checks the work, "" for any other file
 
-_MOST_REASONS = 50
-"""A response with more is wrong in kind, not in places."""
+_MOST_REASONS = 50  # a response with more is wrong in kind, not in places
 _LONGEST_QUOTE = 500
 _MOST_NAMES = 8
+_OfAnswer = Literal["shrunk", "case", "unseen", "astray", "overwritten", "cut-off"]
+_OfRun = Literal["build", "review", "rollback", "log"]
+_OfOlderVersions = Literal["test", "runner", "ci", "other"]
+WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]  # the subject of a warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,6 @@ class VerifiedChange(NamedTuple):
     @property
     def path(self) -> str:
         return self.change.path
-
-
-_OfAnswer = Literal["shrunk", "case", "unseen", "astray", "overwritten", "cut-off"]
-_OfRun = Literal["build", "review", "rollback", "log"]
-_OfOlderVersions = Literal["test", "runner", "ci", "other"]
-WarningKind = Literal["setup", "codebase", "fallback", _OfAnswer, _OfRun, _OfOlderVersions]
-"""The subject of a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ class CodeCommitError(Exception):
 
     exit_code: ClassVar[int]
     status: ClassVar[str]
-    complaint: str = ""
-    """The message of the command line, where that is not `str()`."""
+    complaint: str = ""  # the message of the command line, where that is not `str()`
 
 
 class NotSetUpError(CodeCommitError):

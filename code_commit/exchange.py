@@ -8,6 +8,11 @@ from typing import Any, NamedTuple, Protocol
 
 from code_commit.changes import FileReplacement, RejectedResponseError, Violation
 
+_SHORTER = (
+    ": send a shorter one, with no file that need not change, with edits of the places that change where the"
+    " instructions offer them, and few words outside the blocks"
+)
+
 
 class Window(NamedTuple):
     """The lines of a file that a prompt shows in its place: passages, each with the number of its first line, from 1.
@@ -33,8 +38,7 @@ class Window(NamedTuple):
         return ", ".join(f"{first}-{last}" for first, last in self.ranges)
 
 
-ShownFile = FileReplacement | Window
-"""A file that a prompt shows, whole or in part."""
+ShownFile = FileReplacement | Window  # a file that a prompt shows, whole or in part
 
 
 class VisibleFiles(NamedTuple):
@@ -134,12 +138,6 @@ class Response(NamedTuple):
             rule, advice = ("cut-off", _SHORTER) if self.is_cut_off else ("incomplete", "")
             raise RejectedResponseError([Violation("", 0, rule, f"the response is {self.incomplete}{advice}")])
         return self.text
-
-
-_SHORTER = (
-    ": send a shorter one, with no file that need not change, with edits of the places that change where the"
-    " instructions offer them, and few words outside the blocks"
-)
 
 
 class FailedRequest(NamedTuple):

@@ -35,6 +35,7 @@ _LAST_DOTS = r"(?:\*\*|\.\.|xx|…)".encode()
 _HALF_DOTS = rb"(?:\*\*{0,199}|\.\.{0,199}|xx{0,199}|\xe2(?:\x80\xa6?)?)"
 """Each alternative begins with a character, not with a repetition: that takes a tenth of the time."""
 _LONGEST_QUOTATION = 240
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 class Redactor:
@@ -336,5 +337,4 @@ def _members(value: Any) -> Any:
     return value
 
 
-_SCALARS = frozenset((str, int, float, bool, type(None)))
 _encode_json = json.JSONEncoder(ensure_ascii=False, default=_members).encode

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
-KEYS_VARIABLE = "CODE_COMMIT_KEYS"
-"""Names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ..."""
+KEYS_VARIABLE = "CODE_COMMIT_KEYS"  # names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ...
 _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
 """docs/ci-examples say by the last what to install."""
+_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
+NOT_NEGATIVE = "0 or more"
+POSITIVE = "more than 0"
+MOST = 10**12  # the limit of any number: sums and products of it must stay finite
+_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
+FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
+"""The sources of settings; the log of a run that goes on has all of them."""
 
 
 class UnfitValueError(ValueError, argparse.ArgumentTypeError):
@@ -96,14 +102,6 @@ class Setting:
 
 def _is_a(kind: Any, value: Any) -> bool:
     return isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
-
-
-_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
-NOT_NEGATIVE = "0 or more"
-POSITIVE = "more than 0"
-MOST = 10**12
-"""The limit of any number: sums and products of it must stay finite."""
-_BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
 class Price(NamedTuple):
@@ -194,10 +192,6 @@ class Settings(NamedTuple):
         """Return them as run.json holds them: each price with the names of its parts."""
         values = {name: value for name, value in self._asdict().items() if name in SETTINGS}
         return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
-
-
-FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
-"""The sources of settings; the log of a run that goes on has all of them."""
 
 
 def _settings_of(shape: type[Settings | Price]) -> dict[str, Setting]:

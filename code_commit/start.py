@@ -30,8 +30,7 @@ from code_commit.runs.review import review_changes
 from code_commit.verify import Rules, capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 
-_IGNORE_FILES = "ignore-files.json"
-"""The file of a run's log with the ignore rules of before the run."""
+_IGNORE_FILES = "ignore-files.json"  # the file of a run's log with the ignore rules of before the run
 
 Approve = Callable[[bytes, Attempt, bool], None]
 """Asks whether to apply an answer. Raises NotApprovedError, or RejectedResponseError with words for the LLM."""

@@ -15,14 +15,12 @@ ESCAPE_SEQUENCE = (
     r"(?:\x1b\[|\x9b)(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~]?)"  # CSI (ECMA-48, 5.4)
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\n]*?(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[ -/]*[0-~]?"
-)
-"""Control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, also unfinished."""
+)  # control sequences, strings and the shorter escapes of ECMA-48, 7-bit and 8-bit, also unfinished
 
 _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
-_ERASED = "\x18"
-"""The mark of an erased rest of a line: CAN, which means nothing to a reader."""
+_ERASED = "\x18"  # the mark of an erased rest of a line: CAN, which means nothing to a reader
 
 TAIL_BYTES = 8192
 _TAIL_LINES = 12

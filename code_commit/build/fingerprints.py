@@ -21,6 +21,9 @@ MOST_ENTRIES = 5000  # of a folder and what is below it: hooks and settings are 
 FOLDER_NAME = "changed-by-build"
 
 _WAY = FOLDER | getattr(os, "O_PATH", 0)  # needs no right to list the folders on the way
+_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")  # git's validate_headref(), for a link and for a file
+_TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
+_COUNTS = ("st_mode", "st_uid", "st_gid")
 
 
 class Entry(NamedTuple):
@@ -51,11 +54,6 @@ class Damage(NamedTuple):
     def __str__(self) -> str:
         text, mark = (self.kind, "; ") if self.is_undone else (f"{self.kind}, and cannot be put back", ": ")
         return f"{text}{mark}{self.detail}" if self.detail else text
-
-
-_HEAD = re.compile(rb"refs/|ref:\s*refs/|[0-9a-f]{40}")  # git's validate_headref(), for a link and for a file
-_TOUCHED = ("st_dev", "st_ino", "st_mode", "st_uid", "st_gid", "st_size", "st_mtime_ns", "st_ctime_ns")
-_COUNTS = ("st_mode", "st_uid", "st_gid")
 
 
 def _values(status: os.stat_result, names: tuple[str, ...]) -> list[int]:

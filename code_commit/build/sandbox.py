@@ -51,8 +51,7 @@ _GO = b"go"  # a byte for each time that bubblewrap waits at the gate
 _GUARD = 'if read -r first; then read -r _; kill -KILL "$first" "-$first"; fi; kill -KILL 0'
 _KERNEL_SETTINGS = tuple(
     word for path in ("/proc/sys", "/proc/sysrq-trigger") for word in ("--ro-bind-try", path, path)
-)
-"""Root may write them with no capability, and some of them (core_pattern) run a program outside."""
+)  # Root may write them with no capability, and some of them (core_pattern) run a program outside
 
 _REMEDY = (
     "Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap; Ubuntu 24.04 and later also needs an "

@@ -109,8 +109,7 @@ class Check(NamedTuple):
     problem: str | None = None
     note: str = ""
     error: NotSetUpError | None = None
-    output: Sequence[str] = ()
-    """The last lines of the build that failed."""
+    output: Sequence[str] = ()  # the last lines of the build that failed
 
 
 @dataclass(slots=True)

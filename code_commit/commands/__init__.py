@@ -35,8 +35,30 @@ COMMANDS = {
     "mcp": "serve the commands as tools for an agent, over stdio",
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the completion script for your shell",
-}
-"""Each command and its help. The name is that of its module here, or, above the commands, of its package."""
+}  # each command and its help. The name is that of its module here, or, above the commands, of its package.
+_COLUMNS = 80
+_DESCRIPTION = """\
+Ask an LLM for a code change, apply its answer whole or not at all, run
+build.sh, and let the LLM repair a failing build up to three times.
+
+The task is agent-config/query.txt, or what -m says; the codebase is
+agent-config/codeRollup.txt.
+Nothing is committed: review with git status and git diff."""
+_EPILOG = """\
+exit codes:
+  0  the build passes after the last change
+  1  the build still fails after the last repair
+  2  not set up, or wrong usage: nothing was sent or changed
+  3  the LLM could not be asked (network, key, quota, budget)
+  4  no usable response: rejected, not approved, or the LLM cannot do the task
+  5  build.sh could not be run or exited with 75, or files could not be written
+  70 a bug in code-commit; 130, 143 interrupted
+
+a first run:
+  code-commit demo        watch the whole loop: no key, no network
+  code-commit init        write what your project lacks
+  code-commit check       see what is left to do
+  code-commit             run"""
 
 
 def load_command(name: str) -> ModuleType:
@@ -100,9 +122,6 @@ def _columns() -> int:
     return _COLUMNS
 
 
-_COLUMNS = 80
-
-
 class _GoTo(argparse.Action):
     """Goes to a folder: relative paths count from there."""
 
@@ -164,28 +183,3 @@ class _Parser(argparse.ArgumentParser):
         """Raise NotSetUpError for wrong usage, as for every other error."""
         self.print_usage(sys.stderr)
         raise NotSetUpError(message + (hint or f"; {self.prog} --help tells more"))
-
-
-_DESCRIPTION = """\
-Ask an LLM for a code change, apply its answer whole or not at all, run
-build.sh, and let the LLM repair a failing build up to three times.
-
-The task is agent-config/query.txt, or what -m says; the codebase is
-agent-config/codeRollup.txt.
-Nothing is committed: review with git status and git diff."""
-
-_EPILOG = """\
-exit codes:
-  0  the build passes after the last change
-  1  the build still fails after the last repair
-  2  not set up, or wrong usage: nothing was sent or changed
-  3  the LLM could not be asked (network, key, quota, budget)
-  4  no usable response: rejected, not approved, or the LLM cannot do the task
-  5  build.sh could not be run or exited with 75, or files could not be written
-  70 a bug in code-commit; 130, 143 interrupted
-
-a first run:
-  code-commit demo        watch the whole loop: no key, no network
-  code-commit init        write what your project lacks
-  code-commit check       see what is left to do
-  code-commit             run"""

@@ -35,6 +35,8 @@ code-commit apply --build - <answer.txt
 code-commit apply --dry-run answer.txt"""
 
 _SETTINGS = ("allow", "protect", "strict", "dry_run", "rollback", "require_clean", "sandbox", "build_timeout")
+_LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
+"""Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -106,7 +108,3 @@ def _read_standard_input(progress: Progress) -> bytes:
             "a line is too long to be pasted, the terminal cuts it: save the response to a file, apply that"
         )
     return data
-
-
-_LONGEST_TERMINAL_LINE = 1023 if sys.platform == "darwin" else 4095
-"""Bytes of a line that a terminal hands on, without its end (MAX_CANON of macOS, N_TTY_BUF_SIZE of Linux)."""

@@ -29,6 +29,7 @@ EXAMPLES = """\
 code-commit check
 code-commit check --build
 code-commit check --model openai --sandbox strict"""
+_COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -135,6 +136,3 @@ def _row(verdict: str, name: str, said: Sequence[str], output: Sequence[str] = (
 
 def _with_colour(verdict: str, row: str) -> str:
     return coloured(verdict, _COLOURS[verdict], sys.stdout) + row.removeprefix(verdict)
-
-
-_COLOURS = {"ok": "green", "PROBLEM": "red", "note": "yellow", "": ""}

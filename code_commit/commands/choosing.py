@@ -29,8 +29,7 @@ from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-_OUTLINES = 40
-"""Files of the choice with an outline: of others it may ask for the folder."""
+_OUTLINES = 40  # files of the choice with an outline: of others it may ask for the folder
 
 _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 """Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
@@ -46,8 +45,7 @@ docs/api.md:270-300
 ^^^end
 
 """
-_LABELS = 500
-"""Tokens for the sections' labels, and for a second question with the faults of the first answer."""
+_LABELS = 500  # tokens for the sections' labels, and for a second question with the faults of the first answer
 
 
 @dataclass(slots=True)

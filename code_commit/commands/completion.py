@@ -18,6 +18,9 @@ EXAMPLES = """\
 code-commit completion bash >>~/.bash_completion
 code-commit completion zsh >~/.zfunc/_code-commit
 code-commit completion fish >~/.config/fish/completions/code-commit.fish"""
+_FILE_NAMES = ("FILE", "GLOB", "OUT", "PATHSPEC", "REPOSITORY", "TASKS")
+_FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
+"""The kind of a value by its name in `--help`."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,11 +32,6 @@ def run(options: dict[str, Any]) -> int:
     _complete_files([parser])
     print_text(shtab.complete(parser, options["shell"]))
     return EXIT_SUCCESS
-
-
-_FILE_NAMES = ("FILE", "GLOB", "OUT", "PATHSPEC", "REPOSITORY", "TASKS")
-_FILES = {"DIR": shtab.DIRECTORY} | dict.fromkeys(_FILE_NAMES, shtab.FILE)
-"""The kind of a value by its name in `--help`."""
 
 
 def _complete_files(parsers: Iterable[ArgumentParser]) -> None:

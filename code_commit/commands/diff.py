@@ -37,6 +37,7 @@ code-commit diff -2
 code-commit diff latest >change.patch"""
 
 _EXIT_INCOMPLETE = 1
+_NOT_FOUND = 127
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -107,6 +108,3 @@ def _page(text: bytes, project: Project) -> None:
         process.communicate(text)
     if process.returncode == _NOT_FOUND:
         print_bytes(text)
-
-
-_NOT_FOUND = 127

@@ -27,6 +27,16 @@ node_modules). Touches nothing that exists."""
 
 EXAMPLES = """\
 code-commit init"""
+_NEXT_STEPS = f"""\
+Next:
+  1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
+  2. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
+     anthropic-key.txt, and chmod 600 it.
+  3. code-commit -m 'What is to be done.'
+Or write the task into {AGENT_CONFIG}/query.txt, then:
+code-commit rollup; code-commit check; code-commit"""
+_NO_REPOSITORY = """\
+This is no git repository: git init makes one, and git can show what changed."""
 
 
 def run(_options: dict[str, Any]) -> int:
@@ -45,19 +55,6 @@ def run(_options: dict[str, Any]) -> int:
         if not load_keys(project) and not load_settings(project, {}).model and (server := find_server()):
             print_text(f"Or without a key:\n{server}")
     return EXIT_SUCCESS
-
-
-_NEXT_STEPS = f"""\
-Next:
-  1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
-  2. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
-     anthropic-key.txt, and chmod 600 it.
-  3. code-commit -m 'What is to be done.'
-Or write the task into {AGENT_CONFIG}/query.txt, then:
-code-commit rollup; code-commit check; code-commit"""
-
-_NO_REPOSITORY = """\
-This is no git repository: git init makes one, and git can show what changed."""
 
 
 def _example(name: str) -> Traversable:

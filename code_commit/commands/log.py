@@ -69,6 +69,7 @@ _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
 _NUMBERS = ("TRIES", "FILES", "COST", "TIME")
 _LONGEST_TASK, _UNDO = 50, "(undo of "
 _EXPORTS = {"json", "markdown", "html", "open"}
+_LABEL = len("warning   ")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -212,9 +213,6 @@ def _names(runs: Sequence[str]) -> str:
 def _indent(line: str) -> int | None:
     """Return the indent of further rows of a line, below the text after its label; None where it has none."""
     return _LABEL if line[:_LABEL].endswith("   ") else None
-
-
-_LABEL = len("warning   ")
 
 
 def _description(folder: Path, record: RunRecord) -> Iterator[str]:

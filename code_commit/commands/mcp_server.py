@@ -45,6 +45,18 @@ _INSTRUCTIONS = """\
 Another LLM makes a change in this project: it writes the files, build.sh judges them, it repairs what fails, three \
 times at most. Nothing is committed. Call check first, then run with the task as query (it needs neither query.txt nor \
 codeRollup.txt then), then look at diff; undo takes a run back."""
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+_CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
+_ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
+_NEWEST = 10  # so many runs `log` tells of where none is named, and of each only this
+_LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
+_LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
+_SAID_BYTES = 4000  # of the end of what a command says on stderr
+_CHUNK = 1 << 16
+_SECONDS_BETWEEN_REPORTS = 2
+_ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
+"""Of JSON, RFC 8259, section 7: a pair of surrogates is a character, one alone is none."""
 
 
 class _Arguments(BaseModel, extra="forbid"):
@@ -117,12 +129,6 @@ class _Answer(_Arguments):
         return self.text.encode()
 
 
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-_RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-_CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
-_ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
-
-
 class _Tool(NamedTuple):
     description: str
     arguments: type[_Arguments]
@@ -144,17 +150,7 @@ _TOOLS = {
     "log": _Tool("Return the record of the named run, or a list of the newest runs.", _RunName, _READS),
     "undo": _Tool("Put back what the latest run, or the named one, changed. Itself a run.", _RunName, _CHANGES),
     "apply": _Tool("Verify a response and apply it, whole or not at all; no LLM, no build.", _Answer, _CHANGES),
-}
-"""The commands that are tools, by their names."""
-
-_NEWEST = 10
-"""So many runs `log` tells of where none is named, and of each only this."""
-_LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
-_LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
-_SAID_BYTES = 4000
-"""Of the end of what a command says on stderr."""
-_CHUNK = 1 << 16
-_SECONDS_BETWEEN_REPORTS = 2
+}  # the commands that are tools, by their names
 
 
 def serve() -> None:
@@ -205,10 +201,6 @@ def _without_half_characters(line: bytes) -> bytes:
     """Return a line of JSON with U+FFFD for what is no character, which the SDK would leave unanswered."""
     text = line.decode("utf-8", "replace")
     return _ESCAPES.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text).encode()
-
-
-_ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
-"""Of JSON, RFC 8259, section 7: a pair of surrogates is a character, one alone is none."""
 
 
 async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None) -> ListToolsResult:

@@ -20,6 +20,8 @@ from code_commit.settings import ENVIRONMENT_PREFIX, OPTIONS
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
+_STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": "31"}
+
 
 def print_bytes(data: bytes) -> None:
     """Write a result on stdout. Raises OutputError where that fails, BrokenPipeError where nobody reads it."""
@@ -55,9 +57,6 @@ def coloured_diff(diff: bytes) -> bytes:
         text = "\t".join(map(shown, line.split("\t")))
         lines.append(text if plain or not style else f"\x1b[{style}m{text}\x1b[m")
     return "".join(f"{line}\n" for line in lines).encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-
-
-_STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": "31"}
 
 
 def complain(message: str, error: BaseException) -> None:

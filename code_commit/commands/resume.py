@@ -45,6 +45,7 @@ hold, but for those given now."""
 EXAMPLES = """\
 code-commit resume
 code-commit resume 2026-11-21-19-51 --max-cost 5"""
+_NUMBERED = re.compile(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -183,6 +184,3 @@ def _codebase_of(folder: Path, project: Project) -> Codebase | None:
     texts = (_text_of(folder, name) for name in (*names, CODEBASE_OF_RUN))
     text = next((text for text in texts if text is not None), None)
     return None if text is None else parse_codebase(text, project.root)
-
-
-_NUMBERED = re.compile(rf"(\d+)-{re.escape(CODEBASE_OF_RUN)}", re.ASCII)

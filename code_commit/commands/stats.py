@@ -16,6 +16,9 @@ from code_commit.runs.words import dollars, duration, status_in_words
 from code_commit.terminal import shown
 
 T = TypeVar("T")
+_USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
+_NOT_JUDGED = ("not_set_up", "machine_failed", "interrupted")
+_NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
 class Sum(TypedDict):
@@ -175,7 +178,6 @@ _SUMS: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("time of the build", "build_seconds", _time),
     ("cost", "cost_usd", dollars),
 )
-_USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
 
 
 def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
@@ -277,9 +279,6 @@ class Comparison(NamedTuple):
         return _table(self.labels, _label_rows, columns)
 
 
-_NOT_JUDGED = ("not_set_up", "machine_failed", "interrupted")
-
-
 def _label(label: str, trials: Sequence[Mapping[str, Any]]) -> LabelStats:
     judged = [trial for trial in trials if trial["status"] not in _NOT_JUDGED]
     tasks: dict[str, list[str]] = {}
@@ -323,9 +322,6 @@ def _wilson(share: float, number: int) -> tuple[float, float]:
     centre = share + square / 2
     half = math.sqrt(square * share * (1 - share) + square * square / 4)
     return (centre - half) / (1 + square), (centre + half) / (1 + square)
-
-
-_NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
 def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:

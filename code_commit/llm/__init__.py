@@ -16,8 +16,7 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
 
-_COUNT_MARGIN = 1.02
-"""A provider calls its count of tokens an estimate: it is multiplied by this."""
+_COUNT_MARGIN = 1.02  # a provider calls its count of tokens an estimate: it is multiplied by this
 
 
 _HEADERS = {
@@ -149,8 +148,7 @@ def _flaw(response: Response, text: str) -> str | None:
     return None
 
 
-LLM = NetworkLLM | ReplayLLM
-"""A context manager: its end closes the connection."""
+LLM = NetworkLLM | ReplayLLM  # a context manager: its end closes the connection
 
 
 def open_llm(asked: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:

@@ -12,8 +12,7 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.log import RunLog
 
-_LAST_LOOK = 10.0
-"""In seconds: the wait for a job of the first model before the fallback is asked."""
+_LAST_LOOK = 10.0  # in seconds: the wait for a job of the first model before the fallback is asked
 
 
 @contextmanager

@@ -23,23 +23,19 @@ from code_commit.llm.refusals import has_error, may_be_paid, refusal_of, unwrapp
 from code_commit.runs.words import duration
 
 T = TypeVar("T")
-Events = Iterator[tuple[str, Any]]
-"""The type and the parsed data of each event of a stream, as they come."""
+Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event of a stream, as they come
 
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "refused": (4, "start the server there, or name another with --base-url"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
-}
-"""How often each kind of failure is retried, and the advice then; busy servers have no limit."""
+}  # how often each kind of failure is retried, and the advice then; busy servers have no limit
 
 _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
 """The same for failures of any kind that may be paid for."""
 
-TOO_MANY_REQUESTS = frozenset({429, 529})
-"""HTTP statuses."""
+TOO_MANY_REQUESTS = frozenset({429, 529})  # HTTP statuses
 
-_SHORTEST_OBEYED = 1.0
-"""In seconds; some servers ask for less again and again."""
+_SHORTEST_OBEYED = 1.0  # in seconds; some servers ask for less again and again
 
 
 class Call:

@@ -15,6 +15,8 @@ from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor
 from code_commit.settings import Price
 
 _CUT_OFF = ("incomplete", "requires_continuation")
+_ARGON_LATER = PriceChange(Price(4, 20, 0.20), from_day="2026-12-01")
+_FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -94,9 +96,6 @@ def usage(final: Any) -> Usage:
 def _model(price: Price, *changes: PriceChange) -> Model:
     return Model(1_048_576, 65_536, price, changes)
 
-
-_ARGON_LATER = PriceChange(Price(4, 20, 0.20), from_day="2026-12-01")
-_FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
 
 VENDOR = Vendor(
     name="gemini",

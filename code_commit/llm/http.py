@@ -20,6 +20,7 @@ from code_commit.settings import Settings
 from code_commit.terminal import shown
 
 FailureKind = Literal["busy", "refused", "missing"]
+_PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a server of the user's that is not there after ten was not started
 
 
 class Endpoint(NamedTuple):
@@ -29,10 +30,8 @@ class Endpoint(NamedTuple):
     base_url: str
     settings: Settings
     root: Path
-    key_source: str
-    """The place of the key, "" without a key."""
-    censor: Callable[[str], str]
-    """Takes the key out of the API's words: some quote it."""
+    key_source: str  # the place of the key, "" without a key
+    censor: Callable[[str], str]  # takes the key out of the API's words: some quote it
     tells_progress: bool = False
 
     @property
@@ -45,20 +44,15 @@ class Timing(NamedTuple):
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    random: Callable[[], float] = lambda: time.time() % 1
-    """From 0 to 1, for jitter."""
+    random: Callable[[], float] = lambda: time.time() % 1  # from 0 to 1, for jitter
 
     connect: float = 15.0
     write: float = 120.0
-    read: float = 60.0
-    """The longest silence in the answer to a short request: creating, polling and cancelling a job."""
-    stream_read: float = 600.0
-    """The longest silence in a stream: a model that thinks may send nothing for minutes."""
-    cancel: float = 10.0
-    """For cancelling a job in all: the user waits for the tool to end."""
+    read: float = 60.0  # the longest silence in the answer to a short request: creating, polling and cancelling a job
+    stream_read: float = 600.0  # the longest silence in a stream: a model that thinks may send nothing for minutes
+    cancel: float = 10.0  # for cancelling a job in all: the user waits for the tool to end
 
-    largest_reply: int = 512 * 1024 * 1024
-    """In bytes; no model writes that much."""
+    largest_reply: int = 512 * 1024 * 1024  # in bytes; no model writes that much
 
     first_poll: float = 0.5
     longest_poll: float = 15.0
@@ -255,10 +249,6 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
 
 def _came_from(error: BaseException | None, kind: type[Exception]) -> bool:
     return error is not None and (isinstance(error, kind) or _came_from(error.__context__, kind))
-
-
-_PAUSE_WHERE_REFUSED = 2.5
-"""In seconds, four times: a server of the user's that is not there after ten was not started."""
 
 
 def is_this_machine(host: str) -> bool:

@@ -18,8 +18,7 @@ __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys
 KEY_VARIABLES = {vendor.name: vendor.key_variable for vendor in VENDORS.values() if vendor.key_variable}
 
 SHORTEST_KEY = 8
-SHORTEST_KEY_HERE = 16
-"""For a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy."""
+SHORTEST_KEY_HERE = 16  # for a chat server on this machine: a shorter one, such as `lm-studio`, is a dummy
 
 
 class Keys(dict[str, ApiKey]):

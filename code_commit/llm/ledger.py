@@ -4,8 +4,7 @@ import math
 
 from code_commit.errors import OverBudgetError
 
-ROUNDING = 1e-9
-"""US dollars by which a sum of floating-point numbers may be off."""
+ROUNDING = 1e-9  # US dollars by which a sum of floating-point numbers may be off
 
 
 class Ledger:

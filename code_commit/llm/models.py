@@ -23,10 +23,16 @@ VENDORS: dict[str, Vendor] = {
     vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
 }
 
-UNLIMITED = 10**12
-"""Tokens of a model whose window is unknown."""
+UNLIMITED = 10**12  # tokens of a model whose window is unknown
 
 _MILLION = 1_000_000
+_LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}  # the default port of each
+_A_SERVER = "http://127.0.0.1:11434/v1"
+_URL = re.compile(
+    r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
+    re.ASCII | re.IGNORECASE,
+)
+LEAST_OUTPUT = 8_000  # tokens of the shortest useful answer, its reasoning included
 
 
 def choose_model(
@@ -76,10 +82,6 @@ def doubt_model(choice: ModelChoice) -> list[str]:
     return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
 
 
-_LOCAL_SERVERS = {"ollama": 11434, "lmstudio": 1234, "vllm": 8000, "llama.cpp": 8080}
-"""The default port of each."""
-
-
 def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:
     vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
     for vendor in vendors:
@@ -118,9 +120,6 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
     return url if has_version or not (vendor.adds_version_to_paths or is_bare_host) else url + vendor.added_version
 
 
-_A_SERVER = "http://127.0.0.1:11434/v1"
-
-
 def bound_base_url(settings: Settings, role: str = "") -> str:
     """Return the base URL as `PROVIDER:URL`, "" where none is set; `role` stands before its setting (`fallback_`).
 
@@ -152,12 +151,6 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
         f"{where} names no provider, and {known}: write {choice.provider}:{url} if it is that provider's address, or "
         f"{otherwise}"
     )
-
-
-_URL = re.compile(
-    r"(?P<address>(?P<scheme>https?)://(?P<host>\w(?:[\w-]*\w)?(?:\.\w(?:[\w-]*\w)?)*\.?|\[[0-9a-f:.]+\])(:(?P<port>\d{1,5}))?)(?P<path>/[^\x00-\x20\x7f?#\\]*)?",
-    re.ASCII | re.IGNORECASE,
-)
 
 
 def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
@@ -287,10 +280,6 @@ class Bid(NamedTuple):
             f"the prompt of up to {self.tokens:,} tokens costs up to ${self.reading_usd:.4f}, an answer of "
             f"{self.output:,} tokens up to ${self.writing_usd:.4f}"
         )
-
-
-LEAST_OUTPUT = 8_000
-"""Tokens of the shortest useful answer, its reasoning included."""
 
 
 def bid_for(

@@ -16,6 +16,7 @@ from code_commit.settings import Price
 
 _CACHE_LIFE = "30m"
 _REFUSAL_CODES = frozenset({"invalid_prompt", "bio_policy", "misalignment_policy_violation", "content_filter"})
+_LONG_PROMPT, _MAX_OUTPUT = 272_000, 128_000
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -110,9 +111,6 @@ def usage(final: Any) -> Usage:
         output=count_of(final, "usage", "output_tokens"),
         reasoning=count_of(final, "usage", "output_tokens_details", "reasoning_tokens"),
     )
-
-
-_LONG_PROMPT, _MAX_OUTPUT = 272_000, 128_000
 
 
 def _model(price: Price, max_input: int = 922_000) -> Model:

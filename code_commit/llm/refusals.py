@@ -26,8 +26,7 @@ _TOO_LONG_MESSAGE = (
     r"(?i)context (length|window|size|limit)|prompt is too long|maximum context|too many tokens|token count .* exceeds"
     r"|context.{0,20}overflow"
 )
-_Advice = tuple[LLMErrorKind, str]
-"""The kind of the error, and the advice to the user."""
+_Advice = tuple[LLMErrorKind, str]  # the kind of the error, and the advice to the user
 
 _PASSING_STATUSES = frozenset({408, 409, 425, 429, 499})
 

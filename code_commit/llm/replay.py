@@ -8,6 +8,8 @@ from code_commit.llm.vendor import ModelChoice, Vendor
 from code_commit.project import Project
 from code_commit.terminal import shown
 
+VENDOR = Vendor(name="replay")
+
 
 class ReplayLLM:
     """Answers from the folder, which is relative to the project's root. No network, no cost."""
@@ -42,6 +44,3 @@ class ReplayLLM:
         listener.settled(Settlement(cost_usd=0.0))
         incomplete = None if text.strip() else "empty"
         return Response(text, finish_reason="replayed", incomplete=incomplete, cost_usd=0.0)
-
-
-VENDOR = Vendor(name="replay")

@@ -12,8 +12,7 @@ from code_commit.llm.call import Call, Events
 from code_commit.llm.http import Endpoint, Reply
 from code_commit.settings import Price, Settings
 
-CHARACTERS_PER_TOKEN = 3.2
-"""For source code, in today's tokenizers; an estimate on the safe side."""
+CHARACTERS_PER_TOKEN = 3.2  # for source code, in today's tokenizers; an estimate on the safe side
 
 _UNKNOWN_MAX_OUTPUT = 64_000
 
@@ -69,19 +68,16 @@ class Model(NamedTuple):
 class TokenCounter(NamedTuple):
     """The request by which an API counts the tokens of a prompt for free."""
 
-    path: Callable[[str], str]
-    """Returns the path below the base URL, from the model."""
+    path: Callable[[str], str]  # returns the path below the base URL, from the model
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     member: str
 
 
 class API(NamedTuple):
-    path: str
-    """Below the base URL."""
+    path: str  # below the base URL
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
     """Returns the request as the vendor's reference defines it."""
-    usage: Callable[[Any], Usage]
-    """Returns the tokens that the body of a final reply counts, 0 where it counts none."""
+    usage: Callable[[Any], Usage]  # returns the tokens that the body of a final reply counts, 0 where it counts none
     read: Callable[[Call, Reply], Response]
     """Returns the answer without its usage. Raises LLMError, and PassingFailure where the request can be made again."""
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
@@ -96,27 +92,20 @@ def bearer_header(key: str, _: Settings) -> dict[str, str]:
 class Vendor(NamedTuple):
     """All facts of one vendor of LLMs, or of one kind of server."""
 
-    name: str
-    """The word before the colon in `--model`. Its key is in agent-config/NAME-key.txt."""
-    key_variable: str = ""
-    """The environment variable of its key; "" where it has none."""
+    name: str  # the word before the colon in `--model`. Its key is in agent-config/NAME-key.txt.
+    key_variable: str = ""  # the environment variable of its key; "" where it has none
     needs_key: bool = True
     headers: Callable[[str, Settings], dict[str, str]] = bearer_header
     """Returns its own headers, from the key ("" for none) and the settings. Raises NotSetUpError."""
 
-    base_url: str = ""
-    """As the vendor's own SDK takes it, with the version; "" where the user has to name it."""
-    added_version: str = ""
-    """The segment that the SDK appends to a base URL without a version."""
-    adds_version_to_paths: bool = True
-    """Whether the SDK does so to a URL with a path too, not only to a bare host."""
+    base_url: str = ""  # as the vendor's own SDK takes it, with the version; "" where the user has to name it
+    added_version: str = ""  # the segment that the SDK appends to a base URL without a version
+    adds_version_to_paths: bool = True  # whether the SDK does so to a URL with a path too, not only to a bare host
     api: API | None = None
 
     default_model: str = ""
-    bare_names: str = ""
-    """A regular expression for the models that are known without the vendor's name."""
-    models: Mapping[str, Model] = {}
-    """The known models; any other one is asked too, but has no price."""
+    bare_names: str = ""  # a regular expression for the models that are known without the vendor's name
+    models: Mapping[str, Model] = {}  # the known models; any other one is asked too, but has no price
 
     def find_model(self, name: str) -> Model | None:
         """Return the known model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""

@@ -12,8 +12,7 @@ _FOLDERS: dict[FileKind, str] = {
         fixtures golden goldens androidTest __tests__ __mocks__ __snapshots__
     """,
     "build": ".cargo .mvn cmake pytest _pytest unittest minitest rspec",
-}
-"""A file counts where one of its folders has such a name."""
+}  # a file counts where one of its folders has such a name
 
 _NAMES: dict[FileKind, str] = {
     "ci": """
@@ -48,8 +47,7 @@ _NAMES: dict[FileKind, str] = {
         analysis_options.yaml dart_test.yaml stack.yaml *.cabal dune dune-project .busted .proverc Makefile.PL Build.PL
         dist.ini .clang-* .yamllint* .hadolint* .markdownlint* typos.toml [._]typos.toml sonar-project.properties
     """,
-}
-"""A file counts where it has such a name: of CI services, of tests, and of build tools by ecosystem."""
+}  # a file counts where it has such a name: of CI services, of tests, and of build tools by ecosystem
 
 
 def file_kind(path: str) -> FileKind:

@@ -32,8 +32,7 @@ Fault = tuple[str, str]  # the name of the broken rule, and the advice
 _IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-"""Default_Ignorable_Code_Point of Unicode 15's DerivedCoreProperties.txt: file systems may drop them from a name."""
+)  # Default_Ignorable_Code_Point of Unicode 15's DerivedCoreProperties.txt: file systems may drop them from a name
 
 _EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 
@@ -73,8 +72,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
         _SHORT_NAME,
         "looks like the 8.3 alias of another name (git~1): choose a name without ~ and digits",
     ),
-)
-"""The rule, the pattern of a path that breaks it, the message with its advice."""
+)  # the rule, the pattern of a path that breaks it, the message with its advice
 
 _ANY_FAULT = "|".join(pattern for _, pattern, _ in _FAULTS)
 _MOST_FOLDERS = 50_000
@@ -86,8 +84,7 @@ _INSTEAD = {
     ".git": "; change files of the work tree alone",
     "agent-config": "; put the file elsewhere, the folder holds the supervisor's settings",
     "target": "; put the file elsewhere, as src/, the folder belongs to the build",
-}
-"""The advice in place of a change of a protected file."""
+}  # the advice in place of a change of a protected file
 
 
 class Limits(NamedTuple):

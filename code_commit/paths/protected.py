@@ -21,8 +21,7 @@ PROTECTED = (
     ".git",
     "agent-config",
     "target",
-)
-"""The specification's list, in its order; its last entry, the files that .gitignore specifies, is `verify`'s."""
+)  # the specification's list, in its order; its last entry, the files that .gitignore specifies, is `verify`'s
 
 PROTECTED_ANYWHERE = (".git", ".gitignore", "UserSpecification.md", ".gitattributes", ".gitmodules")
 """At any depth: the specification's "any file named", and the files that bend git's view of a folder."""

@@ -18,6 +18,8 @@ MOST_TAIL = 384_000  # and from their ends: what went wrong stands there
 MOST_LINES = 3_000  # of each of them
 SEARCHED_LINES = 300  # last lines in which the first that tells of an error is looked for
 LAST_LINES = 12
+_ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
+_NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
 
 
 class BuildView(NamedTuple):
@@ -79,10 +81,6 @@ def _error_line(lines: Sequence[tuple[int, str]]) -> int:
     plain = ((number, re.sub(r"\x1b\[[0-?]*m", "", line)) for number, line in lines)
     telling = (number for number, line in plain if _ERROR.search(line) and not _NO_ERROR.search(line))
     return next(telling, lines[-1][0] if lines else 0)
-
-
-_ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
-_NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
 
 
 def _line_html(run: LoggedRun, decoder: Any, number: int, line: str, error: int) -> str:

@@ -13,6 +13,9 @@ from code_commit.runs.words import count
 
 LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it
 MOST_RENAMES = 400  # removed times new files up to which they are compared
+_NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
+_MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
 
 
 class Line(NamedTuple):
@@ -87,11 +90,6 @@ def parse_diff(data: bytes) -> list[FileDiff]:
         elif files and (mode := _MODE.fullmatch(line)):
             files[-1].modes[mode[1]] = mode[2]
     return files
-
-
-_NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
-_MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
 
 
 def _path(names: str) -> str:

@@ -11,6 +11,7 @@ from code_commit.commands.page.changes import FileDiff, Hunk, Line
 from code_commit.commands.page.highlight import LONGEST_LINE, Piece, highlighted, line_html, visible
 
 MOST_OF_FILE = 600_000  # characters of markup
+_NO_MARKS = ((0, 0), (0, 0))
 
 
 class FileView(NamedTuple):
@@ -91,9 +92,6 @@ def _cell_html(cell: _Cell | None, mark: tuple[int, int]) -> str:
         return "<td class=e>"
     end = "" if cell.line.ended else "<i>no line end</i>"
     return f"<td data-n={cell.number}>{line_html(cell.pieces, mark)}{end}"
-
-
-_NO_MARKS = ((0, 0), (0, 0))
 
 
 def _changes_within(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int]]:

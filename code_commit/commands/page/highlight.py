@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
     from pygments.token import _TokenType
 
-Piece = tuple[str, str]
-"""A style class of page.css ("" for none) and the text that has it."""
+Piece = tuple[str, str]  # a style class of page.css ("" for none) and the text that has it
 
 MOST_CODE = 200_000  # characters of one side of a hunk that are coloured
 LONGEST_LINE = 1_000
 """Characters of a line up to which its hunk is coloured: lexers are regular expressions, some take ages over more."""
 MOST_SHOWN = 2_000  # characters of a line
+_NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 
 
 def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
@@ -56,9 +56,6 @@ def _style(kind: "_TokenType") -> str:
         kind = kind.parent
     name = STANDARD_TYPES.get(kind, "")
     return name[0] if name[:1] in {*"ksmc"} else _NAMES.get(name, "")
-
-
-_NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 
 
 def line_html(pieces: Sequence[Piece], mark: tuple[int, int] = (0, 0)) -> str:
