@@ -14,6 +14,7 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_ends, read_regular_file
 from code_commit.project import Project
 from code_commit.redaction import Redactor
+from code_commit.runs import words
 from code_commit.runs.list import (
     UnreadableRun,
     add_run_argument,
@@ -27,24 +28,6 @@ from code_commit.runs.list import (
 )
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
-from code_commit.runs.words import (
-    changes_of,
-    choice_in_words,
-    count,
-    dollars,
-    done_by_build,
-    done_in_all,
-    duration,
-    joined,
-    listed,
-    outcome_of,
-    retries_in_words,
-    rewritten_by_build,
-    spent,
-    status_in_words,
-    summary_of,
-    ways_on,
-)
 from code_commit.settings import load_settings
 from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
@@ -198,8 +181,10 @@ def _prune(project: Project) -> None:
         raise NotSetUpError("all runs are kept: set keep_runs or keep_days in agent-config/config.toml")
     with lock_tree(project):
         removal = remove_old_runs(project, settings.keep_runs, settings.keep_days)
-    said = [f"removed {count(len(removal.runs), 'run')}, {removal.size:,} bytes{_names(removal.runs)}"]
-    said += [f"kept {count(len(kept), 'older run')} that {why}{_names(kept)}" for why, kept in removal.kept.items()]
+    said = [f"removed {words.count(len(removal.runs), 'run')}, {removal.size:,} bytes{_names(removal.runs)}"]
+    said += [
+        f"kept {words.count(len(kept), 'older run')} that {why}{_names(kept)}" for why, kept in removal.kept.items()
+    ]
     columns = terminal_width()
     print_text("\n".join(row for line in said for row in wrapped(line, columns)))
     if removal.failures:
@@ -207,7 +192,7 @@ def _prune(project: Project) -> None:
 
 
 def _names(runs: Sequence[str]) -> str:
-    return f": {listed([short_name(run) for run in runs])}" if runs else ""
+    return f": {words.listed([short_name(run) for run in runs])}" if runs else ""
 
 
 def _indent(line: str) -> int | None:
@@ -224,16 +209,16 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     if record.undone:
         yield "          undone since: its changes are no longer in the tree"
     if status != "running" and record.has_next_step:
-        yield from (f"          {line}" for line in ways_on(record, f" {_name(record)}"))
+        yield from (f"          {line}" for line in words.ways_on(record, f" {_name(record)}"))
     if record.query:
         yield f"task      {record.query}"
     yield f"started   {record.started}"
     if choice := record.choice:
-        yield f"rollup    chosen by {choice.run}: {choice_in_words(choice)}"
+        yield f"rollup    chosen by {choice.run}: {words.choice_in_words(choice)}"
     if record.model:
         yield f"model     {record.model}" + (f" at {record.base_url}" if record.base_url else "")
     yield f"log       {record.log_dir}"
-    yield f"total     {done_in_all(record)}"
+    yield f"total     {words.done_in_all(record)}"
     yield from (f"warning   {warning}" for warning in record.warnings)
     yield from (f"build     {line}" for line in _done_by_builds(record))
     for attempt in record.attempts:
@@ -245,27 +230,27 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
 
 
 def _done_by_builds(record: RunRecord) -> Iterator[str]:
-    if rewritten := rewritten_by_build(record):
+    if rewritten := words.rewritten_by_build(record):
         yield f"{rewritten} after the answer: {record.log_dir}/{BUILT_DIFF}"
-    if done := done_by_build(record):
+    if done := words.done_by_build(record):
         yield f"also {done}"
 
 
 def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:
-    rows = [f"  {row}" for row in changes_of(attempt)]
+    rows = [f"  {row}" for row in words.changes_of(attempt)]
     if record.command == "undo":
         yield from rows
         return
-    seconds = "no answer" if attempt.seconds is None else duration(attempt.seconds)
-    title = joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
-    head = f"attempt {attempt.number} ({title}): {joined(seconds, spent(attempt))}"
+    seconds = "no answer" if attempt.seconds is None else words.duration(attempt.seconds)
+    title = words.joined(attempt.kind, "" if attempt.model == record.model else attempt.model)
+    head = f"attempt {attempt.number} ({title}): {words.joined(seconds, words.spent(attempt))}"
     yield head if record.asks else "the saved response"
-    yield from (f"  retried: {line}" for line in retries_in_words(attempt.retries))
+    yield from (f"  retried: {line}" for line in words.retries_in_words(attempt.retries))
     yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
-    yield f"  {summary_of(attempt)}"
+    yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
-    if outcome_of(attempt) == "failed":
+    if words.outcome_of(attempt) == "failed":
         yield from (f"    | {line}" for line in build_tail(folder, attempt))
 
 
@@ -306,7 +291,7 @@ def _cut(text: str, width: int | None) -> str:
 
 def _end(run: RunRecord) -> str:
     is_dry = run.status == "success" and run.options.get("dry_run")
-    return "dry run" if is_dry else status_in_words(status_of(run))
+    return "dry run" if is_dry else words.status_in_words(status_of(run))
 
 
 def _name(run: RunRecord | UnreadableRun) -> str:
@@ -317,7 +302,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
     if isinstance(run, UnreadableRun):
         return (_name(run), "unreadable", *["-"] * 5)
     totals = run.totals
-    unsettled = f" + ≤{dollars(totals.unsettled_usd, short=True)}" if totals.unsettled_usd else ""
+    unsettled = f" + ≤{words.dollars(totals.unsettled_usd, short=True)}" if totals.unsettled_usd else ""
     undoes = f"{_UNDO}{shown(short_name(run.undoes))})" if run.undoes else ""
     choice = "(rollup) " if run.command == "rollup" else ""
     task = undoes or choice + shown(run.query) or (f"({run.command})" if run.command != "run" else "-")
@@ -326,7 +311,7 @@ def _cells(run: RunRecord | UnreadableRun) -> tuple[str, ...]:
         "undone" if run.undone else _end(run),
         str(totals.attempts) if run.asks else "-",
         str(totals.files_changed),
-        dollars(totals.cost_usd, short=True) + unsettled,
+        words.dollars(totals.cost_usd, short=True) + unsettled,
         f"{totals.seconds:.1f} s",
         _cut(task, _LONGEST_TASK),
     )

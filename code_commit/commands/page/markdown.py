@@ -10,16 +10,8 @@ from contextlib import suppress
 from code_commit.commands.page.changes import FileDiff, run_changes
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import read_ends
+from code_commit.runs import words
 from code_commit.runs.record import Attempt
-from code_commit.runs.words import (
-    choice_in_words,
-    done_by_build,
-    joined,
-    outcome_of,
-    rewritten_by_build,
-    spent,
-    summary_of,
-)
 from code_commit.terminal import render, shown
 
 TAIL_LINES = 60
@@ -40,25 +32,25 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from ("", run.numbers(changes.in_words), "")
     yield from _items([code(line) for line in run.message])
     model = [f"Model: {code(record.model)}"] if record.model else []
-    choice = [f"Choice of files: {code(choice_in_words(record.choice))}"] if record.choice else []
+    choice = [f"Choice of files: {code(words.choice_in_words(record.choice))}"] if record.choice else []
     yield from _items([f"Run: {code(record.run)}", *model, *choice])
     yield from _block("The task", run.task)
     for attempt in attempts:
         yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))
     yield from _section("Tests, CI files and build files", [code(line) for line in run.checks])
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
-    if done := done_by_build(record):
+    if done := words.done_by_build(record):
         yield from ("", f"The build also {code(done)}")
-    if rewritten := rewritten_by_build(record):
+    if rewritten := words.rewritten_by_build(record):
         yield from ("", f"After the answer the build {code(rewritten)}")
     files = [_change(file) for file in changes.files] + [f"{code(path)}, not known" for path in changes.unknown]
     yield from _section("Changes", files or [code(changes.reason)])
-    ends = [joined(_summary(attempt), spent(attempt)) for attempt in attempts]
+    ends = [words.joined(_summary(attempt), words.spent(attempt)) for attempt in attempts]
     yield from _section("Attempts", ends)
     for attempt in attempts:
         yield from _section(f"Attempt {attempt.number} was rejected", [code(reason) for reason in attempt.reasons])
     built = [attempt for attempt in record.attempts if attempt.build]
-    if built and outcome_of(built[-1]) == "failed":
+    if built and words.outcome_of(built[-1]) == "failed":
         name = f"{built[-1].number}-build.txt"
         with suppress(OSError):
             output = run.redactor.redact_cut(render(read_ends(run.folder / name, 0, TAIL_BYTES).tail))
@@ -66,7 +58,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
 
 
 def _summary(attempt: Attempt) -> str:
-    said = summary_of(attempt)
+    said = words.summary_of(attempt)
     return code(said) if attempt.asked else said  # they may be named as anything
 
 
