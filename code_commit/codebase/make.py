@@ -37,9 +37,7 @@ def make_codebase(
     """Return the codebase that is asked for. Raises NotSetUpError where no file is left, and the errors of `choose`."""
     selection = select.select_files(project, exclude, request)
     if request.fit is None:
-        sizes: dict[str, int] = {}
-        parts = list(_whole(project, selection, redactor, sizes))
-        return _all_files(sizes, selection, parts)
+        return _show_all(project, selection, redactor, writes=False)
     from code_commit.codebase.fit import FitRequest  # its patterns take milliseconds, and few codebases have to fit
     from code_commit.codebase.parts import find_part
     from code_commit.codebase.rank import add_files
@@ -76,24 +74,22 @@ def _survey(project: Project, selection: Selection, redactor: Redactor, request:
 
 def write_codebase(project: Project, exclude: Sequence[str], request: CodebaseRequest, redactor: Redactor) -> Codebase:
     """Write all files whole into agent-config/codeRollup.txt while they are read. Raises NotSetUpError."""
+    return _show_all(project, select.select_files(project, exclude, request), redactor, writes=True)
+
+
+def _show_all(project: Project, selection: Selection, redactor: Redactor, *, writes: bool) -> Codebase:
+    """Return the codebase that has all files whole, in memory, or written while they are read."""
     sizes: dict[str, int] = {}
-    selection = select.select_files(project, exclude, request)
-    written = write_parts(project, _whole(project, selection, redactor, sizes))
-    return _all_files(sizes, selection, [], written)
 
+    def read() -> Iterator[str]:
+        for file in read_files(project.root, selection.names, redactor, selection):
+            sizes[file.name] = file.bytes
+            yield file.text
+        _require_files(sizes, selection)
+        yield redactor.redact_text(_left_out_section(selection))
 
-def _whole(project: Project, selection: Selection, redactor: Redactor, sizes: dict[str, int]) -> Iterator[str]:
-    """Yield the parts of a codebase that has all files whole, and add the bytes of each file to `sizes`."""
-    for file in read_files(project.root, selection.names, redactor, selection):
-        sizes[file.name] = file.bytes
-        yield file.text
-    _require_files(sizes, selection)
-    yield redactor.redact_text(_left_out_section(selection))
-
-
-def _all_files(
-    sizes: Mapping[str, int], selection: Selection, parts: Sequence[str], written: Written | None = None
-) -> Codebase:
+    written = write_parts(project, read()) if writes else None
+    parts = [] if written else list(read())
     about = selection.left_out, _untracked(selection, sizes), selection.warnings
     return Codebase(parts, sizes, [], [], False, *about, written)
 

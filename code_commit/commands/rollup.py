@@ -95,6 +95,30 @@ def make_rollup(
 
     Where an LLM is to choose, all must be there that a run needs. `resumed` is a choice to continue.
     """
+    _look_at_project(project, progress)
+    if request.fit is None and not request.select:
+        settings = load_settings(project, options)
+        redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
+        progress.configure(redactor, quiet=settings.quiet, verbose=settings.verbose)
+        codebase = write_codebase(project, settings.rollup_exclude, request, redactor)
+    else:
+        from code_commit.check import RunInputs, plan_run
+        from code_commit.check.codebase import codebase_for
+        from code_commit.commands.choosing import FileChooser
+
+        inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
+        plan = plan_run(project, options, inputs)
+        progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
+        with FileChooser(plan, progress) as chooser:
+            codebase = codebase_for(plan, chooser.choose if request.select else None)
+            write_parts(project, codebase.parts)
+    for line in summary_of(codebase, verbose=progress.verbose):
+        progress.say(line)
+    return codebase
+
+
+def _look_at_project(project: Project, progress: Progress) -> None:
+    """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
     if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
         from code_commit.apply import recover  # a tree is seldom half changed
 
@@ -109,36 +133,6 @@ def make_rollup(
             progress.say(f"warning: {error}")
     if project.git is None:
         progress.say(f"warning: this is no git repository: all that is in {shown(str(project.root))} counts")
-    if request.fit is None and not request.select:
-        settings = load_settings(project, options)
-        redactor = Redactor(find_secrets(project, os.environ, settings.base_url, settings.fallback_base_url))
-        progress.configure(redactor, quiet=settings.quiet, verbose=settings.verbose)
-        codebase = write_codebase(project, settings.rollup_exclude, request, redactor)
-    else:
-        codebase = _make_to_fit(project, options, request, progress, resumed)
-    for line in summary_of(codebase, verbose=progress.verbose):
-        progress.say(line)
-    return codebase
-
-
-def _make_to_fit(
-    project: Project,
-    options: Mapping[str, Any],
-    request: CodebaseRequest,
-    progress: Progress,
-    resumed: RunEntry | None,
-) -> Codebase:
-    from code_commit.check import RunInputs, plan_run
-    from code_commit.check.codebase import codebase_for
-    from code_commit.commands.choosing import FileChooser
-
-    inputs = RunInputs(command="rollup", query=request.query or None, request=request, resumed=resumed)
-    plan = plan_run(project, options, inputs)
-    progress.configure(plan.redactor, quiet=plan.settings.quiet, verbose=plan.settings.verbose)
-    with FileChooser(plan, progress) as chooser:
-        codebase = codebase_for(plan, chooser.choose if request.select else None)
-        write_parts(project, codebase.parts)
-    return codebase
 
 
 def _as_json(codebase: Codebase) -> dict[str, Any]:
