@@ -129,7 +129,8 @@ class _Words:
         for name, (pattern, within) in self.names.items():
             if not all(counts[word] for word in within):
                 continue
-            if len(self.defined[name]) <= _RARE and _defines(text, pattern):
+            starts = (match.start() for match in pattern.finditer(text))
+            if len(self.defined[name]) <= _RARE and any(_is_definition(text, start) for start in starts):
                 self.defined[name].append(number)
             if name in self.told:
                 self._note_lines(name, file, text, _places(text, pattern))
@@ -298,10 +299,6 @@ def _joined(text: str) -> list[str]:
     words = re.findall(r"[a-z]{3,}", text.lower())[:_MOST_JOINED]
     tuples = [words[at : at + many] for many in _JOINED_WORDS for at in range(len(words) - many + 1)]
     return list(dict.fromkeys(sign.join(parts) for parts in tuples for sign in ("_", "")))
-
-
-def _defines(text: str, pattern: re.Pattern[str]) -> bool:
-    return any(_is_definition(text, match.start()) for match in pattern.finditer(text))
 
 
 def _is_definition(text: str, name: int) -> bool:
