@@ -34,9 +34,10 @@ _SHARE_OF_NAMES_IN_CHOICE = 10
 _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more files are read
 _LONGEST_OUTLINE = 3_000  # characters, for a choice
 _MOST_IN_PART = 20  # of the best files
-LONG, _LARGE = 40_000, 200_000  # bytes of a file of which parts are asked for, and that no prompt holds whole
+PART, _LONG, _LARGE = 12_000, 40_000, 200_000
+"""Bytes of a file of which a choice is asked for parts, that is fitted by its definitions, that no prompt holds whole."""
 _SHORT = 400  # bytes of a file that is not worth a choice
-_HEAD, _HEAD_OF_RELEASE = 60, 20  # most lines of a change log: with a section for new entries, and without
+_MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE = 200, 60, 20  # lines of a change log: new entries, no sections, none new
 _OPEN = "has a section for changes that are not released: what users notice is entered there"
 _CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
 _LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 20_000, 40, 2  # characters, characters, headings of a log without sections
@@ -172,7 +173,7 @@ def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, 
     wanted = request.survey.judges if request.is_chosen else {file.name for file in ranked[:_MOST_IN_PART]}
     parts = {}
     for file in ranked:
-        if file.bytes > LONG and file.name in wanted and lines[file.name] and file.name not in (request.chosen or ()):
+        if file.bytes > _LONG and file.name in wanted and lines[file.name] and file.name not in (request.chosen or ()):
             text = file.file_text
             holding = [
                 [
@@ -289,7 +290,7 @@ def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str,
         elif file.name in request.heads:
             text = window_section(request.heads[file.name]) if request.edits and not request.most_outlines else ""
         else:
-            lines = outline(file.name, file.content, numbered=request.edits and file.bytes > LONG)
+            lines = outline(file.name, file.content, numbered=request.edits and file.bytes > PART)
             if request.most_outlines:
                 lines = _shortened(brief(beside(lines, tests=False)), request.survey)
             elif request.chosen is not None:
@@ -335,7 +336,7 @@ def _end_of_unreleased(text: str) -> tuple[int, bool | None]:
     headings = list(_HEADING.finditer(text))
     for heading, after in zip_longest(headings, headings[1:]):
         if _UNRELEASED.search(text[heading.start() : heading.end() + _NEAR_TITLE]):
-            return min(text.count("\n", 0, after.start()) + 2, _HEAD) if after else _HEAD, True
+            return min(text.count("\n", 0, after.start()) + 2, _MOST_UNRELEASED) if after else _HEAD, True
     return (_HEAD_OF_RELEASE, False) if len(headings) > _SECTIONS else (_HEAD, None)
 
 

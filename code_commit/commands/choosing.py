@@ -9,7 +9,7 @@ from code_commit.apply import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.fit import LONG, Choice, FitRequest, is_test
+from code_commit.codebase.fit import PART, Choice, FitRequest, is_test
 from code_commit.codebase.make import fitted
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
@@ -35,9 +35,10 @@ _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 """Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
 
 _PARTS = f"""\
-Of a file of more than {LONG:,} bytes name what the task needs in place of all of
-it: definitions, a method with its class, or lines. Outlines of such files say
-the lines of each definition (L120-180).
+Of a file of more than {PART:,} bytes name what the task needs in place of all of
+it: definitions, a method with its class, or lines, on as many lines of the list
+as you need; its imports come with them. Outlines of such files say the lines of
+each definition (L120-180).
 
 ^^^files
 src/core.py: Command.get_help, parse_options
