@@ -37,7 +37,9 @@ _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
 """Bytes of a file of which a choice is asked for parts, that is fitted by its definitions, that no prompt holds whole."""
 _SHORT = 400  # bytes of a file that is not worth a choice
-_MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE = 200, 60, 20  # lines of a change log: new entries, no sections, none new
+_MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE = 200, 60, 20
+"""Lines of a change log: with new entries, without sections, without new entries."""
+
 _OPEN = "has a section for changes that are not released: what users notice is entered there"
 _CLOSED = "has no section for changes that are not released: no entry is wanted but where the task says so"
 _LONGEST_HEAD, _NEAR_TITLE, _SECTIONS = 20_000, 40, 2  # characters, characters, headings of a log without sections
