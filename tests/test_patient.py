@@ -8,6 +8,7 @@ from command import Run, git
 
 SOURCE = Path(__file__).parents[1]
 COPIED = ["code_commit", "system_prompts", "tests/parse", "tests/prompts", "pyproject.toml"]
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "test_next.py")  # the latter asks for projects of the tests
 ANY_MACHINE = """\
 import hypothesis
 
@@ -20,7 +21,7 @@ def make_patient(root: Path) -> None:
     root.mkdir()
     for name in COPIED:
         if (SOURCE / name).is_dir():
-            shutil.copytree(SOURCE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(SOURCE / name, root / name, ignore=NOT_COPIED)
         else:
             (root / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE / name, root / name)
@@ -43,8 +44,10 @@ def test_a_real_project_is_broken_and_repaired(tmp_path: Path, run_code_commit: 
     make_patient(root)
     path = "code_commit/parse/__init__.py"
     good = (root / path).read_text()
-    better = good.replace('    if word == "end":\n', '    if word in ("end", "stop"):\n', 1)
-    broken = better.replace('"stop"):\n', '"stop"):\n        return len(text)\n')
+    closes = '    if word == "end" or (closing > body and fences.is_bare_end(text, closing, path)):\n'
+    stops_too = closes.replace('word == "end"', 'word in ("end", "stop")')
+    better = good.replace(closes, stops_too, 1)
+    broken = better.replace(stops_too, f"{stops_too}        return len(text)\n")
     assert len({good, better, broken}) == 3
     for number, content in enumerate([broken, better], start=1):
         response = f"Attempt {number}.\n\n^^^{path}\n{content}^^^end\n"
