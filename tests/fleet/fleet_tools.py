@@ -132,6 +132,9 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
+                if not self.path.endswith("/chat/completions"):  # a question about the server
+                    self.send_error(404)
+                    return
                 fleet.keys.add(self.headers.get("authorization", ""))
                 fleet.calls.append(time.monotonic())
                 status, text = fleet.answer(len(fleet.calls))
