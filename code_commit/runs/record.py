@@ -25,19 +25,8 @@ BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files
 _OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 _A_LIFE = 3e9
 
-Status = Literal[
-    "running",
-    "success",
-    "build_failed",
-    "not_set_up",
-    "llm_error",
-    "rejected",
-    "declined",
-    "build_error",
-    "refused",
-    "internal_error",
-    "interrupted",
-]
+_Failed = Literal["build_failed", "not_set_up", "llm_error", "rejected", "declined", "build_error", "refused"]
+Status = Literal["running", "success", _Failed, "internal_error", "interrupted"]
 
 # declined: by `^^^cannot`; chosen: the response only names files to see
 Verdict = Literal["applied", "rejected", "declined", "chosen"]
@@ -45,22 +34,9 @@ Verdict = Literal["applied", "rejected", "declined", "chosen"]
 _UNFINISHED: frozenset[Status] = frozenset({"running", "interrupted", "llm_error", "build_error", "internal_error"})
 FIRST_SHELL_SIGNAL_CODE = 128  # sh reports a child that died by signal N as exit code 128 + N
 Command = Literal["run", "apply", "undo", "rollup"]
-Event = Literal[
-    "started",
-    "asking",
-    "retrying",
-    "responded",
-    "rejected",
-    "declined",
-    "chosen",
-    "applying",
-    "applied",
-    "building",
-    "built",
-    "repeated",
-    "warned",
-    "finished",
-]
+_OfCall = Literal["asking", "retrying", "responded", "rejected", "declined", "chosen"]
+_OfChange = Literal["applying", "applied", "building", "built", "repeated"]
+Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
 
 
 @dataclass(frozen=True, slots=True)
