@@ -242,10 +242,6 @@ class RunRecord:
         return next((attempt.model for attempt in reversed(self.attempts) if attempt.model), self.model)
 
     @property
-    def applied_attempts(self) -> list[int]:
-        return [attempt.number for attempt in self.attempts if attempt.verdict == "applied" and attempt.changes]
-
-    @property
     def spent_usd(self) -> float:
         """The cost of all its calls, at most where it is not known."""
         totals = sum_up(self, 0.0)
