@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from code_commit.apply import apply_changes, count_transactions, find_overwritten, load_originals, note_built
+from code_commit.apply import apply_changes, find_overwritten, load_layers, load_originals, note_built
 from code_commit.build import build_environment
 from code_commit.changes import (
     DeclinedError,
@@ -163,7 +163,7 @@ def _wait_for_approval(approve: Approve, settings: Settings, attempt: AttemptLog
 
 def _is_in_tree(log: RunLog) -> bool:
     """Tell whether the response whose apply was interrupted was applied: each that changes a file leaves a layer."""
-    return count_transactions(log.snapshot) == sum(bool(attempt.changes) for attempt in log.record.attempts)
+    return len(load_layers(log.snapshot)) == sum(bool(attempt.changes) for attempt in log.record.attempts)
 
 
 def build_project(run: Run, attempt: AttemptLog) -> BuildResult:

@@ -14,7 +14,7 @@ from code_commit.apply.restore import (
     redo,
     restore,
 )
-from code_commit.apply.snapshot import count_transactions, load_originals
+from code_commit.apply.snapshot import load_layers, load_originals
 from code_commit.apply.transaction import apply_changes
 
 __all__ = [
@@ -25,11 +25,11 @@ __all__ = [
     "apply_changes",
     "changed_since",
     "check_restorable",
-    "count_transactions",
     "find_changed",
     "find_overwritten",
     "is_half_changed",
     "is_locked",
+    "load_layers",
     "load_originals",
     "lock_tree",
     "needs_recovery",

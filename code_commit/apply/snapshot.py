@@ -40,11 +40,6 @@ def load_layers(snapshot: Path) -> list[Journal]:
     return [_load(snapshot / layer_name(number)) for number in numbers]
 
 
-def count_transactions(snapshot: Path) -> int:
-    """Return how many transactions of a run changed the tree. Raises ApplyError."""
-    return len(load_layers(snapshot))
-
-
 def _load(path: Path) -> Journal:
     try:
         return decode(read_regular_file(path, follow_link=False))
