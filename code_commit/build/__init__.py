@@ -18,15 +18,7 @@ from code_commit.project import BUILD_SCRIPT, Project
 from code_commit.runs.record import FIRST_SHELL_SIGNAL_CODE, BuildResult
 from code_commit.terminal import shown
 
-__all__ = [
-    "Builder",
-    "Sandbox",
-    "build_command",
-    "build_environment",
-    "choose_sandbox",
-    "harden_process",
-    "hardened_meanwhile",
-]
+__all__ = ["Builder", "Sandbox", "build_environment", "choose_sandbox", "harden_process", "hardened_meanwhile"]
 
 MOST_NAMED = 5  # of the files of the tool itself
 
