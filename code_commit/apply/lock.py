@@ -21,8 +21,6 @@ TRIES = 5
 PAUSE = 0.02  # seconds; `is_locked` of another process holds the lock for microseconds
 
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
 _HELD: set[tuple[int, int, int]] = set()  # the lock files that are held here, by thread, device and inode
 
 

@@ -17,8 +17,6 @@ from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
 
 _COUNT_MARGIN = 1.02  # a provider calls its count of tokens an estimate: it is multiplied by this
-
-
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",

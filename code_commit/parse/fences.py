@@ -23,8 +23,6 @@ NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")
 INNER = ("end", "delete", "find", "to", "replace")  # never open a block: a file of such a name is sent as `./end`
 _DEEPEST = 10  # so many fences, one inside the other, are forgotten ends
 MOST_BLOCKS = 50_000  # no LLM's response has room for so many: the text after them is not read
-
-
 IsThere = Callable[[str], bool]
 
 

@@ -45,8 +45,6 @@ _KINDS = {
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
-
-
 _MOST_NEW = 200
 _SHORTEST_TWIN = 10  # lines
 _LARGER = 8  # bytes for each character of a new file: no larger one has most lines in common with it
