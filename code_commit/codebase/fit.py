@@ -35,7 +35,7 @@ _MOST_TOO_LONG = 10  # outlines, for what is left of the room, before no more fi
 _LONGEST_OUTLINE = 3_000  # characters, for a choice
 _MOST_IN_PART = 20  # of the best files
 PART, _LONG, _LARGE = 12_000, 40_000, 200_000
-"""Bytes of a file of which a choice is asked for parts, that is fitted by its definitions, that no prompt holds whole."""
+"""Bytes of a file of which a choice asks for parts, that is fitted by its definitions, that no prompt holds whole."""
 _SHORT = 400  # bytes of a file that is not worth a choice
 _MOST_UNRELEASED, _HEAD, _HEAD_OF_RELEASE = 200, 60, 20
 """Lines of a change log: with new entries, without sections, without new entries."""
