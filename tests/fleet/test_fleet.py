@@ -225,12 +225,8 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     again = cluster.run_fleet(tasks, *words, "--json")
     assert len((tmp_path / "out/results.jsonl").read_text().splitlines()) == 4, again.stderr
     for stderr in (done.stderr, again.stderr):
-<<<<<<< HEAD
         rows = re.findall(r"^(?:a|green) +(. of 2) +(. of 2)$", stderr, re.MULTILINE)
         assert rows == [("2 of 2", "0 of 2")] * 2, stderr
-=======
-        assert re.findall(r"^(a|green) +2 of 2 +0 of 2$", stderr, re.MULTILINE) == ["a", "green"], stderr
->>>>>>> 3b4fd14 (Read the table of labels in its test as it is printed)
     assert [label["pass_at_1"] for label in json.loads(again.stdout)["labels"]] == [1.0, 0.0]
     assert (
         '<tr><th scope="row">green</th><td>2 of 2</td><td>0 of 2</td></tr>' in (tmp_path / "out/index.html").read_text()
