@@ -33,9 +33,6 @@ from fleet_tools import (
     task,
 )
 
-from code_commit.fleet.cluster import blamed_workers
-from code_commit.fleet.results import Result
-
 
 @pytest.fixture
 def marks(tmp_path):
@@ -458,18 +455,3 @@ def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, ser
     assert any(why in done.stderr for why in told), done.stderr
     assert len(server.calls) == 5
     assert len({result["worker"] for result in results(tmp_path).values()}) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "unfit", "blamed"),
-    [
-        ("machine_failed", "", set(), {"here": "no room"}),
-        ("machine_failed", "patch", set(), {}),
-        ("not_set_up", "clone", {"there"}, {}),
-        ("not_set_up", "", {"there"}, {}),
-        ("success", "", {"there", "here"}, {"there": "../api could not be cloned"}),
-    ],
-)
-def test_a_result_blames_its_own_worker_or_those_that_could_not_clone_what_it_did(status, error, unfit, blamed):
-    facts = {"repository": "../api", "worker": "here", "message": "no room"}
-    assert blamed_workers(Result("a", "d", status, 0, error=error, **facts), unfit) == blamed
