@@ -35,11 +35,8 @@ from code_commit.settings import KEYS_VARIABLE, read_environment
 from code_commit.terminal import shown, terminal_width
 
 if TYPE_CHECKING:
-    from code_commit.fleet.baseline import Baselines
-    from code_commit.fleet.limits import Budget
     from code_commit.fleet.results import Result
     from code_commit.fleet.tasks import FleetTask
-    from code_commit.fleet.unfinished import Desk
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -246,7 +243,7 @@ def _require_safe_cluster(order: Order, tasks: "list[FleetTask]") -> None:
 def _require_keys(tasks: "Sequence[FleetTask]") -> None:
     """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
     from code_commit import api
-    from code_commit.fleet.builds import link_keys
+    from code_commit.fleet.worker import link_keys
 
     with TemporaryDirectory() as folder:
         config = Path(folder, AGENT_CONFIG)
@@ -296,7 +293,7 @@ def _print_history(order: Order, repository: Path) -> int:
 
 def _land(order: Order, out: Path) -> int:
     """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
-    from code_commit.fleet.land import STATES, LandOptions, land_results
+    from code_commit.fleet.land import LandOptions, land_results
     from code_commit.fleet.page import write_pages
     from code_commit.fleet.results import load_results, results_folder
 
@@ -311,7 +308,7 @@ def _land(order: Order, out: Path) -> int:
             write_pages(out, results, results)
     told = ", ".join(f"{number} {state}" for state, number in states.most_common())
     Progress(Redactor([]), quiet=order.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    return EXIT_SUCCESS if all(STATES[state].is_well for state in states) else EXIT_BUILD_FAILED
+    return EXIT_SUCCESS if states.keys() <= {"landed", "already there"} else EXIT_BUILD_FAILED
 
 
 def _cluster() -> Any:
@@ -377,8 +374,8 @@ def _listed(order: Order) -> "list[FleetTask]":
 
 def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) -> int:
     """Do what is to be done of the chosen tasks of a list, tell what came of all of them, and return the exit code."""
-    _cluster()
-    from code_commit.api import compare
+    dask = _cluster()
+    from code_commit import api
     from code_commit.fleet.baseline import Baselines
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
@@ -402,7 +399,11 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
         try:
             pages.write()
             if left:
-                _run_tasks(order, left, desk, baselines, budget)
+                with dask.Dispatcher(order, table, desk.name) as dispatcher:
+                    dispatcher.run(baselines.builds, baselines, Budget(None), left)
+                    table.say(baselines.in_words)
+                    dispatcher.run(baselines.fit(left, skip_red=order.skip_red), desk, budget)
+                desk.refuse(left)
         except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)
             table.close(out)
@@ -410,7 +411,7 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
                 table.say("the same command goes on, each task at its next step")
             raise
         pages.write(at_once=True)
-        labels = compare(map(asdict, earlier.values()))
+        labels = api.compare(map(asdict, earlier.values()))
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)
@@ -422,14 +423,3 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
     if budget.is_used_up:
         return LLMError.exit_code
     return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED
-
-
-def _run_tasks(order: Order, left: "list[FleetTask]", desk: "Desk", baselines: "Baselines", budget: "Budget") -> None:
-    """Run the builds, then the tasks that can begin, on one cluster. Raises ClusterError and Interrupted."""
-    from code_commit.fleet.limits import Budget
-
-    with _cluster().Dispatcher(order, desk.table, desk.name) as dispatcher:
-        dispatcher.run(baselines.builds, baselines, Budget(None), left)
-        desk.table.say(baselines.in_words)
-        dispatcher.run(baselines.fit(left, skip_red=order.skip_red), desk, budget)
-    desk.refuse(left)

@@ -30,14 +30,23 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import ClusterError, CodeCommitError, LogError, NotSetUpError
-from code_commit.fleet.copies import Source, copy_path, remove_copy
+from code_commit.fleet.baseline import Unpaid
+from code_commit.fleet.copies import copy_path, remove_copy
 from code_commit.fleet.limits import Budget, Grant, RateLimiter
-from code_commit.fleet.processes import GRACE, TICK, TaskSupervision, WorkerError
 from code_commit.fleet.results import Result, write_own
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.unfinished import latest_log, log_path
-from code_commit.fleet.worker import TaskOutcome, machine_failed, run_task
+from code_commit.fleet.unfinished import Desk, latest_log, log_path
+from code_commit.fleet.worker import (
+    GRACE,
+    TICK,
+    Source,
+    TaskOutcome,
+    TaskSupervision,
+    WorkerError,
+    machine_failed,
+    run_task,
+)
 from code_commit.git import ask_git
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
@@ -46,9 +55,6 @@ from code_commit.version import __version__
 
 if TYPE_CHECKING:
     from code_commit.fleet import Order
-    from code_commit.fleet.baseline import Baselines
-    from code_commit.fleet.history import Sieve
-    from code_commit.fleet.unfinished import Desk
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
@@ -374,18 +380,14 @@ class Dispatcher:
 
     def _connect(self, *, again: bool = False) -> None:
         self._connection.close()
-        for known in (self._limiters, self._begun, self._bundles, self._holders, self._asked, self._faults):
+        for known in (self._begun, self._bundles, self._holders, self._asked):
             known.clear()
         self._cluster = self._connection.enter_context(connect(self._order, self._table.say, again=again))
         self._client = self._cluster.client
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
 
     def run(
-        self,
-        tasks: Sequence[FleetTask],
-        desk: "Desk | Baselines | Sieve",
-        budget: Budget,
-        later: Iterable[FleetTask] = (),
+        self, tasks: Sequence[FleetTask], desk: Desk | Unpaid, budget: Budget, later: Iterable[FleetTask] = ()
     ) -> None:
         """Do the tasks, as far as money and failures let it; copies that those of `later` need stay.
 
@@ -393,7 +395,6 @@ class Dispatcher:
         """
         self._desk, self._budget, self._goes_on = desk, budget, True
         self._left = Counter(task.place for task in (*tasks, *later))
-        self._waiting.clear()
         for place in [*self._holders]:
             self._forget(place)
         while tasks:

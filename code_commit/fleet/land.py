@@ -10,6 +10,7 @@ commits have equal names, so a landing that was killed is found again, and no br
 
 import email
 import email.policy
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -24,28 +25,11 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.fleet.patches import diff_of
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
+from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_own, write_own
 from code_commit.git import ask_git
 from code_commit.terminal import shown
 
 ON_ITS_BASE, ON_A_NEWER_BASE, CONFLICTS, THERE, FAILED = "landed", "base moved", "conflicts", "already there", "failed"
-
-
-class State(NamedTuple):
-    """Facts of a state: whether the result needs no other try, whether all is well, and what to say of the base."""
-
-    is_over: bool
-    is_well: bool
-    advice: str = ""
-
-
-STATES = {
-    ON_ITS_BASE: State(is_over=True, is_well=True),
-    ON_A_NEWER_BASE: State(is_over=True, is_well=False, advice="no build has seen it on {base}, --moved makes one"),
-    CONFLICTS: State(is_over=False, is_well=False, advice="with {base}: --moved does it again"),
-    THERE: State(is_over=True, is_well=True),
-    FAILED: State(is_over=False, is_well=False),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +43,11 @@ class Landing:
     branch: str = ""
     clone: str = ""
     message: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing to land any more."""
+        return self.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)
 
     @property
     def in_words(self) -> str:
@@ -80,11 +69,15 @@ class LandError(Exception):
 
 def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing]:
     """Return how far each of these results got, by its id; a result of before that has another commit is another."""
-    landings: list[Landing] = []
+    landings = {}
     with suppress(OSError):
-        landings = [each for each in read_lines(out / LANDED, Landing) if each.state in STATES and each.id in results]
-    now = {name: (result.commit, result.patch) for name, result in results.items()}
-    return {each.id: each for each in landings if now[each.id] == (each.commit, each.patch)}
+        for line in read_own(out / LANDED).split(b"\n"):
+            with suppress(ValueError, TypeError, KeyError):
+                landing = Landing(**json.loads(line))
+                result = results.get(landing.id)
+                if result and (result.commit, result.patch) == (landing.commit, landing.patch):
+                    landings[landing.id] = landing
+    return landings
 
 
 def land_results(out: Path, results: Mapping[str, Result], options: LandOptions) -> Iterator[Landing]:
@@ -103,7 +96,7 @@ def land_results(out: Path, results: Mapping[str, Result], options: LandOptions)
     done, fetched = load_landings(out, results), set[Path]()
     for result in chosen:
         landing = done.get(result.id)
-        if landing is None or not STATES[landing.state].is_over:
+        if landing is None or not landing.is_over:
             landing = _land(out, result, options, fetched)
             append_line(out / LANDED, landing)
         yield landing
@@ -118,7 +111,7 @@ def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -
             commit, state, told = clone.commit_patches(folder, result.commit), ON_ITS_BASE, ""
             if base != result.commit:
                 commit, state = clone.rebase(result.commit, base)
-                told = STATES[state].advice.format(base=base[:12])
+                told = _ADVICE[state].format(base=base[:12])
         if not commit:
             return Landing(*facts, state, clone=str(path), message=told)
         stat = clone.ask("diff", "--no-ext-diff", "--no-textconv", "--stat", base, commit)
@@ -129,6 +122,13 @@ def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -
         )
     except LandError as error:
         return Landing(*facts, FAILED, message=str(error))
+
+
+_ADVICE = {
+    ON_A_NEWER_BASE: "no build has seen it on {base}, --moved makes one",
+    CONFLICTS: "with {base}: --moved does it again",
+    THERE: "",
+}
 
 
 def _find_base(out: Path, result: Result, fetched: set[Path]) -> tuple[Path, str]:

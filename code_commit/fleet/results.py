@@ -24,13 +24,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
 from code_commit.runs.words import count, dollars, status_in_words
-
-T = TypeVar("T")
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
@@ -257,23 +255,23 @@ def add_result(results: dict[str, Result], result: Result) -> None:
 
 
 def load_lines(out: Path) -> list[Result]:
-    """Return all results in their order. Raises NotSetUpError where there is no results.jsonl."""
-    try:
-        lines = read_lines(out / RESULTS, Result)
-    except OSError as error:
-        raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
-    return [line for line in lines if re.fullmatch(NAME, line.id) and line.id.lower() not in RESERVED]
+    """Return all results in their order. A line that no fleet wrote, or half of one, counts as none.
 
-
-def read_lines(file: Path, kind: type[T]) -> list[T]:
-    """Return the values of a file of JSON Lines, but for lines that no fleet wrote, or half of one. Raises OSError."""
+    Raises NotSetUpError where there is no results.jsonl.
+    """
     from pydantic import TypeAdapter
 
-    adapter, values = TypeAdapter(kind), []
-    for line in read_own(file).split(b"\n"):
+    try:
+        lines = read_own(out / RESULTS).split(b"\n")
+    except OSError as error:
+        raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
+    adapter, results = TypeAdapter(Result), []
+    for line in lines:
         with suppress(ValueError):
-            values.append(adapter.validate_json(line))
-    return values
+            result = adapter.validate_json(line)
+            if re.fullmatch(NAME, result.id) and result.id.lower() not in RESERVED:
+                results.append(result)
+    return results
 
 
 def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
