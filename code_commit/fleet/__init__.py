@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+import tomllib
 from argparse import ArgumentParser, ArgumentTypeError
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -81,7 +82,7 @@ class Order(NamedTuple):
     repositories: Annotated[str, "FILE", "a path or URL a line; - reads standard input"] = ""
     build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of those without one"] = ""
     build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
-
+    config: Annotated[Path | None, "FILE", "with -m: a config.toml for all tasks"] = None
     model: Annotated[Sequence[str], "MODEL", "do each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "and with this setting (repeatable)"] = ()
     trials: Annotated[int, "N", "do each so many times"] = 1
@@ -92,7 +93,7 @@ class Order(NamedTuple):
     hidden: Annotated[bool, "", "with --from-history: the run does not see the tests"] = False
     validate: Annotated[bool, "", "with --from-history: those that tests tell apart"] = False
     out: Annotated[Path | None, "OUT", "the folder for the results"] = None
-
+    predictions: Annotated[Path | None, "FILE", "write the patches as SWE-bench takes them"] = None
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None
@@ -110,7 +111,7 @@ class Order(NamedTuple):
     group: Annotated[Sequence[str], "PATCH", "with --land: these equal patches (repeatable)"] = ()
     branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
     author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits"] = ""
-
+    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
     check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
     schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
     json: Annotated[bool, "", "print the totals on stdout at the end"] = False
@@ -118,7 +119,7 @@ class Order(NamedTuple):
 
     def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
         """Tell whether the task is to be done; `earlier` is its result of before."""
-        if earlier is None or earlier.digest != task.digest or earlier.is_open or self.only:
+        if earlier is None or earlier.digest not in task.digests or earlier.is_open or self.only:
             return True
         return self.failed and not earlier.is_green
 
@@ -160,7 +161,7 @@ def _plan(order: Order, tasks: "Sequence[FleetTask]", out: Path) -> Plan:
     kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
     left = left[: order.first]
     mine = {task.id: task for task in left if task.id in earlier}
-    changed = {name: task for name, task in mine.items() if name in moved or earlier[name].digest != task.digest}
+    changed = {name: task for name, task in mine.items() if name in moved or earlier[name].digest not in task.digests}
     again = {name for name, task in changed.items() if earlier[name].is_green_for(task.identity)}
     return Plan(earlier, kept, left, again)
 
@@ -293,11 +294,12 @@ def _print_history(order: Order, repository: Path) -> int:
 
 def _land(order: Order, out: Path) -> int:
     """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
-    from code_commit.fleet.land import LandOptions, land_results
+    from code_commit.fleet.land import PULL_REQUEST, LandOptions, land_results
     from code_commit.fleet.page import write_pages
     from code_commit.fleet.results import load_results, results_folder
 
-    options = LandOptions(order.only, order.group, order.branch, order.author)
+    text = read_text(order.pull_request, "write a template", "--pull-request") if order.pull_request else PULL_REQUEST
+    options = LandOptions(order.only, order.group, order.branch, order.author, text)
     results, states = load_results(out), Counter[str]()
     with results_folder(out):
         try:
@@ -334,10 +336,17 @@ def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], 
 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
-        sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit)
+        sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit, order.max_failures or _HOPELESS)
         with suppress(EnoughError), dask.Dispatcher(order, table, "builds") as dispatcher:
             dispatcher.run(tasks, sieve, Budget(None))
+    if sieve.hopeless:
+        why = f"the first {order.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
+        Progress(Redactor([]), quiet=order.quiet).error(f"{why}\n{sieve.hopeless}")
     return sieve.fit
+
+
+_HOPELESS = 5
+"""Commits of one history that fail for one reason before any fits."""
 
 
 def _builds_of(order: Order) -> dict[str, Any]:
@@ -348,6 +357,20 @@ def _builds_of(order: Order) -> dict[str, Any]:
     }
     build = {"build": texts[order.build]} if order.build else {}
     return build | ({"overlay": {BUILD_SCRIPT: texts[order.build_instead]}} if order.build_instead else {})
+
+
+def _settings_in(config: Path | None) -> dict[str, Any]:
+    """Return the settings of a file as config.toml. Raises NotSetUpError."""
+    if config is None:
+        return {}
+    from code_commit.api import check_settings
+
+    try:
+        settings = tomllib.loads(read_text(config, "write settings into it, as in config.toml", str(config)))
+        check_settings(settings)
+    except (tomllib.TOMLDecodeError, NotSetUpError) as error:
+        raise NotSetUpError(f"{config}: {error}") from error
+    return settings
 
 
 def _listed(order: Order) -> "list[FleetTask]":
@@ -368,7 +391,7 @@ def _listed(order: Order) -> "list[FleetTask]":
     is_stdin = file == "-"
     text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
-    values = {"query": order.task, "setup": True, **_builds_of(order)}
+    values = {"query": order.task, "setup": True, **_builds_of(order), "settings": _settings_in(order.config)}
     return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
 
 
@@ -379,6 +402,7 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
     from code_commit.fleet.baseline import Baselines
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
+    from code_commit.fleet.patches import write_predictions
     from code_commit.fleet.results import load_lines
     from code_commit.fleet.table import FleetTable
     from code_commit.fleet.unfinished import Desk, Unfinished
@@ -415,6 +439,8 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)
+    if order.predictions:
+        write_predictions(order.predictions, out, earlier.values())
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=order.quiet).error(why)
     if order.json:

@@ -62,7 +62,7 @@ _OUTAGES = ("network", "timeout")
 """The kinds of errors that are the host's, not the task's."""
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_WITHOUT = 1, 5, 120
+_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
 _LOST = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
 
 
@@ -523,6 +523,9 @@ class Dispatcher:
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
                 self._desk.require_room()
                 self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
+            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
+                last.is_told = True
+                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
     def _ask_workers(self, question: Callable[..., Any]) -> None:
         """Call a function in all workers that answer soon."""
@@ -645,3 +648,4 @@ class _Asked:
     answer: "Answer[dict[int, bytes]]"
     when: float
     is_taken: bool = False
+    is_told: bool = False

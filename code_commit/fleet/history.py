@@ -84,11 +84,16 @@ def _texts_of(
 
 
 class Sieve(Unpaid):
-    """Prints the lines of what fits, so many, and counts in `unfit` why the others do not."""
+    """Prints the lines of what fits, so many, and counts in `unfit` why the others do not.
 
-    def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str]) -> None:
+    It has enough when it has so many, or when the first all fail for one reason.
+    """
+
+    def __init__(self, table: FleetTable, lines: Mapping[str, str], most: int, unfit: Counter[str], hope: int) -> None:
         self.fit = 0
-        self._table, self._lines, self._most, self._unfit = table, lines, most, unfit
+        self.hopeless = ""
+        """Why it gave up, in the words of the last build."""
+        self._table, self._lines, self._most, self._unfit, self._hope = table, lines, most, unfit, hope
 
     def land(self, _: FleetTask, outcome: TaskOutcome) -> bool:
         result = outcome.result
@@ -99,8 +104,11 @@ class Sieve(Unpaid):
             self.fit += 1
             print_text(self._lines[result.id])
         else:
-            self._unfit[result.error or result.reason] += 1
-        if self.fit == self._most:
+            kind = result.error or result.reason
+            self._unfit[kind] += 1
+            if not self.fit and self._unfit[kind] >= self._hope:
+                self.hopeless = result.message
+        if self.fit == self._most or self.hopeless:
             raise EnoughError
         return True
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from string import Template
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
@@ -30,6 +31,17 @@ from code_commit.git import ask_git
 from code_commit.terminal import shown
 
 ON_ITS_BASE, ON_A_NEWER_BASE, CONFLICTS, THERE, FAILED = "landed", "base moved", "conflicts", "already there", "failed"
+PULL_REQUEST = """\
+$title
+
+$verdict
+
+$words
+
+```
+$diffstat
+```
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,7 @@ class LandOptions(NamedTuple):
     groups: Collection[str] = ()
     branch: str = "fleet/{id}"
     author: str = ""
+    text: str = PULL_REQUEST
 
 
 class LandError(Exception):
@@ -115,7 +128,7 @@ def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -
         if not commit:
             return Landing(*facts, state, clone=str(path), message=told)
         stat = clone.ask("diff", "--no-ext-diff", "--no-textconv", "--stat", base, commit)
-        text = _pull_request(folder, result, stat, told)
+        text = _pull_request(folder, result, options.text, stat, told)
         write_own(folder / "pull-request.md", text.encode())
         return Landing(
             *facts, state, clone.add_branch(options.branch.replace("{id}", result.id), commit), str(path), told
@@ -239,13 +252,17 @@ def _read_mail(content: bytes) -> _Mail:
     return _Mail(str(mail["Date"]), str(mail["Subject"]).removeprefix("[PATCH] "), verdict, words)
 
 
-def _pull_request(folder: Path, result: Result, stat: str, told: str) -> str:
+def _pull_request(folder: Path, result: Result, template: str, stat: str, told: str) -> str:
     """Return the title and the text of a pull request; the LLM's words are set in: no host reads markup in them."""
     message = _read_mail(read_regular_file(folder / "changes.patch"))
     where = f"`build.sh` passed on {result.commit[:12]}{f'; {told}' if told else ''}."
     solved = " So did a build with tests that the LLM did not see." if result.verified else ""
-    words = message.words.strip("\n")
-    return f"{message.title}\n\n{message.verdict}. {where}{solved}\n\n{words}\n\n```\n{stat}\n```\n"
+    parts = {
+        "title": message.title,
+        "verdict": f"{message.verdict}. {where}{solved}",
+        "words": message.words.strip("\n"),
+    }
+    return Template(template).safe_substitute(parts, diffstat=stat, id=result.id, commit=result.commit)
 
 
 def find_moved(results: Mapping[str, Result], landings: Mapping[str, Landing]) -> set[str]:

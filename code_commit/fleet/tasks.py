@@ -1,6 +1,6 @@
 """The list of a fleet's tasks: JSON Lines, every mistake in them named with its line before anything starts.
 
-A first line may have what holds for all tasks.
+A first line may have what holds for all tasks. A line may also be an instance of SWE-bench.
 """
 
 import hashlib
@@ -122,10 +122,16 @@ class FleetTask(BaseModel):
     @property
     def digest(self) -> str:
         """The hash of the line, without its limits of money and time and without the order of settings and files."""
+        return self.digests[0]
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digest, and the one of earlier versions, which told settings and files in another order apart."""
         settings = {name: value for name, value in self.settings.items() if name not in LIMITS}
         members = {"settings": settings, "overlay": self.overlay, "verify": self.verify}
         in_order = {name: dict(sorted(pairs.items())) for name, pairs in members.items()}
-        return _hash(self.model_copy(update={"timeout": None, **in_order}).model_dump_json())
+        lines = [self.model_copy(update={"timeout": None, **each}) for each in (in_order, members)]
+        return tuple(_hash(line.model_dump_json()) for line in lines)
 
     @property
     def identity(self) -> str:
@@ -242,7 +248,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip() and not line.lstrip().startswith("#"):
-                values[number] = from_json(line)
+                values[number] = _task_of_instance(from_json(line), Path(name).parent)
         except ValueError as error:
             mistakes.append((number, f"Invalid JSON: {error}"))
     if not any(isinstance(each, dict) for each in values.values()):
@@ -298,6 +304,22 @@ def _bound(settings: Mapping[str, Any]) -> dict[str, Any]:
             with suppress(NotSetUpError):  # the task tells it
                 bound[f"{role}base_url"] = f"{provider_of(model)}:{url}"
     return bound
+
+
+def _task_of_instance(values: Any, folder: Path) -> Any:
+    """Return the values of the task that an instance of SWE-bench is, those of anything else as they are.
+
+    A folder of the repository's name, below that of the list, stands for the repository.
+    """
+    if not isinstance(values, dict) or "instance_id" not in values:
+        return values
+    repository = str(values.get("repo"))
+    return {
+        "id": values["instance_id"],
+        "repository": repository if (folder / repository).is_dir() else f"https://github.com/{repository}.git",
+        "commit": values.get("base_commit"),
+        "query": values.get("problem_statement"),
+    }
 
 
 def _explained(details: Mapping[str, Any]) -> str:

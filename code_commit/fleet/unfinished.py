@@ -63,8 +63,9 @@ def _record_in(log: bytes) -> RunRecord:
 
 
 def log_path(out: Path, task: FleetTask) -> Path:
-    """Return where the log of a task is that did not come to its end."""
-    return out / f".{task.id}.{task.digest[:_DIGITS]}.log"
+    """Return where the log of a task is that did not come to its end, or where an earlier version has put it."""
+    ours, earlier = (out / f".{task.id}.{digest[:_DIGITS]}.log" for digest in task.digests)
+    return earlier if earlier.exists() and not ours.exists() else ours
 
 
 class Unfinished:

@@ -29,6 +29,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.fleet import Order, _require_keys, run
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask, read_tasks
+from code_commit.fleet.unfinished import log_path
 from code_commit.llm.keys import KEY_VARIABLES
 from code_commit.runs.record import load_run_record
 
@@ -196,6 +197,17 @@ def test_what_runs_again(options, done):
     assert {name for name in tasks if Order(**options).wants(tasks[name], earlier.get(name))} == set(done)
 
 
+def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
+    """Its digest told settings and files in another order apart."""
+    pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
+    line = FleetTask(**task("a", "https://example.org/x", overlay={"b.txt": "b\n", "a.txt": None}, **pairs))
+    earlier = "8ac9b8e82aeb15a2705b77eca2690587721ea917497b74c7489d08abef0b34a4"
+    assert not Order().wants(line, Result("a", earlier, "success", 0))
+    assert log_path(tmp_path, line).name == f".a.{line.digest[:16]}.log"
+    (tmp_path / f".a.{earlier[:16]}.log").touch()
+    assert log_path(tmp_path, line).name == f".a.{earlier[:16]}.log"
+
+
 def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     """A call costs 50 cents, at most 55: while one is made the other waits, and then there is too little for it."""
     repository = make_repository(tmp_path / "repository")
@@ -222,7 +234,7 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
         ("a", f"{poor},max_repairs=0", 1),
     }
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {line["id"] for line in found}
-    again = cluster.run_fleet(tasks, *words, "--json")
+    again = cluster.run_fleet(tasks, *words, "--predictions", str(tmp_path / "predictions.jsonl"), "--json")
     assert len((tmp_path / "out/results.jsonl").read_text().splitlines()) == 4, again.stderr
     for stderr in (done.stderr, again.stderr):
         rows = re.findall(r"^(?:a|green) +(. of 2) +(. of 2)$", stderr, re.MULTILINE)
@@ -231,6 +243,16 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     assert (
         '<tr><th scope="row">green</th><td>2 of 2</td><td>0 of 2</td></tr>' in (tmp_path / "out/index.html").read_text()
     )
+
+    predictions = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    names = [f"{model},max_repairs=0{trial}" for model in (good, poor) for trial in ("", ".2")]
+    assert [line["model_name_or_path"] for line in predictions] == names
+    for line in predictions:
+        assert line.keys() == {"instance_id", "model_name_or_path", "model_patch"}
+        assert line["instance_id"] == "a"
+        (tmp_path / "model.patch").write_text(line["model_patch"])
+        assert line["model_patch"].startswith("diff --git a/ok.txt b/ok.txt\n")
+        git(repository, "apply", "--check", str(tmp_path / "model.patch"))
 
 
 def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, cluster, server):

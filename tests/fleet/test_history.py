@@ -185,18 +185,24 @@ def test_a_history_that_cannot_be_read_is_told(root, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kinds", "printed", "given"),
-    [(["unfit"] * 9, "", 9), (["fit", *["unfit"] * 9], "0\n", 10), (["fit"] * 3, "0\n1\n", 2)],
-    ids=["none fits", "one fits", "enough"],
+    ("kinds", "printed", "hopeless"),
+    [
+        (["late"] * 5 + ["fit"], "", "late: | no tests ran"),
+        (["late", "soon"] * 4 + ["fit"], "8\n", ""),
+        (["fit"] + ["late"] * 9, "0\n", ""),
+        (["fit"] * 3, "0\n1\n", ""),
+    ],
+    ids=["five for one reason", "for two reasons", "one fits", "enough"],
 )
-def test_a_validation_ends_when_it_has_enough(capsys, kinds, printed, given):
+def test_a_validation_ends_when_it_has_enough_or_no_hope(capsys, kinds, printed, hopeless):
     unfit, lines = Counter(), {str(number): str(number) for number in range(len(kinds))}
-    sieve = Sieve(FleetTable(len(kinds), quiet=True), lines, 2, unfit)
-    taken = 0
+    sieve = Sieve(FleetTable(len(kinds), quiet=True), lines, 2, unfit, 5)
+    given = 0
     with contextlib.suppress(EnoughError):
         for name, kind in zip(lines, kinds, strict=True):
-            taken += 1
-            end = {"status": "success", "exit_code": 0} if kind == "fit" else {"status": "unfit", "exit_code": 1}
-            sieve.land(None, TaskOutcome(Result(name, "d", **end, error="" if kind == "fit" else "late")))
-    assert (capsys.readouterr().out, taken) == (printed, given)
-    assert unfit["late"] == kinds.count("unfit")
+            failed = {"status": "unfit", "exit_code": 1, "message": f"{kind}: | no tests ran", "error": kind}
+            end = {"status": "success", "exit_code": 0} if kind == "fit" else failed
+            given += 1
+            sieve.land(None, TaskOutcome(Result(name, "d", **end)))
+    assert (capsys.readouterr().out, sieve.hopeless) == (printed, hopeless)
+    assert given == {"late: | no tests ran": 5}.get(hopeless, 2 if printed == "0\n1\n" else len(kinds))

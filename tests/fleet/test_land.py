@@ -124,11 +124,12 @@ def test_the_text_of_a_pull_request_says_what_was_built(fleet):
     assert " 3 files changed, 3 insertions(+), 1 deletion(-)" in rest
 
 
-def test_branch_and_author_are_the_users_choice(fleet):
+def test_branch_author_and_text_are_the_users_choice(fleet):
     root = fleet.make("web")
     fleet.add_green(root)
-    fleet.land(branch="httpx", author="Ann Other <ann@example.org>")
+    fleet.land(branch="httpx", author="Ann Other <ann@example.org>", text="[JIRA-1] $title $$ $nothing")
     assert git(root, "log", "-1", "--format=%an %ae", "httpx").strip() == "Ann Other ann@example.org"
+    assert (fleet.out / "web/pull-request.md").read_text() == "[JIRA-1] Make ok.txt say ok. $ $nothing"
     with pytest.raises(NotSetUpError, match="--author ann: write it as"):
         fleet.land(author="ann")
 
