@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from code_commit.fleet.results import Result
 from code_commit.llm.ledger import ROUNDING, Ledger
@@ -14,12 +13,6 @@ _MOST_REFUSED = 3
 
 _FIRST = 4
 """Tasks that share the money while nobody knows what a task costs."""
-
-
-class Grant(NamedTuple):
-    """The US dollars that a task may cost, None without a limit."""
-
-    usd: float | None
 
 
 class Budget:
@@ -51,15 +44,15 @@ class Budget:
             f"--max-cost {self._ledger.limit:g} is too little for all: {needs}{spent} are spent; with more it goes on"
         )
 
-    def take(self, number: int, own_limit: float | None, need: float, idle: int) -> Grant | None:
-        """Return the grant of a task, None where it must wait for others.
+    def take(self, number: int, own_limit: float | None, need: float, idle: int) -> float | None:
+        """Return what a task may cost in US dollars, infinite without a limit; None where it must wait for others.
 
         `need` is what its next call needs, as far as that is known; `idle` is how many tasks could begin now. Each gets
         what the dearest so far did cost, for all its attempts.
         """
-        if self._ledger.limit is None:
-            return Grant(None)
         free = self._ledger.left
+        if free == float("inf"):
+            return free
         if free <= ROUNDING and not self._parts:
             self._refused = _MOST_REFUSED
         share = free / (idle if self._most else min(idle, _FIRST))
@@ -68,7 +61,7 @@ class Budget:
             return None
         self._parts[number] = min(free, wanted)
         self._ledger.reserve(self._parts[number], "")
-        return Grant(self._parts[number])
+        return self._parts[number]
 
     def settle(self, number: int, cost: float, needed: float = 0.0, own_limit: float | None = None) -> bool:
         """Count what a task cost in place of its part; return whether it could go on with a larger one.

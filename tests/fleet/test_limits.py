@@ -2,7 +2,7 @@
 
 import pytest
 
-from code_commit.fleet.limits import Budget, Failures, Grant, RateLimiter
+from code_commit.fleet.limits import Budget, Failures, RateLimiter
 from code_commit.fleet.results import Result
 
 
@@ -11,47 +11,37 @@ def result(cost: float | None, status: str = "success", message: str = "", error
     return Result("a", "d", status, code, attempts=1, cost_usd=cost, message=message, error=error)
 
 
-def take(budget: Budget, *facts) -> float | None:
-    """Return what a task may cost, None where it has to wait."""
-    grant = budget.take(*facts)
-    return grant and grant.usd
-
-
 def test_the_first_tasks_share_the_money_and_nothing_of_it_is_given_twice():
     budget = Budget(8.0)
-    assert [take(budget, number, None, 0.0, 64 - number) for number in range(4)] == [2.0, 1.5, 1.125, 0.84375]
+    assert [budget.take(number, None, 0.0, 64 - number) for number in range(4)] == [2.0, 1.5, 1.125, 0.84375]
     budget.settle(0, 0.5)
-    assert take(budget, 4, None, 0.0, 1) == pytest.approx(8.0 - 0.5 - 1.5 - 1.125 - 0.84375)
-    assert take(budget, 5, None, 0.0, 1) is None
+    assert budget.take(4, None, 0.0, 1) == pytest.approx(8.0 - 0.5 - 1.5 - 1.125 - 0.84375)
+    assert budget.take(5, None, 0.0, 1) is None
 
 
 def test_each_later_task_gets_what_the_dearest_cost_so_far_or_waits():
     budget = Budget(8.0, spent=1.0, costs=[2.0, 1.0])
-    assert [take(budget, number, None, 0.0, 64) for number in range(4)] == [2.0, 2.0, 2.0, None]
+    assert [budget.take(number, None, 0.0, 64) for number in range(4)] == [2.0, 2.0, 2.0, None]
     budget.settle(0, 0.5)
-    assert take(budget, 4, None, 0.0, 64) == 2.0
-    assert take(budget, 5, None, 0.0, 64) is None
-
-
-def test_without_a_limit_a_task_may_cost_whatever_it_takes():
-    assert Budget(None).take(0, 1.0, 5.0, 1) == Grant(None)
+    assert budget.take(4, None, 0.0, 64) == 2.0
+    assert budget.take(5, None, 0.0, 64) is None
 
 
 def test_a_limit_of_the_tasks_own_is_its_part():
     budget = Budget(8.0)
-    assert take(budget, 0, 3.0, 0.0, 100) == 3.0
-    assert take(budget, 1, 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
+    assert budget.take(0, 3.0, 0.0, 100) == 3.0
+    assert budget.take(1, 6.0, 0.0, 100) is None, "it would have less than its own, while others may give back"
     assert not budget.settle(0, 0.0)
-    assert take(budget, 1, 9.0, 0.0, 100) == 8.0
+    assert budget.take(1, 9.0, 0.0, 100) == 8.0
 
 
 def test_a_part_that_is_too_little_for_the_next_call_is_made_larger():
     budget = Budget(8.0)
-    assert take(budget, 0, None, 0.0, 8) == 2.0
-    assert take(budget, 1, None, 0.0, 7) == 1.5
+    assert budget.take(0, None, 0.0, 8) == 2.0
+    assert budget.take(1, None, 0.0, 7) == 1.5
     assert budget.settle(0, 1.0, needed=3.0), "and what it has paid for is not lost"
-    assert take(budget, 2, None, 3.0, 8) == 3.0
-    assert take(budget, 3, None, 0.0, 8) is None, "what is not known better counts as dear"
+    assert budget.take(2, None, 3.0, 8) == 3.0
+    assert budget.take(3, None, 0.0, 8) is None, "what is not known better counts as dear"
     assert not budget.is_used_up
 
 
@@ -59,7 +49,7 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
     budget = Budget(1.0, spent=0.25)
     for number in range(3):
         assert not budget.is_used_up
-        assert take(budget, number, None, 0.0, 1) == 0.75
+        assert budget.take(number, None, 0.0, 1) == 0.75
         assert budget.settle(number, 0.0, needed=3.0)
     assert budget.is_used_up
     told = "one more call can cost $3.0000, and $0.2500 are spent; with more it goes on"
@@ -68,7 +58,7 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
 
 def test_a_fleet_without_money_ends_at_once():
     budget = Budget(1.0, spent=1.25)
-    assert take(budget, 0, None, 0.0, 1) is None
+    assert budget.take(0, None, 0.0, 1) is None
     assert "$1.2500 are spent" in budget.complaint
 
 
