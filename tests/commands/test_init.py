@@ -14,7 +14,9 @@ import pytest
 from command import Run, git
 from fake_server import FakeServer
 
+from code_commit import api
 from code_commit.commands.build_scripts import build_script_for
+from code_commit.llm import local
 
 NEXT = ["query.txt", "code-commit rollup", "code-commit check"]
 
@@ -397,6 +399,15 @@ def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path,
     assert build(tmp_path).returncode == 0
 
 
+def test_a_check_asks_no_server_on_this_machine(project_folder: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    monkeypatch.setattr(local, "_ask", lambda *request: asked.append(request[2]))
+    local.find_server()
+    looked_at = len(asked)
+    assert "no API key" in "".join(api.check(project_folder))
+    assert (looked_at, len(asked)) == (3, 3)
+
+
 def test_a_server_on_this_machine_is_named_where_there_is_no_key(project_folder: Path, run_code_commit: Run):
     models = {"/v1/models": {"data": [{"id": "qwen2.5-coder:7b"}]}}
     try:
@@ -406,14 +417,11 @@ def test_a_server_on_this_machine_is_named_where_there_is_no_key(project_folder:
     lines = 'model = "chat:qwen2.5-coder:7b"\nbase_url = "http://127.0.0.1:11434/v1"\n'
     with server:
         assert lines not in run_code_commit(project_folder, "check").stdout
-        assert not server.questions
         refused = run_code_commit(project_folder)
         assert (refused.returncode, lines in refused.stderr.replace("\n  ", "\n")) == (2, True), refused.stderr
         (project_folder / "build.sh").unlink()
         assert lines in run_code_commit(project_folder, "init").stdout
         (project_folder / "agent-config/config.toml").write_text(lines)
-        asked = len(server.questions)
         (project_folder / "build.sh").unlink()
         assert "Or without" not in run_code_commit(project_folder, "init").stdout
-        assert len(server.questions) == asked
     assert not server.requests
