@@ -108,7 +108,7 @@ def _plan_with(report: Report, project: Project, inputs: RunInputs, settings: Se
         inputs=inputs,
         settings=settings,
         redactor=report.redactor,
-        keys=keys or Keys(),
+        keys=Keys() if keys is None else keys,
         asked=llm,
         sandbox=sandbox,
         tree=tree,
@@ -136,7 +136,8 @@ def _check_llms(
     """Return the LLM of the run with its fallback, both checked; where none is asked, only the model is checked."""
     if not settings.model and keys is None:
         return None
-    choice = report.ask("model", lambda: _choose_model(settings, keys or Keys(), inputs), str)
+    known = Keys() if keys is None else keys  # one without a key may have the reasons why
+    choice = report.ask("model", lambda: _choose_model(settings, known, inputs), str)
     if choice is None or "llm" not in inputs.needs:
         return choice and LlmConfig(choice, None, settings)
     llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
@@ -146,7 +147,7 @@ def _check_llms(
         )
         fallback = found and _check_llm(report, found, keys, project, "fallback")
     if settings.rollup == "select" and settings.select_model:
-        selector = partial(choose_selector, settings, choice, keys or Keys())
+        selector = partial(choose_selector, settings, choice, known)
         report.ask("select model", selector, lambda found: str(found.choice))
     if not settings.model:
         report.warn(f"no model named: {choice}, the first that has a key")

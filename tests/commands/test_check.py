@@ -45,6 +45,8 @@ def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_cod
     done = run_code_commit(project_folder, "check", "--sandbox", "off", env={"ANTHROPIC_API_KEY": "k" * 20})
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
     assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout
+    done = run_code_commit(project_folder, "check", "--sandbox", "off")
+    assert "PROBLEM  model           agent-config/openai-key.txt holds no API key" in done.stdout, "without another key"
     done = run_code_commit(project_folder, "check", "--sandbox", "off", "--model", "openai")
     assert (done.returncode, done.stdout.count("PROBLEM")) == (2, 1), done.stdout
     assert "PROBLEM  key             agent-config/openai-key.txt holds no API key" in done.stdout
