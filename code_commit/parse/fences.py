@@ -114,6 +114,8 @@ def canonical(name: str) -> str:
 
 def spelled(name: str, is_there: IsThere) -> str:
     """Return the path of `PATH x` or `x:` where only x is there, else the name as it is."""
+    if not name.startswith("PATH") and not name.endswith(":"):
+        return name
     match = _DECORATED.fullmatch(name)
     path = canonical(match[1]) if match else name
     return path if path != name and is_there(path) and not is_there(name) else name
