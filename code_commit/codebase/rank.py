@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
+from code_commit.codebase.select import Commit
 from code_commit.codebase.text import Section
 from code_commit.files import folders_of
 from code_commit.project import BUILD_SCRIPT
@@ -42,13 +43,6 @@ _MOST_JOINED, _JOINED_WORDS = 12, (3, 2)  # words at the query's beginning, and 
 _USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
 _OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
 _FEW_NAMES, _MOST_USED = 40, 12
-
-
-class Commit(NamedTuple):
-    """An earlier commit: its message, and the paths that it changed."""
-
-    message: str
-    paths: Sequence[str]
 
 
 class Mention(NamedTuple):

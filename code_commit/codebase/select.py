@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from code_commit.codebase.rank import Commit
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
 from code_commit.files import NotAFileError, Tree, folders_of, read_all
@@ -72,6 +71,13 @@ class CodebaseRequest(NamedTuple):
     query: str = ""
     mentions: str = ""
     edits: bool = False
+
+
+class Commit(NamedTuple):
+    """An earlier commit: its message, and the paths that it changed."""
+
+    message: str
+    paths: Sequence[str]
 
 
 @dataclass(slots=True)

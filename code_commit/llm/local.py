@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,7 +28,7 @@ def with_window(llm: LlmConfig) -> LlmConfig:
     if llm.choice.provider != "chat" or not is_local:
         return llm
     ask = partial(_ask, VENDORS["chat"].headers(llm.key.value if llm.key else "", settings), _PATIENCE)
-    with suppress(OSError, HTTPException):  # the first call says it
+    with suppress(OSError):  # the first call says it
         defaults = member(ask(f"{_root(url)}/props"), "default_generation_settings")
         windows = _windows(url, llm.choice.name, defaults, ask)
         if not settings.context_window and (window := next(filter(None, windows), None)):
@@ -40,12 +39,17 @@ def with_window(llm: LlmConfig) -> LlmConfig:
 
 
 def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:
-    """Return the JSON of an answer, or its text, None for a refusal. Raises OSError and HTTPException."""
+    """Return the JSON of an answer, or its text, None for a refusal. Raises OSError."""
+    from http.client import HTTPConnection, HTTPException  # takes 14 ms, and few commands ask
+
     parts = urlsplit(url)
     with closing(HTTPConnection(parts.hostname or "", parts.port or 80, timeout=patience)) as connection:
-        connection.request("POST" if body else "GET", parts.path, json.dumps(body) if body else None, headers)
-        reply = connection.getresponse()
-        return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
+        try:
+            connection.request("POST" if body else "GET", parts.path, json.dumps(body) if body else None, headers)
+            reply = connection.getresponse()
+            return json_or_text(reply.read(_LONGEST_ANSWER)) if reply.status == 200 else None
+        except HTTPException as error:
+            raise OSError(f"{url}: no reply of HTTP") from error
 
 
 def _root(url: str) -> str:
@@ -70,7 +74,7 @@ def find_server(ports: Sequence[int] = _PORTS) -> str:
     found: dict[int, str] = {}
 
     def look(port: int) -> None:
-        with suppress(OSError, HTTPException):
+        with suppress(OSError):
             models = list_of(_ask({}, _LONGEST_LOOK, f"http://127.0.0.1:{port}/v1/models"), "data")
             names = sorted(filter(None, (text_of(each, "id") for each in models)), key=lambda name: "embed" in name)
             found.update((port, name) for name in names[:1])

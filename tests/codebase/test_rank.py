@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from command import git
 
-from code_commit.codebase.rank import Commit, add_files, rank, show_mentions, survey_files, within
-from code_commit.codebase.select import Selection, read_commits, read_files
+from code_commit.codebase.rank import add_files, rank, show_mentions, survey_files, within
+from code_commit.codebase.select import Commit, Selection, read_commits, read_files
 from code_commit.codebase.text import Section, file_section
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project, find_project
