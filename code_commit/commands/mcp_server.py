@@ -34,6 +34,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from code_commit.api import list_runs, provider_of, read_record, uses_provider
 from code_commit.errors import Interrupted, NotSetUpError
+from code_commit.files import read_regular_file
 from code_commit.project import AGENT_CONFIG, find_project
 from code_commit.runs.words import awaited, duration
 from code_commit.settings import SETTINGS, load_settings
@@ -72,8 +73,9 @@ class _Arguments(BaseModel, extra="forbid"):
 
 class _CheckArguments(_Arguments):
     def words(self) -> list[str]:
-        """A run with a query needs no query.txt."""
-        return [] if find_project().query_file.exists() else ["-m=(the query)"]
+        """Check a run with a query where query.txt is missing or empty, as `init` leaves it."""
+        file = find_project().query_file
+        return [] if file.exists() and read_regular_file(file).strip() else ["-m=(the query)"]
 
 
 class _RunArguments(_Arguments):
@@ -254,7 +256,9 @@ def _as_called(text: str) -> str:
 
 def _setting(option: re.Match[str]) -> str:
     name = option[1].replace("-", "_")
-    return name if name in SETTINGS else option[0]
+    if name in _RunArguments.model_fields:
+        return name
+    return f"{name} (in config.toml)" if name in SETTINGS else option[0]
 
 
 def _result(*texts: str, structured: Any = None, is_error: bool = True) -> CallToolResult:
@@ -288,12 +292,13 @@ async def _run_command(
 
 
 async def _follow(process: asyncio.subprocess.Process, context: ServerRequestContext) -> str:
-    """Report the last line of what it says and what it waits for, every few seconds; return the end of all it said."""
+    """Report the last line of stderr and the current wait every few seconds; return the end of stderr."""
     stream, started, said, is_open = cast(asyncio.StreamReader, process.stderr), time.monotonic(), b"", True
     while is_open:
         with anyio.move_on_after(_SECONDS_BETWEEN_REPORTS):
-            piece = await stream.read(_CHUNK)
-            is_open, said = piece != b"", (said + piece)[-_SAID_BYTES:]
+            while piece := await stream.read(_CHUNK):
+                said = (said + piece)[-_SAID_BYTES:]
+            is_open = False
         if is_open:
             elapsed, line = time.monotonic() - started, said.rstrip().rpartition(b"\n")[2].decode("utf-8", "replace")
             told = filter(None, [_as_called(line), _awaited_by(process.pid)])

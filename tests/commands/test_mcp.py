@@ -96,7 +96,7 @@ def latest(root: Path) -> dict:
 
 
 def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: Run):
-    lay_build(root, "#!/bin/sh\nsleep 2.5\ngrep -qx ok ok.txt\n")
+    lay_build(root, "#!/bin/sh\nsleep 4.5\ngrep -qx ok ok.txt\n")
     told = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -123,7 +123,7 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
         assert [number for number, _ in told] == sorted({number for number, _ in told})
         building = "attempt 1 of 4: 1 file changed, +1 -1: ok.txt; running build.sh"
         assert [line for _, line in told].count(building) > 1, "what it waits for"
-        assert "Review: diff, git status, git diff, log." in [line for _, line in told]
+        assert len(told) <= told[-1][0] / 2, "every two seconds, not at each line"
         diff = host.call("diff")
         assert text_of(diff) == run_code_commit(root, "diff").stdout != ""
         assert diff.structured_content == json.loads(run_code_commit(root, "diff", "--json").stdout)
@@ -153,18 +153,23 @@ def test_each_tool_returns_what_its_command_prints(root: Path, run_code_commit: 
 
 
 def test_check_is_ready_for_a_run_with_a_query(root: Path):
-    (root / "agent-config" / "query.txt").unlink()
+    query = root / "agent-config" / "query.txt"
     (root / "agent-config" / "codeRollup.txt").unlink()
     with agent(root) as host:
-        checked = host.call("check")
-        assert (checked.is_error, checked.structured_content["ready"]) == (False, True)
+        for lay_query in (lambda: query.write_text(""), query.unlink):
+            lay_query()
+            checked = host.call("check")
+            assert (checked.is_error, checked.structured_content["ready"]) == (False, True)
         refused = host.call("run", model=REPLAY)
         assert (refused.is_error, "run(query) needs none" in text_of(refused).split("{")[0]) == (True, True)
+        (root / "agent-config" / "config.toml").write_text('model = "chat:m"\n')
+        nowhere = text_of(host.call("run", query="x"))
         (root / "agent-config" / "config.toml").write_text('base_url = "ftp://x"\nrequire_clean = true\n')
         (root / "ok.txt").write_text("edited\n")
         checked = text_of(host.call("check"))
-    assert "base_url must be an address" in checked
-    assert "require_clean wants a clean one" in checked
+    assert "needs base_url (in config.toml)" in nowhere
+    assert "base_url (in config.toml) must be an address" in checked
+    assert "require_clean (in config.toml) wants a clean one" in checked
     assert "--" not in checked
     assert "code-commit" not in checked
 
