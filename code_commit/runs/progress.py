@@ -229,7 +229,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
         answered = f"{record.asked_model} answered after {words.duration(attempt.seconds or 0)}"
         return [": ".join(filter(None, [answered, words.spent(attempt)])), *_said(attempt, earlier)]
     if event == "rejected":
-        return _rejected(attempt, earlier, verbose=verbose)
+        return _rejected(record, verbose=verbose)
     if event == "applied":
         return _changed_files(attempt, verbose=verbose)
     if event == "repeated":
@@ -252,9 +252,13 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _rejected(attempt: Attempt, earlier: Sequence[Attempt], *, verbose: bool) -> list[str]:
+def _rejected(record: RunRecord, *, verbose: bool) -> list[str]:
+    """Return the first reason in brief; in full with --verbose, or where a person has to tell the LLM."""
+    *earlier, attempt = record.attempts
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
+    if record.asks and not verbose:
+        return [f"response {words.REJECTED}: {words.rejection_of(attempt)}"]
     named = attempt.rejections[: None if verbose else _SHOWN]
     more = len(attempt.rejections) - len(named) + attempt.more_rejections
     return [f"response {words.REJECTED}:", *(f"  {reason}" for reason in in_words(named, more))]

@@ -1,8 +1,10 @@
 """A run and its attempts in words: their results, changes, times, tokens and costs."""
 
+import re
 import signal
 import time
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
@@ -27,6 +29,11 @@ _OUTCOMES = {
     "proposed": "verified, not applied",
     "unanswered": "no usable answer",
 }
+_FACTS = {
+    "no-match": "the lines to replace are not in the file",
+    "ambiguous": "the lines to replace are in the file more than once",
+    "not-allowed": "--allow does not name it",
+}  # reasons of a rejection for people, where the LLM's begins otherwise
 _FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
@@ -117,6 +124,13 @@ def summary_of(attempt: Attempt) -> str:
     if attempt.verdict == "applied" and not attempt.changes:
         said = "; ".join(filter(None, [UNCHANGED, build_of(attempt)]))
     return "; ".join(filter(None, [said, repeats_of(attempt)]))
+
+
+def rejection_of(attempt: Attempt) -> str:
+    """Return `build.sh is protected, and 2 more reasons`: the first reason without its advice to the LLM."""
+    first, others = attempt.rejections[0], len(attempt.rejections) - 1 + attempt.more_rejections
+    fact = _FACTS.get(first.rule) or re.split(": |; ", first.message)[0]
+    return joined(str(replace(first, line=0, message=fact)), f"and {count(others, 'more reason')}" if others else "")
 
 
 def asked_of(attempt: Attempt) -> str:

@@ -111,7 +111,7 @@ def test_words_go_back_to_the_llm_and_use_up_an_attempt(project_folder: Path):
         rows = pane.wait_for(r"^Apply this \(1 file, \+1 -1\)\? yes, no \(ends the run\):")
         assert sum(bool(re.match(QUESTION, row)) for row in rows) == 2
         assert "okay is neither yes nor no, and one word says too little to the LLM" in rows
-        assert "  not approved: it must say ok" in rows
+        assert "attempt 1 of 2: response rejected, nothing written: not approved" in rows
         answer(pane, "y")
         assert pane.end() == 0
     first, second = record_of(project_folder)["attempts"]

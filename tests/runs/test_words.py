@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from command import Run, git, recorded, the_log
 
-from code_commit.changes import AppliedChange
-from code_commit.runs.words import check_lines
+from code_commit.changes import AppliedChange, Violation
+from code_commit.runs.record import Attempt
+from code_commit.runs.words import check_lines, rejection_of
 
 BEFORE = {
     "tests/test_a.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        assert f() == 1\n",
@@ -96,3 +97,25 @@ def test_new_files_come_after_changed_ones_and_every_file_has_a_line():
     assert lines[0] == "Makefile is a build file: 1,000 lines added, 2,000 removed"
     assert lines[-1] == "tests/999.py is a test: new, 1 line"
     assert len(lines) == 1_001
+
+
+REJECTIONS = {
+    "the fact without its advice": (
+        [Violation("build.sh", 4, "protected", "is protected: leave its block out, and say what it needs")],
+        "build.sh: is protected",
+    ),
+    "nothing of what was looked for": (
+        [Violation("a.py", 2, "no-match", "of the last lines (^^^to): the lines to find are not in the file; nearest")],
+        "a.py: the lines to replace are not in the file",
+    ),
+    "the others by their number": (
+        [Violation("a.py", 1, "not-allowed", "only these may be changed: b.py; make the change there")] * 3,
+        "a.py: --allow does not name it, and 5 more reasons",
+    ),
+}
+
+
+@pytest.mark.parametrize(("reasons", "told"), REJECTIONS.values(), ids=REJECTIONS)
+def test_a_rejection_for_people_is_one_short_sentence(reasons, told):
+    more = 3 if len(reasons) > 1 else 0
+    assert rejection_of(Attempt(1, "initial", rejections=reasons, more_rejections=more)) == told
