@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import unicodedata
+from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"  # the mark of an erased rest of a line: CAN, which means nothing to a reader
+
+_LEAST_WRAPPED = 50  # characters of the longest line of a paragraph that was wrapped
+_PROSE = r"(?!\d+[.)] )[^\s*+#>|`-]"  # no list, heading, quotation, table or code
+_ENDINGS = (".", ":", ";", "!", "?")
 
 TAIL_BYTES = 8192
 _TAIL_LINES = 12
@@ -93,6 +98,22 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[s
         indent = len(line) - len(line.lstrip(" ")) + 2
     lead = " " * min(indent, columns // 2)
     return wrap(line, columns, subsequent_indent=lead, break_long_words=False, break_on_hyphens=False)
+
+
+def unwrapped(text: str) -> str:
+    """Return prose without the line ends at which it was wrapped: another width then leaves no row of one word."""
+    return "\n\n".join(map(_unwrapped_paragraph, text.split("\n\n")))
+
+
+def _unwrapped_paragraph(text: str) -> str:
+    lines = text.split("\n")
+    longest = max(map(len, lines))
+    joined = lines[0]
+    for before, line in pairwise(lines):
+        word = line.partition(" ")[0]
+        is_prose = re.match(_PROSE, line) and not before.endswith(_ENDINGS) and longest >= _LEAST_WRAPPED
+        joined += f"{' ' if is_prose and len(f'{before} {word}') > longest else chr(10)}{line}"
+    return joined
 
 
 def last_lines(output: bytes) -> list[str]:

@@ -246,7 +246,8 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    lines = [part for line in start.split("\n") for part in wrap(terminal.shown(line.expandtabs(4)), width)]
+    texts = terminal.unwrapped(start).split("\n")
+    lines = [part for text in texts for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]
@@ -254,7 +255,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
 def _rejected(record: RunRecord, *, verbose: bool) -> list[str]:
     """Return the first reason in brief; in full with --verbose, or where a person has to tell the LLM."""
-    *earlier, attempt = record.attempts
+    *earlier, attempt = (each for each in record.attempts if each.rejections)  # a resumed choice may have a later one
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
     if record.asks and not verbose:

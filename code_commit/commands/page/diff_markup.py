@@ -35,13 +35,14 @@ def diff_view(files: Sequence[FileDiff], source: str, room: int) -> list[FileVie
 def _file_view(file: FileDiff, source: str, room: int) -> FileView:
     parts: list[str] = []
     lines = 0
+    across = "" if file.is_new or file.is_deleted else " colspan=2"
     for hunk in file.hunks:
-        parts.append(f"<tbody class=h><tr><td colspan=2>{visible(hunk.heading)}</tbody>")
+        parts.append(f"<tbody class=h><tr><td{across}>{visible(hunk.heading)}</tbody>")
         for opening, row, shown_lines in _rows(file, hunk):
             room -= len(row)
             if room < 0:
                 left_out = f"{len(file.lines) - lines:,} more lines of this file are not shown; all of it: {source}"
-                parts.append(f"<tbody class=cut><tr><td colspan=2>{left_out}</tbody>")
+                parts.append(f"<tbody class=cut><tr><td{across}>{left_out}</tbody>")
                 return FileView(file, _markup(parts), lines)
             parts.append(opening + row)
             lines += shown_lines
