@@ -76,8 +76,6 @@ def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs 
     if "tree" in needs:
         report.ask("keys", lambda: load_keys(project, environment), _name_keys)
         report.ask("lock", lambda: check_lock(project))
-    if "prompts" in needs and not inputs.fresh:
-        report.ask("codeRollup.txt", lambda: inputs.codebase or read_codebase(project))
     return report
 
 

@@ -137,6 +137,17 @@ def test_one_clear_message_and_nothing_sent_or_written(
     assert fingerprint(project_folder) == before
 
 
+@pytest.mark.parametrize(("arguments", "rollup"), [(["-m", "x"], "file"), ([], "fresh")])
+def test_unusable_settings_say_nothing_of_a_codebase_that_they_may_have_made(
+    arguments, rollup, project_folder, run_code_commit
+):
+    (config(project_folder) / "codeRollup.txt").unlink()
+    (config(project_folder) / "config.toml").write_text(f"rollup = '{rollup}'\nmax_repair = 1\n")
+    done = run_code_commit(project_folder, *arguments)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "did you mean 'max_repairs'" in done.stderr
+
+
 def path_without(program: str, folder: Path) -> str:
     """Return a PATH of one folder that has everything of the real one but the program."""
     tools = folder / "tools"
