@@ -28,8 +28,8 @@ Grammar, on lines split at `\n` only; a `\r` before it belongs to the line end o
 
 A fence may be longer (`^^^^PATH` ... `^^^^end`): inside it, lines that begin with any other number of carets are
 content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` where only x is there, and `^^^`
-as the end of a whole file where the answer ends or the next line opens a block, but in .rst, .md and .txt. Text outside
-blocks and a leading `<think>...</think>` are ignored.
+as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash, but in
+.rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
 
 What cannot be parsed without a guess rejects the response as a whole, with every reason. Whether a path may be
 written is not decided here.

@@ -15,8 +15,10 @@ _SHORT_END = re.compile(r"^\^\^[ \t]*end(?=[ \t\r]*$)", re.MULTILINE)
 _SHORT_FENCE = re.compile(r"^\^\^[^\s^].*", re.MULTILINE)
 _DECORATED = re.compile(r"(?:PATH[ \t]+)?([^/].*?):?")
 _BARE_END = re.compile(
-    r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*(?:\Z|(?<=\n)\^{3,}[ \t]*(?!(?:end|delete|find|to|replace)\b)[^\s^])"
-)
+    r"\^{3}[ \t\r]*(?:\n[ \t\r]*)*"
+    r"(?:\Z|(?<=\n)\^{3,}[ \t]*(?!(?:end|delete|find|to|replace)\b)(?=[^\s^]*[./])[^\s^]+[ \t\r]*$)",
+    re.MULTILINE,
+)  # a word alone may be what a line of carets points out
 _UNDERLINED = (".rst", ".md", ".txt")
 _REDUNDANT_SLASHES = re.compile(r"(?<=/)\.?/")
 NAMED_WORD = re.compile(r"(delete|end)[ \t]+(\S+)")

@@ -85,10 +85,10 @@ ACCEPTED = {
         {"files": "x\n", "Files": "", "files.txt": ""},
     ),
     "bare ends": (
-        "^^^a.py\nx\n^^^\n^^^b.c\ny\n^^^ \r\n\n^^^c\n\n^^^\n\t\n",
-        {"a.py": "x\n", "b.c": "y\n", "c": "\n"},
+        "^^^a.py\nx\n^^^\n^^^b.c\ny\n^^^ \r\n\n^^^c/d\n\n^^^\n\t\n",
+        {"a.py": "x\n", "b.c": "y\n", "c/d": "\n"},
     ),
-    "a bare end before a removal": ("^^^a\nx\n^^^\n^^^b\n^^^delete\n", {"a": "x\n", "b": None}),
+    "a bare end before a removal": ("^^^a\nx\n^^^\n^^^b.c\n^^^delete\n", {"a": "x\n", "b.c": None}),
     "dots in names": ("^^^src/..rs\n^^^end\n^^^.../a\n^^^end\n", {"src/..rs": "", ".../a": ""}),
 }
 
@@ -246,7 +246,9 @@ REJECTED = {
     ),
     "a bare end before an end": ("^^^a\nx\n^^^\n^^^end\n", ["fence-in-block", "empty-path", "stray-fence"]),
     "a bare end of four carets": ("^^^^a\nx\n^^^^\n^^^b\n^^^end\n", ["fence-in-block", "empty-path"]),
-    "an underlined heading": ("^^^a.RST\nABC\n^^^\n^^^b\n^^^end\n", ["fence-in-block", "empty-path"]),
+    "an underlined heading": ("^^^a.RST\nABC\n^^^\n^^^b.c\n^^^end\n", ["fence-in-block", "empty-path"]),
+    "carets that point at something": ("^^^a.out\nx\n^^^\n^^^ expected y.z\nz\n^^^end\n", ["fence-in-block", "empty-path"]),
+    "carets that point at something, in a word": ("^^^a.out\nx\n^^^\n^^^here\nz\n^^^end\n", ["fence-in-block", "empty-path"]),
     "edits with a bare end": ("^^^a\n^^^find\nx\n^^^replace\ny\n^^^", ["fence-in-block", "empty-path"]),
     "stray end": ("^^^a\n^^^end\n^^^end\n", ["stray-fence"]),
     "stray delete": ("^^^delete\n^^^a\n^^^end\n", ["stray-fence"]),
