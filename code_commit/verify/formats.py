@@ -15,6 +15,9 @@ _CODE = re.compile(
     re.IGNORECASE,
 )  # no yaml: a map of numbers looks like numbered lines
 
+# no document, though no code: none of these begins with a Markdown fence
+_CONFIGURATION = r"(?i)\.(?:ya?ml|ini|cfg|mk|cmake|gradle|properties)\Z|(?:\A|/)(?:makefile|dockerfile|cmakelists\.txt|jenkinsfile)\Z"
+
 # patches, and what a test of a merge tool may expect
 _DATA = r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/"
 
@@ -25,9 +28,11 @@ _DIFF = re.compile(
 _LABEL = re.compile(r"\s*(-{3,}|={3,}) (.+) \1\s*?$", re.MULTILINE)
 _NUMBERED = re.compile(r"\s*(\d{1,9})(?:: ?| ?\| ?|\t|\u2192)(.*)")
 _FENCED = r"(?s)\s*```+([^\n`]*)\n(.*)\n```+\s*"
+_LAST_FENCE = r"(?:\A|\n)```+\s*\Z"
 _INNER_FENCE = r"(?m)^```+ *(\S*)"
 # groups: the opening and the middle marker; others close a block
 _MARKER = r"(?m)^(?:(<{5,9}(?: .*)?|-{5,9} SEARCH.*)|(={5,9})|>{5,9}(?: .*)?|\+{5,9} REPLACE.*)$\n?"
+_LONGEST_END = 100  # characters that may hold the last line
 _MOST_BLOCKS = 100  # that are looked for in the old content, each at the cost of its size
 _INSTEAD = "send the file's own lines alone, all of them"
 
@@ -78,12 +83,18 @@ def _names_file(file: _File) -> bool:
 
 
 def _is_fenced(file: _File) -> bool:
-    match = re.fullmatch(_FENCED, file.new) if file.new.lstrip().startswith("```") else None
-    if match is None or (file.old or "").lstrip().startswith("```"):
+    begins, began = (text.lstrip().startswith("```") for text in (file.new, file.old or ""))
+    if file.is_code:
+        ends, ended = (re.search(_LAST_FENCE, text[-_LONGEST_END:]) for text in (file.new, file.old or ""))
+        return (begins and not began) or (ends is not None and not ended)  # the other fence may be outside the block
+    match = re.fullmatch(_FENCED, file.new) if begins and not began else None
+    if match is None:
         return False
     inner = re.findall(_INNER_FENCE, match[2])
-    if file.is_code or (inner and not inner[0]):  # then the first fence is closed before the end
-        return file.is_code
+    if inner and not inner[0]:  # the first fence is closed before the end
+        return False
+    if file.old is None and not file.is_data and re.search(_CONFIGURATION, file.path):
+        return True
     if file.old is None:
         return file.path.endswith(".md") and match[1].strip().lower() in ("markdown", "md")
     return _resembles(match[2].split("\n"), file.old)
@@ -166,7 +177,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 _FORMATS: tuple[tuple[Callable[[_File], bool], str], ...] = (
     (_names_file, "begins with a line that names the file: leave it out"),
-    (_is_fenced, "is wrapped in a Markdown code fence (```): leave the fence out"),
+    (_is_fenced, "begins or ends with a Markdown code fence (```): leave the fence out"),
     (_is_numbered, "has a number in front of each line: leave the numbers out"),
     (_is_diff, "is a diff, not the file: leave the signs + - @@ out"),
     (_has_markers, "holds SEARCH/REPLACE or conflict markers (<<<<<<< ======= >>>>>>>): leave them out"),

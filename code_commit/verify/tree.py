@@ -199,12 +199,12 @@ def find_astray(
     with Tree(project.root) as tree:
         twins = {path: twin for path, text in new.items() if (twin := _find_twin(path, text, answered, likely, tree))}
     for path in new:
-        if re.match(r"PATH(?=[ /]|\Z)", path) and not project.has("PATH"):
+        if path.split("/")[0] == "PATH" and not project.has("PATH"):
             yield path, "is called as the instructions' examples: write the file's own path, or send it so again"
         elif path in twins:
             folder, meant = twins[path]
             beside = [other in twins for other in new if other.startswith(f"{folder}/")]
-            if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-]){re.escape(folder)}/", query):
+            if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(folder)}/", query):
                 lacks = f"has most lines of {shown(meant)}, and there is no folder {shown(folder)}/"
                 yield path, f"{lacks}: write {shown(meant)}, or send it so again where a new file is meant"
 
@@ -213,7 +213,8 @@ def _find_twin(
     path: str, text: str, answered: Collection[str], likely: Iterable[str], tree: Tree
 ) -> tuple[str, str] | None:
     """Return a folder of the path that is not there, and the other file that differs, but not in most of its lines."""
-    lines = {line.strip() for line in text.split("\n")}
+    given = _stripped(text)
+    lines = {*given}
     folders = list(accumulate(path.split("/"), "{}/{}".format))[:-1]
     others = [(folder, path[len(folder) + 1 :]) for folder in folders]
     others += [(folders[0], other) for other in likely if folders and other.endswith(f"/{path}")]
@@ -223,15 +224,21 @@ def _find_twin(
             if state is None or state.st_size > _LARGER * len(text):
                 continue
             old = tree.read(other)[0].decode("utf-8", "replace")
-            said = [line.strip() for line in old.split("\n") if line.strip()]
-            is_like = 2 * sum(line in lines for line in said) > len(said) and old != text
+            said = _stripped(old)
+            is_like = 2 * sum(line in lines for line in said) > len(said) and said != given
             if is_like and old.count("\n") >= _SHORTEST_TWIN:
                 return folder, other
     return None
 
 
+def _stripped(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.split("\n")) if line]
+
+
 def find_second_path(path: str, root: Path) -> Fault | None:
-    """Return the violation of a new path like `create src/a.c` and `a.c -> b.c`."""
+    """Return the violation of a new path like `PATH a.c`, `create src/a.c` and `a.c -> b.c`."""
+    if path.startswith("PATH "):
+        return "wrong-format", f"begins with the word of the instructions: write {shown(path[5:])}"
     for word in re.finditer(r"(?<= )\S+", path):
         first, slash, _ = word[0].partition("/")
         is_path = slash and os.path.lexists(root / first) and not os.path.lexists(root / (path[: word.start()] + first))

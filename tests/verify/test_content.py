@@ -174,7 +174,8 @@ def test_a_markdown_fence_around_code_is_taken_off_but_where_it_belongs(project_
         assert verify(project_folder, FileReplacement(name, content)).changes[0].content == content.encode()
     (project_folder / "odd.tmpl").write_text("```\nold\n```\n")
     verify(project_folder, FileReplacement("odd.tmpl", content))
-    verify(project_folder, FileReplacement("a.py", "```python\nx = 1\n"))
+    half = FileReplacement("a.py", "```python\nx = 1\n", 3)
+    assert broken(project_folder, half) == [("a.py", 3, "wrong-format")]
 
 
 def test_a_markdown_fence_stays_where_it_may_be_closed_earlier_or_is_no_codes(project_folder):
@@ -223,7 +224,7 @@ def test_two_paths_are_rejected_but_a_name_with_blanks_passes(project_folder):
     (project_folder / "src/a.h").write_text("x\n")
     for path in (
         *("src/a.h -> lib/b.h", "a.txt => b.txt", "rename src/a.h src/b.h", "src/a.h ^^^", "PATH src/a.h"),
-        *("create src/new.h", "src/a.h `c`", "src/a.h, src/new.h"),
+        *("PATH new.c", "create src/new.h", "src/a.h `c`", "src/a.h, src/new.h"),
     ):
         assert broken(project_folder, FileReplacement(path, "", 7)) == [(path, 7, "wrong-format")]
         assert broken(project_folder, FileRemoval(path, 7)) == [(path, 7, "wrong-format")]

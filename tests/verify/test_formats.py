@@ -69,6 +69,11 @@ WRONG = {
     "fence around text": ("a.txt", f"\n```text\n{TEXT}```\n\n", TEXT, "fence"),
     "fence without a suffix": ("Dockerfile", "```dockerfile\nFROM a\nRUN b\n```\n", "FROM a\nRUN c\n", "fence"),
     "fence around Markdown": ("README.md", f"```markdown\n{PAGE}```\n", PAGE, "fence"),
+    "fence that is closed outside the block": ("n.css", "```css\na {}\n", None, "fence"),
+    "fence that is opened outside the block": ("n.css", "a {}\n```\n\n", "a {}\nb {}\n", "fence"),
+    "words after the fence": ("n.py", "```python\nx = 1\n```\nThat is all.\n", None, "fence"),
+    "fence around new YAML": ("n.yml", "```yaml\na: 1\n```\n", None, "fence"),
+    "fence around a new Makefile": ("lib/Makefile", "```make\nall:\n```\n", None, "fence"),
     "fence around new Markdown": ("new.md", f"````md\n{PAGE}````\n", None, "fence"),
 }
 
@@ -106,6 +111,8 @@ RIGHT = {
     "headings": ("a.rst", "<<<<<<<\n=======\n>>>>>>>\n", "<<<<<<<\n=======\n"),
     "fences at both ends": ("README.md", f"```sh\nmake\n```\n\n{PAGE}", PAGE),
     "example alone": ("example.md", "```python\nx = 1\n```\n", None),
+    "fenced data of a test": ("fixtures/n.yml", "```yaml\na: 1\n```\n", None),
+    "fence in a string": ("a.py", 'X = """\n```\nx\n```\n"""\n', CODE),
     "another example": ("example.txt", "```\nb\n```\n", "```\na\n```\n"),
     "label of another file": ("a.txt", "--- b.txt ---\nx\n", None),
     "empty": ("a.py", "", CODE),

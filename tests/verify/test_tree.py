@@ -68,10 +68,12 @@ ASTRAY = {
     "a folder less": ({"app/main.py": CHANGED}, "Change packages/app/main.py.", ["app/main.py"]),
     "beside a new file": ({"src/slug/core.py": CHANGED, "src/slug/new.py": OTHER}, "", ["src/slug/core.py"]),
     "beside one of another folder": ({"src/slug/core.py": CHANGED, "tests/a.py": OTHER, "b.py": OTHER}, "", ["src/slug/core.py"]),
-    "called PATH": ({"PATH": "x\n", "PATH a.py": "x\n", "PATHS": "x\n"}, "", ["PATH", "PATH a.py"]),
+    "called PATH": ({"PATH": "x\n", "PATHS": "x\n"}, "", ["PATH"]),
     "named by the query": ({"src/slug/core.py": CHANGED}, "Copy it to src/slug/core.py.", []),
+    "named by the query with a dot": ({"src/slug/core.py": CHANGED}, "Copy it to ./src/slug/core.py.", []),
     "its folder named by the query": ({"src/slug/core.py": CHANGED}, "Begin a layout in `src/`.", []),
     "a copy": ({"src/slug/core.py": SLUG}, "", []),
+    "a copy with other line ends": ({"src/dos.py": SLUG}, "", []),
     "mostly new files": ({"src/setup.py": CHANGED, "src/a.py": OTHER, "src/b/c.py": OTHER}, "", []),
     "a folder that is there": ({"docs/setup.py": CHANGED}, "", []),
     "a file in the root": ({"main.py": CHANGED}, "", []),
@@ -86,6 +88,7 @@ def slug(root: Path) -> Path:
     for path in ("slug/core.py", "setup.py", "packages/app/main.py"):
         write(root / path, SLUG)
     write(root / "short.py", "a\nb\nc\n")
+    write(root / "dos.py", SLUG.replace("\n", "\r\n"))
     write(root / "docs/index.md")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "start")
