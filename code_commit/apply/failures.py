@@ -13,14 +13,6 @@ _ADVICE = {
     errno.EACCES: "permission denied: make the file and its folder writable for you",
     errno.EPERM: "not permitted: look for an immutable flag (`lsattr`) and at the owner of the file and its folder",
     errno.EROFS: "the file system is read-only: make it writable",
-    errno.EIO: "input/output error: check the disk and the system log",
-    errno.EXDEV: "it is on another file system than its folder: no file can be moved in place there",
-    errno.EBUSY: "it is in use as a mount point: unmount it",
-    errno.ENOTDIR: "a folder of its path is something else: make it a folder",
-    errno.ELOOP: "a folder of its path is a link: make it a folder",
-    errno.ENAMETOOLONG: "the name is too long for this file system: choose a shorter one",
-    errno.EMFILE: "too many open files (see `ulimit -n`): raise the limit",
-    errno.ENFILE: "too many open files in the whole system: close some programs",
 }
 
 

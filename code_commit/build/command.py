@@ -22,21 +22,18 @@ HEAD_BYTES = 4096
 BINARY_CHECK_BYTES = 80  # bash looks for a NUL in as much of the first line: check_binary_file in its general.c
 
 GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <linux/prctl.h>
-PROGRAM_MARKS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")  # ELF, Mach-O
-"""Checked here, because bwrap's execvp(3) would hand any other binary to a shell."""
 
 
 def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
     """Return the words that start build.sh in the root, with bash where the kernel cannot. Raises BuildError."""
     head, is_executable = _read_head(project.build_script)
     first_line = head.partition(b"\n")[0]
-    is_binary = b"\0" in first_line[:BINARY_CHECK_BYTES]
-    interpreter = first_line[2:].strip(b" \t\0") if first_line.startswith(b"#!") else b""
+    if b"\0" in first_line[:BINARY_CHECK_BYTES]:
+        raise BuildError(f"{BUILD_SCRIPT} cannot be started: it is binary; put a script there")
+    interpreter = first_line[2:].strip(b" \t") if first_line.startswith(b"#!") else b""
     if interpreter:
         _check_interpreter(os.fsdecode(interpreter), project.root, environment)
-    if is_binary and not (is_executable and head.startswith(PROGRAM_MARKS)):
-        raise BuildError(f"{BUILD_SCRIPT} cannot be started: it is neither a script nor a program with a run bit")
-    if is_executable and (interpreter or is_binary):
+    if is_executable and interpreter:
         return (f"./{BUILD_SCRIPT}",)
     if not is_executable:
         warn(f"{BUILD_SCRIPT} has no run bit, so bash runs it: chmod +x {BUILD_SCRIPT}")

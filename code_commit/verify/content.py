@@ -8,6 +8,7 @@ holds-key     the content holds an API key
 """
 
 import codecs
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -113,18 +114,11 @@ def kept_bytes(text: str, original: bytes | None) -> bytes:
 
 
 def read_umask() -> int:
-    """Return the process's umask. It is not set meanwhile, as umask(2) does: another thread may be making a file."""
+    """Return the process's umask, on Linux without setting it: another thread may be making a file."""
     with suppress(FileNotFoundError):
         status = Path("/proc/self/status").read_text("utf-8", "replace")
         if found := re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE):
             return int(found[1], 8)
-    return _umask_of_a_file()
-
-
-def _umask_of_a_file() -> int:
-    from tempfile import TemporaryDirectory  # for macOS, which has no /proc
-
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "file")
-        file.touch(0o777)
-        return 0o777 & ~file.stat().st_mode
+    umask = os.umask(0o077)  # macOS has no /proc
+    os.umask(umask)
+    return umask

@@ -33,14 +33,7 @@ from code_commit.terminal import shown
 
 Inode = tuple[int, int]
 _NOT_A_FOLDER = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR})
-_KINDS = {
-    stat.S_IFREG: "a file",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+_KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder"}
 
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
@@ -142,7 +135,7 @@ def _refused_folder(parent: int, name: str, path: str) -> _Refusal:
 
 
 def _kind(status: os.stat_result) -> str:
-    return _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a FIFO, a socket or a device")
 
 
 def find_protected_inodes(project: Project, guarded: Collection[GuardedFolder]) -> frozenset[Inode]:

@@ -70,7 +70,7 @@ UNABLE = [
     ("#!/bin/sh -e\r\nexit 0\r\n", "Windows line ends"),
     ("#!/etc/passwd\n", "not executable"),
     ("#!/etc\n", "does not exist"),
-    (b"\0\0\0\0no program\n", "neither a script nor a program"),
+    (b"\0\0\0\0no program\n", "it is binary"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_a_build_sh_that_cannot_start_is_no_failed_build(build, request, mode, u
         (lambda path: (path.rename(path.with_name("real.sh")), path.symlink_to("real.sh")), "is a link"),
         (lambda path: (path.unlink(), os.mkfifo(path)), "a device"),
         (lambda path: (path.unlink(), path.mkdir()), "a folder"),
-        (lambda path: (path.write_bytes(b"\x7fELF\0\0"), path.chmod(0o644)), "with a run bit"),
+        (lambda path: (path.write_bytes(b"\x7fELF\0\0"), path.chmod(0o755)), "it is binary"),
     ],
     ids=["missing", "link", "fifo", "folder", "binary"],
 )
