@@ -337,8 +337,8 @@ def _validate(order: Order, tasks: "Sequence[FleetTask]", lines: Sequence[str], 
     with FleetTable(len(tasks), quiet=order.quiet) as table:
         of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
         sieve = Sieve(table, of_tasks, order.limit or len(lines), unfit, order.max_failures or _HOPELESS)
-        with suppress(EnoughError):
-            dask.run_tasks(order, tasks, Budget(None), table, sieve)
+        with suppress(EnoughError), dask.Dispatcher(order, table, "builds") as dispatcher:
+            dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
         why = f"the first {order.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
         Progress(Redactor([]), quiet=order.quiet).error(f"{why}\n{sieve.hopeless}")
@@ -423,9 +423,10 @@ def _do(order: Order, chosen: "list[FleetTask]", listed: set[str], out: Path) ->
         try:
             pages.write()
             if left:
-                dask.run_tasks(order, baselines.builds, Budget(None), table, baselines)
-                table.say(baselines.in_words)
-                dask.run_tasks(order, baselines.fit(left, skip_red=order.skip_red), budget, table, desk)
+                with dask.Dispatcher(order, table, desk.name) as dispatcher:
+                    dispatcher.run(baselines.builds, baselines, Budget(None), left)
+                    table.say(baselines.in_words)
+                    dispatcher.run(baselines.fit(left, skip_red=order.skip_red), desk, budget)
                 desk.refuse(left)
         except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)

@@ -33,8 +33,6 @@ class Baseline:
 class Unpaid:
     """Takes what comes back of builds that ask no LLM, as `Desk` does of tasks: they have no log, and cost nothing."""
 
-    name = "builds"
-
     def log_of(self, _: FleetTask) -> tuple[bytes, float]:
         return b"", 0.0
 
@@ -50,7 +48,7 @@ class Baselines(Unpaid):
 
     def __init__(self, out: Path, tasks: Sequence[FleetTask]) -> None:
         self._out = out
-        bases = find_bases((_place_of(task), task.commit) for task in tasks)
+        bases = find_bases((task.place, task.commit) for task in tasks)
         self._keys = {task.id: _key_of(task, bases) for task in tasks}
         self._known: dict[str, Baseline] = {}
         with suppress(OSError):
@@ -87,13 +85,9 @@ class Baselines(Unpaid):
         return True
 
 
-def _place_of(task: FleetTask) -> str:
-    return str(task.path or task.repository)
-
-
 def _key_of(task: FleetTask, bases: Mapping[tuple[str, str], str]) -> str:
     """Return the hash of all that a build on the commit as it is depends on."""
-    commit = bases.get((_place_of(task), task.commit), task.commit)
+    commit = bases.get((task.place, task.commit), task.commit)
     settings = {name: value for name, value in sorted(task.settings.items()) if name in BUILD_SETTINGS}
-    parts = [_place_of(task), commit, task.build, task.setup, sorted(task.overlay.items()), settings]
+    parts = [task.place, commit, task.build, task.setup, sorted(task.overlay.items()), settings]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

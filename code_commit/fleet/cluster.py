@@ -13,16 +13,16 @@ import stat
 import sys
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from tempfile import gettempdir
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import dask
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
@@ -154,17 +154,6 @@ def ask_worker(client: Any, worker: str, question: Callable[..., Any], *words: s
         return (await client.run(question, *words, workers=[worker]))[worker]
 
     return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
-
-
-def run_tasks(order: "Order", tasks: Sequence[FleetTask], budget: Budget, table: FleetTable, desk: Desk) -> None:
-    """Do the tasks on the order's cluster, the rest of them on that of a scheduler that was lost and comes back.
-
-    Raises as `connect` and `Dispatcher.run`.
-    """
-    is_lost = False
-    while tasks:
-        with connect(order, table.say, again=is_lost) as cluster:
-            tasks, is_lost = Dispatcher(cluster, budget, table, desk).run(tasks), True
 
 
 def _local_cluster(at_once: int) -> LocalCluster:
@@ -346,65 +335,90 @@ class _Sent:
         return own and max(own - self.spent, ROUNDING)
 
 
+def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
+    """Return the workers that a result blames, each with the reason: its own, or those that could not clone it."""
+    if result.status == "machine_failed" and result.error != "patch":
+        return {result.worker: result.message}
+    if result.error == "clone" or result.status == "not_set_up":
+        return {}
+    return dict.fromkeys({*unfit} - {result.worker}, f"{result.repository} could not be cloned")
+
+
 class Dispatcher:
-    """Sends tasks to a cluster, so many at a time, and hands over what comes back.
+    """Sends tasks to the order's cluster, so many at a time, and hands over what comes back. A context manager.
 
     The repositories of this machine travel as bundles to an existing cluster, whose workers do not see them.
     """
 
-    def __init__(self, cluster: Cluster, budget: Budget, table: FleetTable, desk: Desk) -> None:
-        self._cluster, self._client, self._at_once = cluster, cluster.client, cluster.at_once
-        self._budget = budget
-        self._table = table
-        self._desk = desk
-        self._fleet = f"code-commit-{desk.name}-{os.urandom(6).hex()}"
-        self._goes_on = True
+    def __init__(self, order: "Order", table: FleetTable, name: str) -> None:
+        self._order, self._table = order, table
+        self._fleet = f"code-commit-{name}-{os.urandom(6).hex()}"
+        self._connection = ExitStack()
         self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
         """By host."""
-        self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._at_once))
+        self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
         self._sent: dict[int, _Sent] = {}
         self._begun: set[int] = set()
         self._last = 0
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
-        self._left: Counter[str] = Counter()
-        """How many tasks of each repository are not done."""
         self._bundles: dict[str, Future[Source]] = {}
         self._holders: defaultdict[str, set[str]] = defaultdict(set)
-        """By repository: the workers that have begun a task of it, and so a copy."""
+        """By place of a repository: the workers that have begun a task of it, and so a copy."""
         self._asked: dict[str, _Asked] = {}
         self._faults: defaultdict[str, list[str]] = defaultdict(list)
         """By worker: what failed there for its own reasons."""
 
-    def run(self, tasks: Sequence[FleetTask]) -> list[FleetTask]:
-        """Do the tasks, as far as money and failures let it. However it ends, nothing of it runs on.
+    def __enter__(self) -> Self:
+        self._connect()
+        return self
 
-        Return those that are left where the scheduler was lost. Raises ClusterError, and what `desk` raises.
-        """
-        for task in tasks:
-            self._waiting[task.host].append(_Sent(task, spent=self._desk.log_of(task)[1]))
-            self._left[task.repository] += 1
-        self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
-        try:
-            self._send_more()
-            while self._sent or self._has_pauses:
-                try:
-                    self._attend(*self._inbox.get(timeout=1))
-                except Empty:
-                    self._cluster.has_worker()
-                self._send_more()
-                self._collect()
-        except SchedulerLostError:
-            if self._cluster.is_local or not self._goes_on:
-                raise
-            self._table.say("the scheduler is lost: waiting for it")
-            return self._give_up()
-        except BaseException:
-            self._end_all()
-            raise
-        finally:
+    def __exit__(self, *_: object) -> None:
+        with self._connection:
             if self._client.status == "running":
                 self._ask_workers(clear_up)
-        return []
+
+    def _connect(self, *, again: bool = False) -> None:
+        self._connection.close()
+        for known in (self._begun, self._bundles, self._holders, self._asked):
+            known.clear()
+        self._cluster = self._connection.enter_context(connect(self._order, self._table.say, again=again))
+        self._client = self._cluster.client
+        self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
+
+    def run(self, tasks: Sequence[FleetTask], desk: Desk, budget: Budget, later: Iterable[FleetTask] = ()) -> None:
+        """Do the tasks, as far as money and failures let it; copies that those of `later` need stay.
+
+        However it ends, nothing of it runs on. Raises what `connect` and `desk` raise, and ClusterError.
+        """
+        self._desk, self._budget, self._goes_on = desk, budget, True
+        self._left = Counter(task.place for task in (*tasks, *later))
+        for place in [*self._holders]:
+            self._forget(place)
+        while tasks:
+            for task in tasks:
+                self._waiting[task.host].append(_Sent(task, spent=desk.log_of(task)[1]))
+            try:
+                self._do_what_waits()
+                tasks = ()
+            except SchedulerLostError:
+                if self._cluster.is_local or not self._goes_on:
+                    raise
+                self._table.say("the scheduler is lost: waiting for it")
+                tasks = self._give_up()
+                self._connect(again=True)
+            except BaseException:
+                self._end_all()
+                raise
+
+    def _do_what_waits(self) -> None:
+        self._send_more()
+        while self._sent or self._has_pauses:
+            try:
+                self._attend(*self._inbox.get(timeout=1))
+            except Empty:
+                self._cluster.has_worker()
+            self._send_more()
+            self._collect()
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done; free what they could have cost."""
@@ -412,7 +426,10 @@ class Dispatcher:
         for number, cost in costs.items():
             self._budget.settle(number, cost)
         waiting = (sent for each in self._waiting.values() for sent in each)
-        return [sent.task for sent in (*self._sent.values(), *waiting)]
+        tasks = [sent.task for sent in (*self._sent.values(), *waiting)]
+        self._sent.clear()
+        self._waiting.clear()
+        return tasks
 
     @property
     def _has_pauses(self) -> bool:
@@ -425,7 +442,7 @@ class Dispatcher:
         for host, waiting in self._waiting.items():
             pace = self._limiters[host]
             while waiting and self._goes_on and not self._budget.is_used_up and not pace.is_full:
-                idle = min(self._at_once - len(self._sent), len(waiting))
+                idle = min(self._cluster.at_once - len(self._sent), len(waiting))
                 number, next_one = self._last + 1, waiting[0]
                 part = self._budget.take(number, next_one.limit, next_one.need, idle) if idle else None
                 if part is None:
@@ -459,24 +476,24 @@ class Dispatcher:
     def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
         """Return where a worker finds the repository: a bundle goes to each worker that needs it, once."""
         if task.path is None or self._cluster.is_local:
-            return Source(str(task.path or task.repository))
-        if task.repository not in self._bundles:
+            return Source(task.place)
+        if task.place not in self._bundles:
             bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
             if bundle.returncode != 0:  # as of an empty repository
                 complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
-                return Source(str(task.path), problem=f"git bundle of {task.repository}: {complaint}")
-            source = Source(str(task.path), bundle.stdout)
+                return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
+            source = Source(task.place, bundle.stdout)
             while not self._cluster.has_worker():  # or scattering would fail
                 time.sleep(TICK)
-            (self._bundles[task.repository],) = self._client.scatter([source], hash=False)
-        return self._bundles[task.repository]
+            (self._bundles[task.place],) = self._client.scatter([source], hash=False)
+        return self._bundles[task.place]
 
     def _attend(self, what: str, number: int, worker: str) -> None:
         """Take one piece of news of a task."""
         if what == "begun" and number in self._sent:
             self._begun.add(number)
             self._sent[number].worker = worker
-            self._holders[self._sent[number].task.repository].add(worker)
+            self._holders[self._sent[number].task.place].add(worker)
         elif what == "ended":
             self._begun.discard(number)
         elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
@@ -514,32 +531,44 @@ class Dispatcher:
             wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], _SECONDS_TO_ANSWER)
 
     def _take(self, number: int, sent: _Sent) -> None:
-        """Hand over what came of a task, or let it wait where it has to begin again or go on."""
+        """Hand over what came of a task, or let it wait: behind the others, but first where it lost its worker."""
         outcome = self._outcome_of(sent)
         del self._sent[number]
-        task, result = sent.task, outcome and outcome.result
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
-        is_again = self._is_tried_again(sent, result)
-        sent.cost = result.cost_usd if result and result.run and result.cost_usd is not None else sent.cost
-        sent.need, sent.future = result.needed_usd if result else 0.0, None
-        goes_on = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
-        is_lost = outcome is None or self._blames_the_worker(sent, outcome.result)
-        sent.lost += is_lost
-        sent.spent = sent.cost
-        is_over = not goes_on and not is_again and not (is_lost and sent.lost < _MOST_LOST)
-        if is_over:
-            self._left[task.repository] -= 1
-            lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._desk.land(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        result = outcome.result if outcome else None
+        is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
+        is_too_dear = self._settle(number, sent, result)
+        sent.lost += is_worker_lost
+        if result is None:
+            self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
+        if is_too_dear or is_tried_again:
+            self._waiting[sent.task.host].append(sent)
+        elif is_worker_lost and sent.lost < _MOST_LOST:
+            self._waiting[sent.task.host].appendleft(sent)
         else:
-            if outcome:
-                self._desk.note(task, outcome)
-            waiting = self._waiting[task.host]
-            (waiting.append if goes_on or is_again else waiting.appendleft)(sent)
-        if outcome is None or not self._left[task.repository]:
-            self._bundles.pop(task.repository, None)  # the lost worker may have been the only one that had it
-        for worker in () if self._left[task.repository] else self._holders.pop(task.repository, ()):
-            ask_worker(self._client, worker, drop_copy, self._fleet, str(task.path or task.repository))
+            self._left[sent.task.place] -= 1
+            self._forget(sent.task.place)
+            lost = f"{_MOST_LOST} workers were lost that worked at it"
+            self._goes_on = self._desk.land(sent.task, outcome or TaskOutcome(machine_failed(sent.task, lost)))
+            return
+        if outcome:
+            self._desk.note(sent.task, outcome)
+
+    def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
+        """Count what a task cost; tell whether it could go on with more money."""
+        if result and result.run and result.cost_usd is not None:
+            sent.cost = result.cost_usd
+        sent.need, sent.future = result.needed_usd if result else 0.0, None
+        is_too_dear = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
+        sent.spent = sent.cost
+        return is_too_dear
+
+    def _forget(self, place: str) -> None:
+        """Let the workers remove their copies of a repository that has no tasks left."""
+        if not self._left[place]:
+            self._bundles.pop(place, None)
+            for worker in self._holders.pop(place, ()):
+                ask_worker(self._client, worker, drop_copy, self._fleet, place)
 
     def _is_tried_again(self, sent: _Sent, result: Result | None) -> bool:
         """Count the end of a task for its host; tell whether it waits, as the host fails and not the task."""
@@ -559,26 +588,23 @@ class Dispatcher:
         has_others = bool(self._waiting[host]) or limiter.running > 0
         return bool(limiter.pause) or (has_others and sent.failed == 1)
 
-    def _blames_the_worker(self, sent: _Sent, result: Result) -> bool:
-        """Tell whether a task is to be done elsewhere since its worker failed; after some such it gets no more tasks.
+    def _is_worker_lost(self, sent: _Sent, result: Result | None) -> bool:
+        """Tell whether a task lost its worker, or failed there and can be done elsewhere; count its faults.
 
         Where a clone is refused, that is the worker's fault if another one makes it.
         """
-        worker, elsewhere = result.worker, sent.unfit - {result.worker}
-        if result.status == "machine_failed" and result.error != "patch":
-            self._blame(worker, result.message)
-        elif result.error != "clone":
-            for other in elsewhere if result.status != "not_set_up" else ():
-                self._blame(other, f"{result.repository} could not be cloned")
-            sent.unfit.clear()
-            return False
-        sent.unfit.add(worker)
-        return any(other not in sent.unfit for other in self._client.nthreads())
-
-    def _blame(self, worker: str, why: str) -> None:
-        self._faults[worker].append(why)
-        if len(self._faults[worker]) == _MOST_FAULTS:
-            self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
+        if result is None:
+            return True
+        faults = blamed_workers(result, sent.unfit)
+        for worker, why in faults.items():
+            self._faults[worker].append(why)
+            if len(self._faults[worker]) == _MOST_FAULTS:
+                self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
+        if result.worker in faults or result.error == "clone":
+            sent.unfit.add(result.worker)
+            return any(worker not in sent.unfit for worker in self._client.nthreads())
+        sent.unfit.clear()
+        return False
 
     def _outcome_of(self, sent: _Sent) -> TaskOutcome | None:
         """Return what came of a task, None where its worker was lost. Raises ClusterError."""

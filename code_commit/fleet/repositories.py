@@ -51,7 +51,7 @@ def find_unfit(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
     """Yield what a run would refuse of a task's commit, with the task's line. Of a URL the commit alone is fetched."""
     places: defaultdict[str, dict[int, FleetTask]] = defaultdict(dict)
     for number, task in tasks.items():
-        places[str(task.path or task.repository)][number] = task
+        places[task.place][number] = task
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for found in pool.map(lambda place: list(_unfit_at(place, places[place])), places):
             yield from found

@@ -153,6 +153,11 @@ class FleetTask(BaseModel):
         return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
 
     @property
+    def place(self) -> str:
+        """The path or the URL of the repository."""
+        return str(self.path or self.repository)
+
+    @property
     def host(self) -> str:
         """Whose limits it counts against: its own address, else its provider, "" where the worker's keys decide."""
         model = self.settings.get("model")

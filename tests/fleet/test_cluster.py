@@ -465,7 +465,7 @@ def test_an_outage_uses_up_no_task(cluster, server, tmp_path):
 
 def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, server, tmp_path):
     repository = make_repository(tmp_path / "repository")
-    lines = [task(f"t{number}", repository, settings=server.settings) for number in range(5)]
+    lines = [task(f"t{number}", repository, settings=server.settings) for number in range(8)]
     resource.prlimit(cluster.workers["a"].pid, resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
     try:
         done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines))
@@ -475,5 +475,5 @@ def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, ser
     assert done.stderr.count("gets no more tasks, 2 failed there: ") == 1, done.stderr
     told = ("File too large", "could not be cloned")  # the signal of that limit may end git before it can say a word
     assert any(why in done.stderr for why in told), done.stderr
-    assert len(server.calls) == 5
+    assert len(server.calls) == 8
     assert len({result["worker"] for result in results(tmp_path).values()}) == 1
