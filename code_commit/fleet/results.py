@@ -160,9 +160,16 @@ class FleetTotals:
 
     @property
     def cost(self) -> str:
-        """Return `$0.31`, or `$0.31 and 2 tasks of unknown cost`."""
+        """Return `$0.31`, `$0.31 and 2 tasks of unknown cost`, or `cost unknown` where no cost is known."""
+        if self.known_usd is None:
+            return "cost unknown"
         unknown = f" and {count(self.unknown_costs, 'task')} of unknown cost" if self.unknown_costs else ""
         return f"{dollars(self.cost_usd, short=True)}{unknown}"
+
+    @property
+    def known_usd(self) -> float | None:
+        """The sum of the known costs, None where there is none."""
+        return self.cost_usd or (None if self.unknown_costs else 0.0)
 
 
 @contextmanager

@@ -86,7 +86,7 @@ class FleetTable:
         table = Table(box=None, style="dim")
         for head in (*cells, "cost", "time left"):
             table.add_column(head, justify="right", no_wrap=True)
-        table.add_row(*map(str, cells.values()), dollars(totals.cost_usd, short=True), self._time_left())
+        table.add_row(*map(str, cells.values()), dollars(totals.known_usd, short=True), self._time_left())
         return table
 
     def _time_left(self) -> str:

@@ -326,6 +326,8 @@ def _explained(details: Mapping[str, Any]) -> str:
     name = ".".join(map(str, details["loc"]))
     if details["type"] == "string_pattern_mismatch":
         return f"{name}: {_PATTERNS[name]}"
+    if details["type"] == "extra_forbidden":
+        return f"{shown(name)}: not a field of a task{did_you_mean(name, FleetTask.model_fields)}"
     return f"{name + ': ' if name else ''}{details['msg'].removeprefix('Value error, ')}"
 
 

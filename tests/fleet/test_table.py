@@ -46,6 +46,13 @@ def test_small_costs_are_not_printed_as_0_and_changing_builds_are_told():
     assert ": $0.0040, " in end
 
 
+def test_a_cost_that_is_not_known_is_no_0():
+    stream = io.StringIO()
+    with FleetTable(1, [RED], stream=stream) as table:
+        table.close(Path("out"))
+    assert "0 of 1 task green, 1 build failed: cost unknown, 1 task kept" in stream.getvalue()
+
+
 def test_results_of_before_are_counted_and_not_printed_again_and_quiet_prints_nothing():
     stream = io.StringIO()
     with FleetTable(4, [GREEN, NOT_CLONED], stream=stream) as table:

@@ -34,7 +34,7 @@ MISTAKES = [
     ({"settings": {"max_cost": -1}}, "settings: max_cost must be more than 0"),
     ({"settings": {"max_cost": "2", "strict": 1}}, "settings: max_cost must be a number; strict must be true or false"),
     ({"timeout": 0}, "timeout: Input should be greater than 0"),
-    ({"rolup": ["src"]}, "rolup: Extra inputs are not permitted"),
+    ({"rolup": ["src"]}, "rolup: not a field of a task; did you mean 'rollup'?"),
     ({"overlay": {"../x": ""}}, "overlay: ../x is no path of a file in the project"),
     ({"overlay": {"a/.git/config": ""}}, "overlay: a/.git/config is no path of a file in the project"),
     ({"overlay": {"/x": ""}}, "overlay: /x is no path of a file in the project"),
@@ -123,7 +123,9 @@ def test_a_mistake_in_the_defaults_is_told_once(tmp_path):
     lines = [{"defaults": {"qery": "Do it."}}, *({"id": f"t{n}", "repository": "."} for n in range(9))]
     with pytest.raises(NotSetUpError) as caught:
         read_tasks(make_list(tmp_path / "tasks.jsonl", *lines))
-    assert str(caught.value).split("\n")[1:] == [f"{tmp_path}/tasks.jsonl:1: qery: Extra inputs are not permitted"]
+    assert str(caught.value).split("\n")[1:] == [
+        f"{tmp_path}/tasks.jsonl:1: qery: not a field of a task; did you mean 'query'?"
+    ]
 
 
 @pytest.mark.parametrize(
