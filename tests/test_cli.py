@@ -16,7 +16,15 @@ MISSPELT = {
         ["-C", ".", "Please", "fix", "it", "--dry-run"],
         "there is no command 'Please'; for a task: code-commit -m 'Please fix it'",
     ),
-    "help": (["help"], "there is no command 'help'; code-commit --help tells more"),
+    "a task without quotes": (
+        ["-m", "Fix", "the", "slug", "--dry-run"],
+        "the task after -m has several words; put it in quotes: code-commit -m 'Fix the slug'\n",
+    ),
+    "a task without quotes that names a command": (["-m", "Fix", "log", "--last"], "code-commit -m 'Fix log'\n"),
+    "help": (["help"], "there is no command 'help'; did you mean '--help'?"),
+    "version": (["version"], "there is no command 'version'; did you mean '--version'?"),
+    "git's option": (["--message", "Fix it"], "unrecognized arguments: --message; did you mean '-m'?"),
+    "the last run": (["log", "--last"], "--last; code-commit log latest is of the latest run\n"),
     "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),
@@ -25,7 +33,7 @@ MISSPELT = {
     "a provider": (["--model", "opnai:gpt-6.2-sol"], "did you mean 'openai'?"),
     "a model": (["--model", "cluade-opus-5-5"], "did you mean 'claude-opus-5-5'?"),
     "a server": (["--model", "ollama:llama3"], "use --model chat:llama3 --base-url http://127.0.0.1:11434/v1"),
-    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory"),
+    "a folder": (["-C", "nowhere"], "cannot go to 'nowhere': No such file or directory; name a folder"),
 }
 
 

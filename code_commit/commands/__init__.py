@@ -55,10 +55,11 @@ exit codes:
   70 a bug in code-commit; 130, 143 interrupted
 
 a first run:
-  code-commit demo        watch the whole loop: no key, no network
-  code-commit init        write what your project lacks
-  code-commit check       see what is left to do
-  code-commit             run"""
+  code-commit demo                      watch the whole loop: no key, no network
+  code-commit init                      write what your project lacks
+  code-commit check -m 'What to do.'    see what is left to do
+  code-commit -m 'What to do.'          ask, apply, build, repair
+  code-commit diff                      review"""
 
 
 def load_command(name: str) -> ModuleType:
@@ -125,11 +126,12 @@ def _columns() -> int:
 class _GoTo(argparse.Action):
     """Goes to a folder: relative paths count from there."""
 
-    def __call__(self, parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> None:
+    def __call__(self, _parser: argparse.ArgumentParser, _: Any, values: Any, __: Any = None) -> None:
         try:
             os.chdir(values)
         except OSError as error:
-            parser.error(f"cannot go to {values!r}: {error.strerror}")
+            message = f"cannot go to {values!r}: {error.strerror}"
+            raise NotSetUpError(f"{message}; name a folder that is there") from error
 
 
 class _Parser(argparse.ArgumentParser):
@@ -146,19 +148,36 @@ class _Parser(argparse.ArgumentParser):
                 break
             name = argument.partition("=")[0]
             if re.match("--|-[A-Za-z]$", name) and " " not in name and name not in self._option_string_actions:
-                self.error(f"unrecognized arguments: {argument}", did_you_mean(name, self._option_string_actions))
+                self.error(f"unrecognized arguments: {argument}", self._hint_at_option(name))
         return super().parse_known_args(arguments, namespace)
 
+    def _hint_at_option(self, name: str) -> str:
+        if name == "--last" and any(action.dest == "run" for action in self._actions):
+            return f"; {self.prog} latest is of the latest run"
+        return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
+        is_command = action.metavar == "COMMAND"
+        task = self._unquoted_task(value) if is_command else ""
+        if action.choices is None or (value in action.choices and not task):
             return
-        if action.metavar != "COMMAND":
+        if not is_command:
             problem = argparse.ArgumentError(action, f"must be one of {', '.join(action.choices)}")
             self.error(str(problem), did_you_mean(value, action.choices, cutoff=0.7))
-        words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
-        task = "" if value == "help" else f"; for a task: code-commit -m {' '.join(words)!r}"
+        if task:
+            self.error("the task after -m has several words", f"; put it in quotes: code-commit -m {task!r}")
+        if value in ("help", "version"):
+            self.error(f"there is no command {value!r}", f"; did you mean '--{value}'?")
         hint = "" if " " in value else did_you_mean(value, action.choices)
-        self.error(f"there is no command {value!r}{'' if hint else task}", hint)
+        words = takewhile(lambda word: not word.startswith("-"), self._words[self._words.index(value) :])
+        self.error(f"there is no command {value!r}", hint or f"; for a task: code-commit -m {' '.join(words)!r}")
+
+    def _unquoted_task(self, word: str) -> str:
+        """Return the words after `-m` where this is the second of them, or "". It may be the name of a command."""
+        place = self._words.index(word) - 2
+        if place < 0 or self._words[place] != "-m" or word == "run":
+            return ""
+        return " ".join(takewhile(lambda each: not each.startswith("-"), self._words[place + 1 :]))
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         """Return the value of an option, also `--` where it stands in the same word (`-m=--`): argparse drops that."""
