@@ -112,6 +112,8 @@ def select_files(project: Project, rollup_exclude: Sequence[str], request: Codeb
         paths, selection.warnings = list_files(project.root, request.pathspecs, options)
         if request.pathspecs and not paths:
             raise NotSetUpError(f"{shown(' '.join(request.pathspecs))} matches no file, or only ignored ones")
+        missing = (name for name in request.pathspecs if not (re.search(r"[*?[:]", name) or project.has(name)))
+        selection.warnings += [f"there is no {shown(name)} here: nothing of it is in the codebase" for name in missing]
         if request.include:
             selection.included, _ = list_files(project.root, request.include, options)
             if not selection.included:

@@ -1,6 +1,5 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
-from contextlib import suppress
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,8 +10,9 @@ from code_commit.commands.build_scripts import build_script_for
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.llm.keys import load_keys
+from code_commit.llm.keys import load_keys, require_key
 from code_commit.llm.local import find_server
+from code_commit.llm.models import choose_model
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, find_project
 from code_commit.settings import load_settings
 from code_commit.terminal import shown, terminal_width, wrapped
@@ -30,11 +30,17 @@ code-commit init"""
 _NEXT_STEPS = f"""\
 Next:
   1. See that {BUILD_SCRIPT} builds and tests the project; commit it and .gitignore.
-  2. Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
-     anthropic-key.txt, and chmod 600 it.
+  2. {{}}
   3. code-commit -m 'What is to be done.'
 Or write the task into {AGENT_CONFIG}/query.txt, then:
 code-commit rollup; code-commit check; code-commit"""
+_GET_KEY = f"""\
+Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
+     anthropic-key.txt, and chmod 600 it. For any other server: chat-key.txt,
+     and model = "chat:NAME" and base_url in {AGENT_CONFIG}/config.toml."""
+_NAME_MODEL = """\
+The key from {} is for a server that you name: add
+     --model chat:NAME --base-url URL to the next command."""
 _NO_REPOSITORY = """\
 This is no git repository: git init makes one, and git can show what changed."""
 
@@ -50,11 +56,28 @@ def run(_options: dict[str, Any]) -> int:
         print_text("Nothing was missing, nothing was written.\ncode-commit check says what is left to do.")
         return EXIT_SUCCESS
     print_text("\n".join(row for line in written for row in wrapped(line, terminal_width() or 80)))
-    print_text(_NEXT_STEPS if project.git else f"{_NO_REPOSITORY}\n{_NEXT_STEPS}")
-    with suppress(NotSetUpError):  # the run says it
-        if not load_keys(project) and not load_settings(project, {}).model and (server := find_server()):
-            print_text(f"Or without a key:\n{server}")
+    step, server = _find_llm(project)
+    next_steps = _NEXT_STEPS.format(step)
+    print_text(next_steps if project.git else f"{_NO_REPOSITORY}\n{next_steps}")
+    if server:
+        print_text(f"Or without a key:\n{server}")
     return EXIT_SUCCESS
+
+
+def _find_llm(project: Project) -> tuple[str, str]:
+    """Return the next step towards an LLM, and where no key or model is there how to use a server of this machine."""
+    try:
+        keys, settings = load_keys(project), load_settings(project, {})
+        if settings.model or set(keys) - {"chat"}:
+            choice = choose_model(settings.model, keys, keys.unfit)
+            key = require_key(choice.provider, keys)
+            source = f"with the key from {key.source}" if key else "which needs no key"
+            return f"The LLM is set up: {choice},\n     {source}.", ""
+    except NotSetUpError:  # the run says it
+        return _GET_KEY, ""
+    if "chat" in keys:
+        return _NAME_MODEL.format(keys["chat"].source), ""
+    return _GET_KEY, find_server()
 
 
 def _example(name: str) -> Traversable:

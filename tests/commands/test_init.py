@@ -399,6 +399,39 @@ def test_without_pytest_tests_of_pytest_are_no_build_that_passes(tmp_path: Path,
     assert build(tmp_path).returncode == 0
 
 
+KEY = "test-key-0123456789"
+CHAT = (
+    "2. The key from {} is for a server that you name: add\n     --model chat:NAME --base-url URL to the next command."
+)
+NEXT_FOR_KEYS = {
+    "none": ({}, {}, "2. Put an API key into agent-config/gemini-key.txt"),
+    "a variable": (
+        {"OPENAI_API_KEY": KEY},
+        {},
+        "2. The LLM is set up: openai:gpt-6.2-sol,\n     with the key from OPENAI_API_KEY.\n",
+    ),
+    "a file": ({}, {"anthropic-key.txt": KEY}, "\n     with the key from agent-config/anthropic-key.txt.\n"),
+    "a model": (
+        {},
+        {"config.toml": 'model = "replay:answers"'},
+        "2. The LLM is set up: replay:answers,\n     which needs no key.\n",
+    ),
+    "a model without its key": ({"OPENAI_API_KEY": KEY}, {"config.toml": 'model = "gemini"'}, "2. Put an API key into"),
+    "a chat key": ({"CODE_COMMIT_CHAT_API_KEY": KEY}, {}, CHAT.format("CODE_COMMIT_CHAT_API_KEY")),
+    "a file with a chat key": ({}, {"chat-key.txt": KEY}, CHAT.format("agent-config/chat-key.txt")),
+}
+
+
+@pytest.mark.parametrize(("env", "files", "told"), NEXT_FOR_KEYS.values(), ids=NEXT_FOR_KEYS)
+def test_init_knows_the_key_and_the_model_that_are_there(env, files, told, tmp_path: Path, run_code_commit: Run):
+    lay(tmp_path, {f"agent-config/{name}": content for name, content in files.items()})
+    for key in tmp_path.glob("agent-config/*-key.txt"):
+        key.chmod(0o600)
+    done = run_code_commit(tmp_path, "init", env=env)
+    assert (done.returncode, told in done.stdout) == (0, True), done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_a_check_asks_no_server_on_this_machine(project_folder: Path, monkeypatch: pytest.MonkeyPatch):
     asked: list[str] = []
     monkeypatch.setattr(local, "_ask", lambda *request: asked.append(request[2]))

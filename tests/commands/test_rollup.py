@@ -324,6 +324,13 @@ def test_a_key_in_a_name_is_not_repeated(root: Path, run_code_commit: Run):
     assert f"{'*' * (len(KEY) - 2)}ab" in done.stdout
 
 
+def test_a_path_that_is_not_there_is_named_beside_one_that_is(root: Path, run_code_commit: Run):
+    lay(root, {"src/a.py": "a\n"})
+    done = rolled_up(run_code_commit, root, "src", "nosuch", "*.rs", ":!docs")
+    assert done["warnings"] == ["there is no nosuch here: nothing of it is in the codebase"]
+    assert done["files"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
