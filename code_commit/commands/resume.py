@@ -24,7 +24,7 @@ from code_commit.files import open_regular, read_regular_file
 from code_commit.interrupts import interruptible
 from code_commit.llm.addresses import remember_address
 from code_commit.llm.keys import load_keys
-from code_commit.llm.models import choose_model
+from code_commit.llm.models import check_base_url, choose_model
 from code_commit.llm.vendor import LlmConfig
 from code_commit.project import Project
 from code_commit.runs.list import UnreadableRun, add_run_argument, argument_of, find_run_folders, read_run, status_of
@@ -68,11 +68,13 @@ def _resume(project: Project, name: str, options: dict[str, Any], progress: Prog
     record.options["json"] = options["json"]
     _check_tree(folder, record, project)
     progress.say(f"resuming {record.run}")
-    if "base_url" in options:
-        _remember_address(project, _options_of(record) | options)
+    settings = _options_of(record) | options
+    if "base_url" in options:  # merged with the run's settings, it does not tell who named it
+        remember_address(_llm_of(project, settings), project, named=True)
     if record.command == "rollup":
-        return _continue_choice(project, found, _options_of(record) | options, progress)
-    settings = _options_of(record) | {"require_clean": False} | options  # its own changes are in
+        return _continue_choice(project, found, settings, progress)
+    _tell_kept_llm(project, settings, options, progress)
+    settings["require_clean"] = False  # its own changes are in
     query, codebase = _text_of(folder, QUERY_OF_RUN), _codebase_of(folder, project)
     plan = plan_run(project, settings, RunInputs(query=query, codebase=codebase, resumed=found))
     if plan.codebase is None:
@@ -163,11 +165,20 @@ def _options_of(record: RunRecord) -> dict[str, Any]:
         raise NotSetUpError(f"{record.run} cannot be resumed: its settings are those of another version") from error
 
 
-def _remember_address(project: Project, options: Mapping[str, Any]) -> None:
-    """Remember the address that an option names: merged with the run's settings, they do not tell who named it."""
+def _llm_of(project: Project, options: Mapping[str, Any]) -> LlmConfig:
     settings, keys = load_settings(project, options), load_keys(project)
     choice = choose_model(settings.model, keys, keys.unfit)
-    remember_address(LlmConfig(choice, keys.get(choice.provider), settings), project, named=True)
+    return LlmConfig(choice, keys.get(choice.provider), settings)
+
+
+def _tell_kept_llm(project: Project, kept: Mapping[str, Any], options: Mapping[str, Any], progress: Progress) -> None:
+    """Say which model and address the run keeps, where a new run would take others."""
+    with suppress(NotSetUpError):
+        own, new = _llm_of(project, kept), _llm_of(project, options)
+        address = check_base_url(own.choice, own.settings)
+        if (own.choice, address) != (new.choice, check_base_url(new.choice, new.settings)):
+            ways = "--base-url changes the address; for another model start a new run with --model NAME"
+            progress.say(f"it keeps {own.choice}{address and f' at {address}'}: {ways}")
 
 
 def _text_of(folder: Path, name: str) -> str | None:

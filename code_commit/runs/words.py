@@ -69,7 +69,8 @@ def time_of_day(moment: str) -> str:
 
 
 def status_in_words(status: str) -> str:
-    return status.replace("_", " ").replace("llm", "LLM")
+    """Return a status for people. `build_error` also means files that could not be written."""
+    return "machine error" if status == "build_error" else status.replace("_", " ").replace("llm", "LLM")
 
 
 def count(number: int, noun: str) -> str:
@@ -119,6 +120,8 @@ def summary_of(attempt: Attempt) -> str:
     """Return the result of an attempt in a few words: `rejected, nothing written: 2 reasons`."""
     outcome = outcome_of(attempt)
     said = build_of(attempt) or asked_of(attempt) or _OUTCOMES.get(outcome, outcome)
+    if outcome == "unanswered" and attempt.finish_reason:
+        said = "answered, nothing written"
     if outcome == "rejected":
         said += f": {count(len(attempt.rejections) + attempt.more_rejections, 'reason')}"
     if attempt.verdict == "applied" and not attempt.changes:
@@ -253,7 +256,9 @@ def ways_on(record: RunRecord, argument: str) -> Iterator[str]:
     """Yield the commands that continue, show or undo an unfinished run; `argument` names the run to a command."""
     if record.command == "undo" or record.rolled_back or record.undone:
         return
-    if record.has_next_step:
+    if record.error and record.error.kind == "too_long":
+        yield "Then start a new run: resume would send the same prompt again."
+    elif record.has_next_step:
         yield f"code-commit resume{argument} continues this run."
     if files := record.totals.files_changed:
         it = "it" if files == 1 else "them"
