@@ -94,6 +94,10 @@ class RejectedResponseError(CodeCommitError):
     def reasons(self) -> list[str]:
         return in_words(self.violations, self.more)
 
+    def name_reason(self, reason: str) -> None:
+        """Let the run's end name the reason of a rejection that was shown for an earlier attempt alone."""
+        self.complaint = f"no usable response, again for this reason: {reason}\nLook: code-commit log --open."
+
 
 class NotApprovedError(RejectedResponseError):
     """The supervisor said no to the response: the run ends, whatever attempts are left."""
@@ -106,9 +110,18 @@ class FilesAskedError(RejectedResponseError):
 
     def __init__(self, names: Sequence[str], line: int) -> None:
         self.names = names
-        listed = ", ".join(map(quoted, names[:_MOST_NAMES])) + (" ..." if len(names) > _MOST_NAMES else "")
+        listed = _listed(names)
         super().__init__([Violation("", line, "asked", f"it asks to see files, and changes nothing: {listed}")])
         self.complaint = f"the last answer asks to see files and changes nothing: {listed}"
+
+    def name_missing(self, paths: Sequence[str]) -> None:
+        """Let the run's end name those of the paths that are not there."""
+        if paths:
+            self.complaint += f"\nThe project has no {_listed(paths)}: say in the task which files it is about."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(quoted, names[:_MOST_NAMES])) + (" ..." if len(names) > _MOST_NAMES else "")
 
 
 class DeclinedError(CodeCommitError):

@@ -15,6 +15,7 @@ from code_commit.changes import (
     RunWarning,
     VerifiedChanges,
 )
+from code_commit.codebase.parts import read_requests
 from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, ApplyError, BuildError, NotSetUpError
 from code_commit.exchange import Complete, Prompt, Response, VisibleFiles
 from code_commit.parse import blocks_of, notes_of, parse_response, read_response
@@ -25,7 +26,7 @@ from code_commit.runs.list import short_name
 from code_commit.runs.log import AttemptLog, RunLog
 from code_commit.runs.record import Attempt, BuildResult, RunRecord
 from code_commit.runs.review import untracked_before
-from code_commit.runs.words import cut_off_in_words, listed
+from code_commit.runs.words import cut_off_in_words, listed, rejection_of
 from code_commit.settings import Settings
 from code_commit.start import Approve, Run
 from code_commit.terminal import shown
@@ -56,6 +57,9 @@ def attempt_loop(run: Run) -> RunRecord:
             is_last = (settings.on_rejected == "stop" and not asks) or number == task.attempts
             was_told = attempt.record.cut_off and number > 1 and log.record.attempts[number - 2].cut_off
             if is_last or was_told or isinstance(rejection, NotApprovedError):
+                same = [done for done in log.record.attempts[: number - 1] if done.reasons == attempt.record.reasons]
+                if same and not asks:
+                    rejection.name_reason(rejection_of(attempt.record))
                 raise
             conversation.was_rejected(attempt, response.text, blocks_of(response.text), rejection)
             continue
@@ -91,6 +95,7 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
         return verify_changes(changes, run.plan.project, rules, shows, reasons)
     except FilesAskedError as asked:
         attempt.asked(asked.names)
+        asked.name_missing([path for path in read_requests(asked.names, ()) if not run.plan.project.has(path)])
         raise
     except RejectedResponseError as rejection:
         attempt.rejected(rejection)

@@ -456,7 +456,9 @@ def test_a_refusal_is_told_once(project_folder: Path, run_code_commit: Run):
     done = run_code_commit(project_folder, *recorded(project_folder, *["Sorry, I cannot do that.\n"] * 4))
     assert done.returncode == 4
     assert done.stderr.count("  Sorry, I cannot do that.\n") == 1
-    assert done.stderr.count("has no ^^^ block") == 1
+    reason = "the response has no ^^^ block"
+    assert done.stderr.count(reason) == 2
+    assert f"code-commit: no usable response, again for this reason: {reason}\n" in done.stderr
     again = "response rejected, nothing written, for the same reasons as in attempt 1"
     assert [f"attempt {number} of 4: {again}" in done.stderr for number in (1, 2, 3, 4)] == [False, True, True, True]
 

@@ -237,6 +237,7 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
     done = run_code_commit(project, *recorded(project, *[asking("t/first.py")] * 2), *options)
     assert done.returncode == 4, done.stderr
     assert "the last answer asks to see files and changes nothing: t/first.py\n" in done.stderr
+    assert "The project has no" not in done.stderr
     record = record_of(project)
     assert (record["status"], record["attempts"][-1]["verdict"], len(record["attempts"])) == (
         "rejected",
@@ -245,6 +246,13 @@ def test_a_list_that_nothing_can_follow_ends_the_run(
     )
     prompt = (the_log(project) / f"{number}-query.txt").read_text()
     assert ("No answer after this one is used" in prompt, (project / "ok.txt").read_text()) == (True, before)
+
+
+def test_the_end_names_a_listed_path_that_is_not_there(project: Path, run_code_commit: Run):
+    answer = asking("t/first.py: f", "t/nosuch.py: f, g", "gone.txt:1-3")
+    done = run_code_commit(project, *recorded(project, answer), "--max-repairs", "0")
+    told = "\n  The project has no t/nosuch.py, gone.txt: say in the task which files it is about.\n"
+    assert (done.returncode, told in done.stderr) == (4, True), done.stderr
 
 
 def test_a_list_is_nothing_to_apply(project: Path, run_code_commit: Run):

@@ -342,6 +342,26 @@ def test_no_run_to_resume(root: Path, run_code_commit: Run):
     assert "no interrupted run to resume" in done.stderr
 
 
+def test_it_says_that_it_keeps_its_model_and_address_where_others_are_set_now(root: Path, run_code_commit: Run):
+    config = root / "agent-config/config.toml"
+    with FakeServer(faults=[Fault("status", times=9, status=401)], answers=[RIGHT]) as server:
+        url = server.base_url("openai")
+        config.write_text(f'model = "openai:gpt-6.2-sol"\nbase_url = "{url}"\n')
+        assert run_code_commit(root, "--sandbox", "off").returncode == 3
+        assert "it keeps" not in resume(root, run_code_commit).stderr
+        config.write_text('model = "anthropic"\n')
+        told = "it keeps openai:gpt-6.2-sol at {}: --base-url changes the address; for another model start a new run"
+        assert told.format(url) in resume(root, run_code_commit).stderr
+
+
+@pytest.mark.parametrize(("body", "can_resume"), [("prompt is too long: 2 tokens > 1", False), ("bad", True)])
+def test_a_prompt_that_is_too_long_needs_a_new_run(body, can_resume, start, root: Path):
+    body = {"error": {"message": body, "type": "invalid_request_error"}}
+    with FakeServer(faults=[Fault("status", status=400, body=body)]) as server:
+        said = start(server).communicate(timeout=60)[1]
+    assert (WAYS_ON in said, "Then start a new run: resume would send" in said) == (can_resume, not can_resume), said
+
+
 def test_an_older_interrupted_run_is_resumed_by_its_name_only(root: Path, run_code_commit: Run):
     first = "^^^first.txt\nx\n^^^end\n"
     assert run_code_commit(root, *recorded(root, first)).returncode == 3

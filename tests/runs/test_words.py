@@ -8,7 +8,7 @@ from command import Run, git, recorded, the_log
 
 from code_commit.changes import AppliedChange, Violation
 from code_commit.runs.record import Attempt
-from code_commit.runs.words import check_lines, rejection_of
+from code_commit.runs.words import check_lines, rejection_of, status_in_words, summary_of
 
 BEFORE = {
     "tests/test_a.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        assert f() == 1\n",
@@ -119,3 +119,9 @@ REJECTIONS = {
 def test_a_rejection_for_people_is_one_short_sentence(reasons, told):
     more = 3 if len(reasons) > 1 else 0
     assert rejection_of(Attempt(1, "initial", rejections=reasons, more_rejections=more)) == told
+
+
+def test_an_answer_that_could_not_be_written_is_neither_unusable_nor_a_build_error():
+    assert summary_of(Attempt(1, "initial", finish_reason="stop")) == "answered, nothing written"
+    assert summary_of(Attempt(1, "initial")) == "no usable answer"
+    assert (status_in_words("build_error"), status_in_words("llm_error")) == ("machine error", "LLM error")
