@@ -12,7 +12,8 @@ from command import git
 
 from code_commit.commands import COMMANDS
 from code_commit.commands.build_scripts import build_script_for
-from code_commit.llm.keys import SHORTEST_KEY_HERE
+from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY_HERE
+from code_commit.llm.models import VENDORS
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE
 from code_commit.runs.record import SCHEMA_VERSION, run_record_schema
 from code_commit.settings import OPTIONS, Settings
@@ -96,6 +97,13 @@ def test_the_first_real_run(root: Path):
         done = shell(root, line)
         assert done.returncode == 0, (line, done.stderr)
     assert (root / "ok.txt").read_text() == "not yet\n"
+
+
+def test_the_table_of_keys_names_the_file_the_variable_and_the_default_model_of_each_provider():
+    rows = re.findall(r"^   \| `(.+)` \| `(.+)` \| (.+?) \|$", section("README.md", "The first real run"), re.MULTILINE)
+    for (file, variable, model), vendor in zip(rows, (VENDORS[name] for name in KEY_VARIABLES), strict=True):
+        assert (file, variable) == (f"{vendor.name}-key.txt", vendor.key_variable)
+        assert model.startswith(f"`{vendor.name}:{vendor.default_model}`" if vendor.default_model else "none: ")
 
 
 def test_the_lines_for_pre_commit_are_those_that_init_writes(tmp_path: Path):
