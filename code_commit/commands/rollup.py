@@ -93,7 +93,7 @@ def make_rollup(
 ) -> Codebase:
     """Write codeRollup.txt and return its codebase. Raises NotSetUpError, and as `FileChooser`.
 
-    Where an LLM is to choose, all must be there that a run needs. `resumed` is a choice to continue.
+    A choice by an LLM needs all that a run needs. `resumed` is a choice to continue.
     """
     _look_at_project(project, progress)
     if request.fit is None and not request.select:
