@@ -1,18 +1,15 @@
 """What a run changed in all, and what each attempt changed: diffs read back for whoever reviews them."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import ApplyError
-from code_commit.runs.diff import NOT_SHOWN, FileEdit, diff_files
+from code_commit.runs.diff import NOT_SHOWN
 from code_commit.runs.record import BUILT_DIFF
 from code_commit.runs.words import count
 
-LEAST_ALIKE = 0.5  # of the lines of a file that got a new name, as git has it
-MOST_RENAMES = 400  # removed times new files up to which they are compared
 _NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
 _MODE = re.compile(r"(new file|deleted file|old|new) mode ([0-7]{6})")
@@ -41,7 +38,6 @@ class FileDiff(NamedTuple):
     path: str
     modes: dict[str, str]
     hunks: list[Hunk]
-    old_path: str = ""
     is_secret: bool = False
 
     @property
@@ -67,7 +63,6 @@ class FileDiff(NamedTuple):
         if self.is_new:
             return "new, executable" if self.modes["new file"] == "100755" else "new"
         notes = ["deleted"] if self.is_deleted else []
-        notes += [f"renamed from {self.old_path}"] if self.old_path else []
         notes += [f"mode {self.modes['old'][-3:]} is now {self.modes['new'][-3:]}"] if "old" in self.modes else []
         return ", ".join(notes)
 
@@ -103,31 +98,6 @@ def _unquoted(name: str) -> str:
     return re.sub(r"\\(?:([0-7]{3})|(.))", lambda part: chr(int(part[1], 8)) if part[1] else part[2], name[1:-1])
 
 
-def with_renames(files: Sequence[FileDiff]) -> list[FileDiff]:
-    """Return the files in order; one that is new and one that is deleted with the same lines are one renamed file."""
-    gone, new = [file for file in files if file.is_deleted], [file for file in files if file.is_new]
-    few = len(gone) * len(new) <= MOST_RENAMES
-    pairs = [(_likeness(old, now), old, now) for old in gone for now in new if few]
-    rest = {file.path: file for file in files}
-    for likeness, old, now in sorted(pairs, key=lambda pair: -pair[0]):
-        if likeness >= LEAST_ALIKE and rest.get(old.path) is old and rest.get(now.path) is now:
-            del rest[old.path]
-            rest[now.path] = _renamed(old, now)
-    return sorted(rest.values(), key=lambda file: file.path)
-
-
-def _likeness(old: FileDiff, new: FileDiff) -> float:
-    before, after = (Counter(line.text for line in file.lines) for file in (old, new))
-    return (before & after).total() / max(before.total(), after.total(), 1)
-
-
-def _renamed(old: FileDiff, new: FileDiff) -> FileDiff:
-    before, after = ("".join(line.text + "\n" * line.ended for line in file.lines).encode() for file in (old, new))
-    edit = FileEdit(new.path, before, after, int(old.modes["deleted file"], 8), int(new.modes["new file"], 8))
-    (file,) = parse_diff(diff_files([edit])[1]) or [FileDiff(new.path, {}, [])]
-    return file._replace(old_path=old.path)
-
-
 class RunChanges(NamedTuple):
     """What a run changed in all; files whose content of then is lost; why there is nothing to show."""
 
@@ -155,14 +125,14 @@ def run_changes(run: LoggedRun) -> RunChanges:
         diff, unknown = run.net_diff() if run.patch is None else (run.patch, [])
     except ApplyError as error:
         return RunChanges(reason=f"It cannot be shown: {run.redactor.redact_text(str(error))}")
-    files = with_renames(parse_diff(run.redactor.redact(diff)))
+    files = parse_diff(run.redactor.redact(diff))
     reason = "" if files or unknown else "In the end no file is different from what it was before."
     return RunChanges(files, [run.redactor.redact_text(path) for path in unknown], reason)
 
 
 def attempt_changes(run: LoggedRun, number: int) -> list[FileDiff]:
-    """Return what one attempt changed."""
-    return with_renames(_read_diff(run, f"{number}-changes.diff"))
+    """Return the changes of one attempt."""
+    return _read_diff(run, f"{number}-changes.diff")
 
 
 def built_changes(run: LoggedRun) -> list[FileDiff]:

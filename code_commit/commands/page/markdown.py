@@ -63,9 +63,8 @@ def _summary(attempt: Attempt) -> str:
 
 
 def _change(file: FileDiff) -> str:
-    action = "create" if file.is_new else "delete" if file.is_deleted else "rename" if file.old_path else "replace"
-    name = f"{code(file.old_path)} to {code(file.path)}" if file.old_path else code(file.path)
-    return f"{action} {name} +{file.count('+')} -{file.count('-')}"
+    action = "create" if file.is_new else "delete" if file.is_deleted else "replace"
+    return f"{action} {code(file.path)} +{file.count('+')} -{file.count('-')}"
 
 
 def _section(title: str, items: Sequence[str]) -> Iterator[str]:

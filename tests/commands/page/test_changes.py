@@ -1,12 +1,11 @@
-"""Diffs read back into changes of files, with renames."""
+"""Diffs read back into changes of files."""
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.commands.page.changes import parse_diff, with_renames
+from code_commit.commands.page.changes import parse_diff
 from code_commit.commands.page.diff_markup import diff_view
 from code_commit.runs.diff import FileEdit, diff_files
 
@@ -47,40 +46,9 @@ def test_new_deleted_empty_and_mode_changes_are_told():
     ]
 
 
-TEN = "".join(f"line {number}\n" for number in range(10)).encode()
-
-
-RENAMES = {
-    "alike": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, TEN.replace(b"line 3", b"3"))],
-        ["new renamed from old +1 -1"],
-    ),
-    "the same": ([FileEdit("old", TEN, None), FileEdit("new", None, TEN)], ["new renamed from old +0 -0"]),
-    "and made executable": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, TEN, mode=0o755)],
-        ["new renamed from old, mode 644 is now 755 +0 -0"],
-    ),
-    "the best one": (
-        [FileEdit("old", TEN, None), FileEdit("x", None, TEN + b"z\n"), FileEdit("y", None, TEN)],
-        ["x new +11 -0", "y renamed from old +0 -0"],
-    ),
-    "another file": (
-        [FileEdit("old", TEN, None), FileEdit("new", None, b"x\n" * 9)],
-        ["new new +9 -0", "old deleted +0 -10"],
-    ),
-    "empty": ([FileEdit("old", b"", None), FileEdit("new", None, b"")], ["new new +0 -0", "old deleted +0 -0"]),
-}
-
-
-@pytest.mark.parametrize(("edits", "told"), RENAMES.values(), ids=RENAMES)
-def test_renames_are_recognised(edits, told):
-    files = with_renames(parse_diff(diff_files(edits)[1]))
-    assert [f"{file.path} {file.note} +{file.count('+')} -{file.count('-')}" for file in files] == told
-
-
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_a_damaged_diff_is_read_as_far_as_it_goes(noise, cut):
     whole = diff_files(
         [FileEdit("a", b"1\n2\n3\n", b"1\nx\n3\n"), FileEdit("b", None, b"y\n"), FileEdit("c", b"y\n", None)]
     )[1]
-    diff_view(with_renames(parse_diff(whole[:cut] + noise + whole[cut:])), "", 10**6)
+    diff_view(parse_diff(whole[:cut] + noise + whole[cut:]), "", 10**6)

@@ -195,19 +195,21 @@ def test_the_page_stays_when_the_tree_moves_on(hostile: Path):
     assert "is no longer known" in page_of(hostile)
 
 
-def test_functions_and_renames_are_shown(project_folder: Path, run_code_commit: Run):
+def test_a_hunk_names_its_function_and_a_renamed_file_is_deleted_and_new(project_folder: Path, run_code_commit: Run):
     body = "def greet():\n" + "".join(f"    x = {number}\n" for number in range(12))
     (project_folder / "old.py").write_text(body)
+    (project_folder / "moved.py").write_text("x\n")
     git(project_folder, "add", "-A")
     git(project_folder, "commit", "-qm", "more")
-    answer = f"^^^ok.txt\nok\n^^^end\n^^^new.py\n{body.replace('x = 10', 'y')}^^^end\n^^^old.py\n^^^delete\n"
+    answer = f"^^^ok.txt\nok\n^^^end\n^^^old.py\n{body.replace('x = 10', 'y')}^^^end\n"
+    answer += "^^^moved.py\n^^^delete\n^^^new.py\nx\n^^^end\n"
     recorded_run(project_folder, run_code_commit, [answer])
     text = " ".join(Page(page_of(project_folder)).text.split())
-    assert f"2 files +2 {MINUS}2" in text
-    assert f"new.py +1 {MINUS}1 renamed from old.py" in text
+    assert f"4 files +3 {MINUS}3" in text
+    assert f"moved.py +0 {MINUS}1 deleted" in text
     assert "@@ -9,5 +9,5 @@ def greet():" in text
     summary = export_log(find_project(project_folder), {"markdown": True}).decode()
-    assert "- rename `old.py` to `new.py` +1 -1" in summary
+    assert "- delete `moved.py` +0 -1\n- create `new.py` +1 -0" in summary
 
 
 @pytest.mark.parametrize(
@@ -354,7 +356,7 @@ def test_huge_inputs_are_cut_and_say_so(project_folder: Path, run_code_commit: R
     assert target.stat().st_size < 10_000_000
     text = Page(target.read_text("utf-8")).text
     assert "more lines of this file are not shown; all of it: N-changes.diff" in text
-    assert "lines are not shown here; all of it: 1-build.txt" in text
+    assert "lines before these, in 1-build.txt" in text
     assert "the last line" in text
     assert "more characters" in text
 
