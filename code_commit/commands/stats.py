@@ -1,4 +1,4 @@
-"""What the runs of a log, or those of a fleet, solved and cost, by model; of a fleet each task by its label too."""
+"""The results and costs of the runs of a log or of a fleet, by model, and of a fleet's tasks by label."""
 
 import json
 import math
@@ -22,31 +22,20 @@ _NORMAL_QUANTILE = 1.959964  # of 97.5 %
 
 
 class Sum(TypedDict):
-    """Of those runs that have such a number; None where there is none of them."""
+    """A sum over the runs that have such a number; None where no run has one."""
 
     total: float | None
     median: float | None
 
 
-class Choices(TypedDict):
-    """The choices of files, and what their calls came to."""
-
-    choices: int
-    calls: int
-    tokens: int
-    cost_usd: float | None
-
-
 class ModelStats(NamedTuple):
-    """What the runs of a model came to. Times are seconds.
+    """The results of a model's runs. Times are seconds.
 
     `passed` counts the runs whose build passed, by their last attempt, `ended` the others by their status or as
     `dry_run`. `rejected` counts the rejected answers by rule: one that broke several counts for each. `edits` counts
-    the files sent as edits, `edits_that_fit` those whose places were found.
-    `file_choices` are those of the runs, whichever model chose, and those of this model that no run followed. They are
-    in the totals of tokens, cost and time too; those that no run followed are in no median.
-    `unknown_costs` counts the answers, and the choices, whose price is not known. `unsettled_usd` is what calls can
-    have cost at most, beside `cost_usd`, that no reply tells the cost of.
+    the files sent as edits, `edits_that_fit` those whose places were found. Tokens, cost and time include the choices
+    of files, also those of this model without a run; these are in no median. `unknown_costs` counts the answers and
+    choices whose price is not known, `unsettled_usd` is the highest cost of calls whose cost no reply tells.
     """
 
     model: str
@@ -59,7 +48,6 @@ class ModelStats(NamedTuple):
     edits_that_fit: int
     tokens: Sum
     cost_usd: Sum
-    file_choices: Choices
     unknown_costs: int
     llm_seconds: Sum
     build_seconds: Sum
@@ -75,7 +63,7 @@ def runs_of_fleet(out: Path) -> list[Path]:
 
 
 def collect(runs: Iterable[tuple[RunRecord, str]]) -> list[ModelStats]:
-    """Return what runs, each given with its status, came to by the model asked last."""
+    """Return the results of runs, each given with its status, by the model asked last."""
     asking = [(record, status) for record, status in runs if record.asks]
     followed = {record.choice.run for record, _ in asking if record.choice}
     models: dict[str, list[tuple[RunRecord, str]]] = {}
@@ -107,12 +95,6 @@ def _add_up(model: str, records: Sequence[tuple[RunRecord, str]]) -> ModelStats:
         edits_that_fit=sum(answer.edits - len(answer.misfits) for answer in answers),
         tokens=added(lambda run: _tokens(run.totals.usage) or None),
         cost_usd=added(_cost),
-        file_choices=Choices(
-            choices=len(choices),
-            calls=sum(choice.calls for choice in choices),
-            tokens=sum(_tokens(choice.usage) for choice in choices),
-            cost_usd=_sum(choice.cost_usd for choice in choices)["total"],
-        ),
         unknown_costs=sum(
             answer.usage is not None and answer.cost_usd is None and not answer.unsettled_usd for answer in answers
         )
@@ -200,17 +182,11 @@ def _rows(models: Sequence[ModelStats]) -> Iterator[list[str]]:
         yield ["  median of a run", *(words(numbers["median"]) for numbers in sums)]
     if any(stats.unsettled_usd for stats in models):
         yield ["  unsettled, at most", *(dollars(stats.unsettled_usd or None) for stats in models)]
-    if any(stats.file_choices["choices"] for stats in models):
-        chosen = [stats.file_choices for stats in models]
-        yield ["choices of files", *(_number(each["choices"]) for each in chosen)]
-        yield ["  calls", *(_number(each["calls"]) for each in chosen)]
-        yield ["  tokens, of all", *(_number(each["tokens"]) for each in chosen)]
-        yield ["  cost, of all", *(dollars(each["cost_usd"]) for each in chosen)]
     yield ["answers of unknown cost", *(_number(stats.unknown_costs) for stats in models)]
 
 
 class LabelStats(NamedTuple):
-    """What the trials of a label came to; `tasks` has words for those of each task, in their order.
+    """The results of a label's trials; `tasks` has words for those of each task, in their order.
 
     Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number.
     `pass_at_1` is the share of tasks that one trial solves, `interval` Wilson's of 95 % around it, as if each task had
@@ -253,7 +229,7 @@ def read_trials(out: Path) -> list[dict[str, Any]]:
 
 
 class Comparison(NamedTuple):
-    """What the results of a fleet came to, label beside label."""
+    """The results of a fleet, label beside label."""
 
     labels: Sequence[LabelStats]
 
@@ -275,7 +251,7 @@ class Comparison(NamedTuple):
         return list(_label_rows(self.labels))
 
     def table(self, columns: int) -> str:
-        """Return tasks against labels, and what each label came to, as `stats_table`."""
+        """Return tasks against labels and the sums of each label, as `stats_table`."""
         return _table(self.labels, _label_rows, columns)
 
 
@@ -345,7 +321,7 @@ def _label_rows(labels: Sequence[LabelStats]) -> Iterator[list[str]]:
 
 
 def _ends(ends: Sequence[str]) -> str:
-    """Return what came of one trial, or how many of those that were set up solved the task."""
+    """Return the end of one trial, or how many of those that were set up solved the task."""
     judged = [end for end in ends if end not in map(status_in_words, _NOT_JUDGED)]
     if len(ends) > 1 and judged:
         return f"{sum(end in ('solved', 'green') for end in judged)} of {len(judged)}"
