@@ -1,4 +1,4 @@
-"""A build's output for the page: its first and last lines, in their colours, with their numbers."""
+"""A build's output for the page: its last lines, in their colours, with their numbers."""
 
 import re
 from collections.abc import Sequence
@@ -10,12 +10,11 @@ from markupsafe import Markup
 
 from code_commit.commands.page.highlight import MOST_SHOWN, more_characters, visible
 from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.files import CHUNK, FileEnds, open_regular, read_ends
+from code_commit.files import CHUNK, open_regular, read_ends
 from code_commit.terminal import ESCAPE_SEQUENCE, render
 
-MOST_HEAD = 128_000  # bytes that are read from the beginnings of all outputs
-MOST_TAIL = 384_000  # and from their ends: what went wrong stands there
-MOST_LINES = 3_000  # of each of them
+MOST_BYTES = 512_000  # that are read from the ends of all outputs: the errors are there
+MOST_LINES = 6_000  # of each of them
 SEARCHED_LINES = 300  # last lines in which the first that tells of an error is looked for
 LAST_LINES = 12
 _ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
@@ -23,11 +22,10 @@ _NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
 
 
 class BuildView(NamedTuple):
-    """An output as markup, `left_out` lines between `head` and `tail`; `last` are its last lines."""
+    """The end of an output as markup, after `left_out` lines; `last` are its last lines."""
 
-    head: Markup
     left_out: int
-    tail: Markup
+    lines: Markup
     last: Markup
 
 
@@ -36,29 +34,25 @@ def build_view(run: LoggedRun, name: str, outputs: int) -> BuildView | None:
     from rich.ansi import AnsiDecoder
 
     try:
-        ends = read_ends(run.folder / name, MOST_HEAD // outputs, MOST_TAIL // outputs)
-        between = _count_lines_between(run.folder / name, ends)
+        ends = read_ends(run.folder / name, 0, MOST_BYTES // outputs)
+        before, output = _count_lines(run.folder / name, ends.between), ends.tail
     except OSError:
         return None
-    head, tail = ends.head, ends.tail
-    if head:  # both ends are cut to whole lines
-        head, tail = head[: head.rfind(b"\n") + 1] or head, tail[tail.find(b"\n") + 1 :]
-        between += 1
-    first, last = _lines(run, head), _lines(run, tail)
-    total = len(first) + between + len(last)
-    top = list(enumerate(first, start=1))[:MOST_LINES]
-    bottom = list(enumerate(last, start=total - len(last) + 1))[-MOST_LINES:]
-    decoder, error = AnsiDecoder(), _error_line(bottom[-SEARCHED_LINES:])
-    html = [_line_html(run, decoder, number, line, error) for number, line in [*top, *bottom]]
-    parts = (html[: len(top)], html[len(top) :], html[len(top) :][-LAST_LINES:])
-    markup = [Markup("".join(lines)) for lines in parts]  # noqa: S704 - made of escaped pieces
-    return BuildView(markup[0], total - len(html), *markup[1:])
+    if ends.between:  # it begins within a line
+        before, output = before + 1, output[output.find(b"\n") + 1 :]
+    lines = list(enumerate(_lines(run, output), start=before + 1))
+    left_out = before + max(0, len(lines) - MOST_LINES)
+    lines = lines[-MOST_LINES:]
+    decoder, error = AnsiDecoder(), _error_line(lines[-SEARCHED_LINES:])
+    html = [_line_html(run, decoder, number, line, error) for number, line in lines]
+    markup = [Markup("".join(part)) for part in (html, html[-LAST_LINES:])]  # noqa: S704 - made of escaped pieces
+    return BuildView(left_out, *markup)
 
 
-def _count_lines_between(path: Path, ends: FileEnds) -> int:
+def _count_lines(path: Path, size: int) -> int:
+    """Return how many lines end within the first bytes of a file."""
     with open_regular(path) as file:
-        file.seek(len(ends.head))
-        return sum(file.read(min(CHUNK, ends.between - at)).count(b"\n") for at in range(0, ends.between, CHUNK))
+        return sum(file.read(min(CHUNK, size - at)).count(b"\n") for at in range(0, size, CHUNK))
 
 
 def _lines(run: LoggedRun, output: bytes) -> list[str]:

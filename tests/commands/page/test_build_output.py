@@ -20,7 +20,7 @@ def output_html(folder: Path, output: str | bytes) -> str:
     (folder / "1-build.txt").write_bytes(output if isinstance(output, bytes) else output.encode())
     record = RunRecord("0", "run", "run", "", "/", "", 0)
     view = build_view(LoggedRun(folder, folder, record, "success", Redactor([KEY])), "1-build.txt", 1)
-    lines = re.findall(r"<span data-n=\d+(?: class=error)?>(.*?)\n</span>", view.head + view.tail, re.DOTALL)
+    lines = re.findall(r"<span data-n=\d+(?: class=error)?>(.*?)\n</span>", view.lines, re.DOTALL)
     return "\n".join(lines)
 
 
@@ -74,4 +74,16 @@ def test_the_first_of_the_last_lines_that_tells_of_an_error_is_marked(output, li
     (tmp_path / "1-build.txt").write_text(output)
     record = RunRecord("0", "run", "run", "", "/", "", 0)
     view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
-    assert re.findall(r"data-n=(\d+) class=error", view.tail) == [str(line)]
+    assert re.findall(r"data-n=(\d+) class=error", view.lines) == [str(line)]
+
+
+def test_a_long_output_is_shown_from_its_end_with_its_own_numbers(tmp_path):
+    (tmp_path / "1-build.txt").write_text("".join(f"line {number:06}\n" for number in range(1, 60_001)))
+    record = RunRecord("0", "run", "run", "", "/", "", 0)
+    view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 1)
+    assert view.left_out == 54_000
+    assert view.lines.startswith("<span data-n=54001>line 054001")
+    assert view.last.endswith(" class=error>line 060000\n</span>")
+    view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 100)
+    first = view.left_out + 1
+    assert view.lines.startswith(f"<span data-n={first}>line {first:06}")
