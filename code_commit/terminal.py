@@ -21,7 +21,7 @@ ESCAPE_SEQUENCE = (
 _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
-_ERASED = "\x18"  # the mark of an erased rest of a line: CAN, which means nothing to a reader
+_ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
 
 _LEAST_WRAPPED = 50  # characters of the longest line of a paragraph that was wrapped
 _PROSE = r"(?!\d+[.)] )[^\s*+#>|`-]"  # no list, heading, quotation, table or code
@@ -30,11 +30,11 @@ _ENDINGS = (".", ":", ";", "!", "?")
 TAIL_BYTES = 8192
 _TAIL_LINES = 12
 _COLOURS = {"red": 31, "green": 32, "yellow": 33}
-TERMINAL = "/dev/tty"  # of the user who started this process, wherever its streams lead
+TERMINAL = "/dev/tty"  # the user's own terminal, wherever the streams of this process lead
 
 
 def render(output: bytes) -> str:
-    """Return the text that a terminal would finally show: without escapes, broken UTF-8 replaced."""
+    """Return the text that a terminal finally shows: without escapes, broken UTF-8 replaced."""
     text = output.decode("utf-8", "replace").replace("\r\n", "\n")
     if not re.search(_REWRITES, text):
         return text
@@ -68,7 +68,7 @@ def _erasure(match: re.Match[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """Return a name or message so that it can be printed on one line of any terminal.
+    """Return a name or message that can be printed on one line of any terminal.
 
     Control, format (invisible, direction-changing), surrogate, private and separator characters become escapes.
     """
@@ -81,7 +81,7 @@ def shown(text: str) -> str:
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """Return the columns of the terminal on a stream, standard output by default; None where there is none."""
+    """Return the columns of the terminal on a stream, standard output by default; None without a terminal."""
     try:
         return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (AttributeError, OSError, ValueError):
@@ -89,7 +89,7 @@ def terminal_width(stream: TextIO | None = None) -> int | None:
 
 
 def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[str]:
-    """Return a line as rows of so many columns (None: one row), the further ones with the indent (None: 2 more)."""
+    """Return a line as rows of at most `columns` (None: one row), the further ones indented (None: 2 more)."""
     if columns is None or len(line) <= columns:
         return [line]
     from textwrap import wrap  # few lines are that long
@@ -101,7 +101,7 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[s
 
 
 def unwrapped(text: str) -> str:
-    """Return prose without the line ends at which it was wrapped: another width then leaves no row of one word."""
+    """Return prose without the line ends of its wrapping, so that it can be wrapped to another width."""
     return "\n\n".join(map(_unwrapped_paragraph, text.split("\n\n")))
 
 
@@ -117,17 +117,17 @@ def _unwrapped_paragraph(text: str) -> str:
 
 
 def last_lines(output: bytes) -> list[str]:
-    """Return the last lines of a build's output as a terminal would have shown them."""
+    """Return the last lines of a build's output as a terminal shows them."""
     text = render(output[-TAIL_BYTES:]).rstrip().expandtabs()
     return text.split("\n")[-_TAIL_LINES:] if text else []
 
 
 def coloured(text: str, colour: str, stream: TextIO) -> str:
-    """Return a text in a colour ("" for none), where the stream is a terminal without NO_COLOR."""
+    """Return a text in a colour ("" for none) if the stream is a terminal without NO_COLOR."""
     is_wanted = colour and is_live_terminal(stream) and not os.environ.get("NO_COLOR")
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[m" if is_wanted else text
 
 
 def is_live_terminal(stream: TextIO) -> bool:
-    """Tell whether a line can be redrawn there."""
+    """Tell whether lines can be redrawn on a stream."""
     return stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb") and not os.environ.get("CI")

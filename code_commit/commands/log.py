@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from code_commit.commands.page.logged_run import LoggedRun
 
 DESCRIPTION = """\
-Lists all runs, oldest first. With RUN (the beginning of its name, as the list
-shows it, is enough): that run attempt by attempt, with its rejections, its
-changes and the end of each build that failed. The forms for others to read are
-of the latest run where none is named; --json without RUN is of all runs."""
+Lists all runs, oldest first. With RUN (the beginning of its name is enough):
+that run attempt by attempt, with its rejections, its changes and the end of each
+failed build. --markdown, --html and --open show the latest run if none is named;
+--json without RUN prints all runs."""
 
 EXAMPLES = """\
 code-commit log
@@ -127,14 +127,14 @@ def export_log(project: Project, options: Mapping[str, Any]) -> bytes:
 
 
 def _find_task(name: str) -> RunEntry | None:
-    """Return the log folder and the record of a fleet's task where this is its folder."""
+    """Return the log folder and the record of a fleet's task, None if this is not the folder of one."""
     if not name or not Path(name, "log").is_dir() or isinstance(record := read_run(Path(name)), UnreadableRun):
         return None
     return RunEntry(Path(name, "log"), record)
 
 
 def _diff_in(mail: Path) -> bytes:
-    """Return the diff of a task's patch, b"" where it has none."""
+    """Return the diff of a task's patch, b"" if it has none."""
     with suppress(FileNotFoundError):
         _, begin, diff = read_regular_file(mail).partition(b"diff --git ")
         return begin + diff
@@ -142,7 +142,7 @@ def _diff_in(mail: Path) -> bytes:
 
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
-    """Return the run of a log folder as its page shows it."""
+    """Return the run of a log folder for its page."""
     from code_commit.commands.net_diff import net_diff
     from code_commit.commands.page.logged_run import LoggedRun
 
@@ -173,7 +173,7 @@ def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
 
 
 def _prune(project: Project) -> None:
-    """Remove the runs that are no longer kept, and print which. Raises NotSetUpError, LogError."""
+    """Remove the runs that are no longer kept, and print their names. Raises NotSetUpError, LogError."""
     from code_commit.apply import lock_tree  # its import takes 20 ms
 
     settings = load_settings(project, {})
@@ -196,7 +196,7 @@ def _names(runs: Sequence[str]) -> str:
 
 
 def _indent(line: str) -> int | None:
-    """Return the indent of further rows of a line, below the text after its label; None where it has none."""
+    """Return the indent of a line's further rows, that of the text after its label; None without a label."""
     return _LABEL if line[:_LABEL].endswith("   ") else None
 
 
@@ -256,7 +256,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
 
 
 def build_tail(folder: Path, attempt: Attempt) -> list[str]:
-    """Return the last lines of the build's output, as a terminal would have shown them."""
+    """Return the last lines of the build's output as a terminal shows them."""
     try:
         return last_lines(read_ends(folder / f"{attempt.number}-build.txt", 0, TAIL_BYTES).tail)
     except OSError:
@@ -264,7 +264,7 @@ def build_tail(folder: Path, attempt: Attempt) -> list[str]:
 
 
 def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> str:
-    """Return the runs as a table, oldest first, each row cut where the terminal ends (None: with the whole task)."""
+    """Return the runs as a table, oldest first, each row cut at the terminal's width (None: not cut)."""
     if not runs:
         return "No run yet."
     rows = [_HEAD, *map(_cells, runs)]
@@ -276,7 +276,7 @@ def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> st
 
 
 def _without_date(row: str, width: int | None) -> str:
-    """Shorten the name of an undone run from its beginning by as much as the row is too long: its end tells it."""
+    """Cut the beginning of an undone run's name if the row is too long: its end distinguishes it."""
     start, undo, name = row.rpartition(_UNDO)
     over = len(row) - width + 1 if width and undo else 0
     return f"{start}{undo}…{name[over:]}" if over > 1 else row

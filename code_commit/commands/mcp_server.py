@@ -1,7 +1,7 @@
 """The server of `code-commit mcp`: its tools, and the calls of them.
 
-Each call is a process of its own that runs the command: it can be interrupted as a person interrupts a run, and it
-takes its memory with it. Every value stands in one word with its option, or after `--`: none can be an option itself.
+Each call runs the command as a process of its own, which can be interrupted and takes its memory with it. Every value
+is in one word with its option, or after `--`, so that no value can be an option.
 """
 
 import asyncio
@@ -50,21 +50,21 @@ _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RENEWS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False)
 _ASKS = _CHANGES.model_copy(update={"open_world_hint": True})
-_NEWEST = 10  # so many runs `log` tells of where none is named, and of each only this
+_NEWEST = 10  # runs that `log` lists where none is named, each with these fields
 _LISTED = ("run", "command", "started", "model", "query", "status", "exit_code", "undone", "undoes")
 _LISTED_TOTALS = ("seconds", "attempts", "cost_usd", "files_changed")
-_SAID_BYTES = 4000  # of the end of what a command says on stderr
+_SAID_BYTES = 4000  # of the end of a command's stderr
 _CHUNK = 1 << 16
 _SECONDS_BETWEEN_REPORTS = 2
 _ESCAPES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>u[dD][89a-fA-F]..)|.)")
-"""Of JSON, RFC 8259, section 7: a pair of surrogates is a character, one alone is none."""
+"""Escapes in JSON (RFC 8259, section 7): a pair of surrogates is a character, one alone is half of one."""
 
 
 class _Arguments(BaseModel, extra="forbid"):
-    """What a tool takes."""
+    """The arguments of a tool."""
 
     def words(self) -> list[str]:
-        """Return the words of the command line. Raises ValueError for what must not stand there."""
+        """Return the words of the command line. Raises ValueError for values that are not allowed."""
         return []
 
     def standard_input(self) -> bytes:
@@ -102,7 +102,7 @@ class _RunArguments(_Arguments):
                 )
         for name in ("allow", "protect"):
             if getattr(self, name) and getattr(own, name):
-                raise ValueError(f"{name}: it stands in agent-config/config.toml, and that holds: leave it out")
+                raise ValueError(f"{name}: agent-config/config.toml sets it and takes precedence; omit it")
         if self.max_cost and own.max_cost and self.max_cost > own.max_cost:
             raise ValueError(f"max_cost: agent-config/config.toml grants {own.max_cost:g} at most")
         words = [f"-m={self.query}"] if self.query else []
@@ -156,7 +156,7 @@ _TOOLS = {
 
 
 def serve() -> None:
-    """Serve the current folder to the client on standard input and output, until it goes. Raises Interrupted."""
+    """Serve the current folder to the client on standard input and output until it disconnects. Raises Interrupted."""
     signals: list[int] = []
     try:
         asyncio.run(_serve(signals))
@@ -180,7 +180,7 @@ async def _serve(signals: list[int]) -> None:
 
 
 def _requests(signals: list[int]) -> asyncio.StreamReader:
-    """Return the lines that come on standard input; they end with it, or at a signal, which is put into the list."""
+    """Return the lines of standard input, which end with it or at a signal; the signal is added to the list."""
     loop, lines = asyncio.get_running_loop(), asyncio.StreamReader(limit=sys.maxsize)
 
     def read() -> None:
@@ -200,7 +200,7 @@ def _requests(signals: list[int]) -> asyncio.StreamReader:
 
 
 def _without_half_characters(line: bytes) -> bytes:
-    """Return a line of JSON with U+FFFD for what is no character, which the SDK would leave unanswered."""
+    """Return a line of JSON with U+FFFD for half characters: the SDK leaves a call with one unanswered."""
     text = line.decode("utf-8", "replace")
     return _ESCAPES.sub(lambda escape: r"\ufffd" if escape["half"] else escape[0], text).encode()
 
@@ -216,7 +216,7 @@ async def _list_tools(_: ServerRequestContext, __: PaginatedRequestParams | None
 
 
 async def _call_tool(context: ServerRequestContext, call: CallToolRequestParams) -> CallToolResult:
-    """Run the command, and return what it printed and how it ended."""
+    """Run the command; return its output and its exit code."""
     if call.name not in _TOOLS:
         return _result(f"there is no tool {shown(call.name[:100])}: there are {', '.join(_TOOLS)}")
     with TemporaryFile() as given, TemporaryFile() as printed:
@@ -249,7 +249,7 @@ def _in_short(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_called(text: str) -> str:
-    """Return what a command says with the tools and their arguments for its commands and options."""
+    """Return a command's message with tools and arguments in place of commands and options."""
     text = re.sub(rf"code-commit ({'|'.join(_TOOLS)})( --open)?\b", r"\1", text.replace("code-commit -m", "run(query)"))
     return re.sub(r"--([a-z]+(?:-[a-z]+)*)", _setting, text)
 
@@ -269,9 +269,9 @@ def _result(*texts: str, structured: Any = None, is_error: bool = True) -> CallT
 async def _run_command(
     words: list[str], given: IO[bytes], printed: IO[bytes], context: ServerRequestContext
 ) -> tuple[int, str]:
-    """Run a command of ours to its end; return its exit code and the end of what it said on stderr.
+    """Run a command of ours to its end; return its exit code and the end of its stderr.
 
-    When the request is cancelled, or the client is gone, it is interrupted, and waited for: it leaves the tree whole.
+    If the request is cancelled or the client disconnects, the command is interrupted and leaves the tree whole.
     """
     process = await asyncio.create_subprocess_exec(
         *ended_with_us(own_command(), Path.cwd()),
@@ -307,7 +307,7 @@ async def _follow(process: asyncio.subprocess.Process, context: ServerRequestCon
 
 
 def _awaited_by(process: int) -> str:
-    """Return what the run of this process waits for, by its record; "" where there is none."""
+    """Return the current wait of this process's run, by its record; "" where there is none."""
     with suppress(NotSetUpError):
         latest = [read_record(folder) for folder in list_runs()[-1:]]
         return "".join(awaited(run) for run in latest if run.pid == process)

@@ -63,7 +63,7 @@ def runs_of_fleet(out: Path) -> list[Path]:
 
 
 def collect(runs: Iterable[tuple[RunRecord, str]]) -> list[ModelStats]:
-    """Return the results of runs, each given with its status, by the model asked last."""
+    """Return the results of runs, each with its status, by the model asked last."""
     asking = [(record, status) for record, status in runs if record.asks]
     followed = {record.choice.run for record, _ in asking if record.choice}
     models: dict[str, list[tuple[RunRecord, str]]] = {}
@@ -115,18 +115,18 @@ def _cost(run: RunRecord) -> float | None:
 
 
 def _sum(numbers: Iterable[float | None], besides: Iterable[float | None] = ()) -> Sum:
-    """Add up the numbers that are known, and those besides that count for no median."""
+    """Add up the known numbers, and those besides that are in no median."""
     known, more = ([number for number in each if number is not None] for each in (numbers, besides))
     return Sum(total=sum([*known, *more]) if known or more else None, median=median(known) if known else None)
 
 
 def stats_table(models: Sequence[ModelStats], columns: int) -> str:
-    """Return a table with a column for each model; where these do not fit beside one another, a table for each."""
+    """Return a table with a column for each model, or one table for each if the columns do not fit."""
     return _table(models, _rows, columns) if models else "No run yet."
 
 
 def _table(items: Sequence[T], rows_of: Callable[[Sequence[T]], Iterable[list[str]]], columns: int) -> str:
-    """Return a table; where it is too wide its heads are letters, and where that is too wide each item has its own."""
+    """Return a table; if it is too wide, with letters as heads; if that is too wide, one table for each item."""
     (corner, *heads), *rows = rows_of(items)
     letters = {chr(ord("A") + number): name for number, name in enumerate(heads)}
     for head, legend in ((heads, ()), (letters, (f"{letter}: {name}" for letter, name in letters.items()))):
@@ -138,7 +138,7 @@ def _table(items: Sequence[T], rows_of: Callable[[Sequence[T]], Iterable[list[st
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows, each column as wide as the longest of its cells."""
+    """Return the rows, each column as wide as its longest cell."""
     label, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         row[0].ljust(label) + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
@@ -189,8 +189,8 @@ class LabelStats(NamedTuple):
     """The results of a label's trials; `tasks` has words for those of each task, in their order.
 
     Trials that were not set up, or that the machine failed, are counted in `not_set_up` and in no other number.
-    `pass_at_1` is the share of tasks that one trial solves, `interval` Wilson's of 95 % around it, as if each task had
-    been tried once; `pass_at_k` the share that one of `k` trials solves, as many as a task has at most.
+    `pass_at_1` is the share of tasks that one trial solves, `interval` its Wilson interval of 95 %, as if each task had
+    been tried once; `pass_at_k` the share that one of `k` trials solves, `k` being the most trials of a task.
     `cost_per_solved` is None where a cost is not known, or nothing solved.
     """
 
@@ -213,9 +213,9 @@ class LabelStats(NamedTuple):
 
 
 def read_trials(out: Path) -> list[dict[str, Any]]:
-    """Return the result of each task in a fleet's folder that counts, none where there is no such file.
+    """Return the result of each task in a fleet's folder, none without results.jsonl.
 
-    It is the latest, but none of the same line after a green one.
+    A task's result is its latest, but no later one of the same line replaces a green one.
     """
     trials: dict[str, dict[str, Any]] = {}
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""`code-commit log --html`, `--open` and `--markdown`: a run for whoever reviews it, as one page or as Markdown.
+"""`code-commit log --html`, `--open` and `--markdown`: a run for its reviewer, as one page or as Markdown.
 
 The page runs no script and uses no style but its own, named by their hashes in its content security policy.
 Everything from the log is foreign text: it is escaped by the template, or by the modules that make markup of it.
@@ -29,19 +29,19 @@ BEGINNING = b"""<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-"""
-"""How every page begins: a file that does not is somebody else's."""
+"""The beginning of every page: a file without it is not ours."""
 
 
 def write_page(logged: LoggedRun, path: Path) -> Path:
-    """Write the page of a run, and return where it is.
+    """Write the page of a run, and return its path.
 
-    Raises NotSetUpError where the file cannot be written, or is there and no page of a run.
+    Raises NotSetUpError if the file cannot be written, or exists and is not a page of a run.
     """
     target = Path(os.path.realpath(path))
     try:
         there = read_regular_file(target) if target.exists() else b""
         if there and not there.startswith(BEGINNING):
-            raise NotSetUpError(f"{path} is there already and is no page of a run: name another file, or remove it")
+            raise NotSetUpError(f"{path} exists and is not a page of a run; name another file, or remove it")
         with replacing(target) as file:
             file.write(render_page(logged, target.parent))
     except OSError as error:
@@ -64,14 +64,14 @@ def render_template(package: str, values: Mapping[str, Any]) -> bytes:
 
 @cache
 def _template(package: str) -> tuple["Template", "Markup", "Markup"]:
-    """Return a package's page, compiled, with the two that it holds."""
+    """Return a package's compiled page, its style and its script."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     from code_commit.commands.page.view import shortened
 
     def one_line(value: object) -> object:
-        """Characters that cannot be seen come out as their escape; markup of our own as it is."""
+        """Return a text with invisible characters escaped, and our own markup as it is."""
         return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(

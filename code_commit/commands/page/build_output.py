@@ -15,7 +15,7 @@ from code_commit.terminal import ESCAPE_SEQUENCE, render
 
 MOST_BYTES = 512_000  # that are read from the ends of all outputs: the errors are there
 MOST_LINES = 6_000  # of each of them
-SEARCHED_LINES = 300  # last lines in which the first that tells of an error is looked for
+SEARCHED_LINES = 300  # last lines that are searched for the first error
 LAST_LINES = 12
 _ERROR = re.compile(r"(?i)(?<![\w/])(\w*error|fatal|fail(ed|ure|ures)?|panicked|traceback|\w*exception|undefined)\b|✗")
 _NO_ERROR = re.compile(r"(?i)\b(0|no) (errors?|fail(ed|ures?))\b")
@@ -56,7 +56,7 @@ def _count_lines(path: Path, size: int) -> int:
 
 
 def _lines(run: LoggedRun, output: bytes) -> list[str]:
-    """Return the lines as a terminal would finally show them, with their colours where nothing was written over."""
+    """Return the lines as a terminal finally shows them, with their colours unless a line was overwritten."""
     lines = run.redactor.redact_cut(output.decode("utf-8", "replace")).replace("\r\n", "\n").split("\n")
     if not lines[-1]:
         del lines[-1]
@@ -71,14 +71,14 @@ def _colours_alone(line: str) -> str:
 
 
 def _error_line(lines: Sequence[tuple[int, str]]) -> int:
-    """Return the number of the first of the lines that tells of an error; of the last where none does."""
+    """Return the number of the first line that reports an error, or of the last line."""
     plain = ((number, re.sub(r"\x1b\[[0-?]*m", "", line)) for number, line in lines)
     telling = (number for number, line in plain if _ERROR.search(line) and not _NO_ERROR.search(line))
     return next(telling, lines[-1][0] if lines else 0)
 
 
 def _line_html(run: LoggedRun, decoder: Any, number: int, line: str, error: int) -> str:
-    """Return one line; the decoder's colours go on in the next."""
+    """Return one line; the decoder carries its colours over to the next."""
     text = decoder.decode_line(line[:MOST_SHOWN])
     plain, parts, position = text.plain, [], 0
     for span in text.spans:
@@ -94,7 +94,7 @@ def _line_html(run: LoggedRun, decoder: Any, number: int, line: str, error: int)
 
 @cache
 def _classes(style: Any) -> str:
-    """Return the style classes: one of eight colours, a box for a background, the attributes that were set."""
+    """Return the style classes: one of eight colours, a box for a background, and the set attributes."""
     from rich.color import ColorSystem
 
     ground = None if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor

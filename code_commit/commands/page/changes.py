@@ -1,4 +1,4 @@
-"""What a run changed in all, and what each attempt changed: diffs read back for whoever reviews them."""
+"""The changes of a run and of each attempt: diffs read back for the reviewer."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class Hunk(NamedTuple):
 
 
 class FileDiff(NamedTuple):
-    """What a diff says of one file. `modes` are its mode lines: `new file` -> `100644`."""
+    """One file of a diff. `modes` are its mode lines: `new file` -> `100644`."""
 
     path: str
     modes: dict[str, str]
@@ -57,7 +57,7 @@ class FileDiff(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What happened to the file beside its lines."""
+        """The change of the file apart from its lines."""
         if self.is_secret:
             return "a secret, not shown"
         if self.is_new:
@@ -68,7 +68,7 @@ class FileDiff(NamedTuple):
 
 
 def parse_diff(data: bytes) -> list[FileDiff]:
-    """Return the files of a diff; what is no part of one is passed over."""
+    """Return the files of a diff; other lines are ignored."""
     files: list[FileDiff] = []
     for line in data.decode("utf-8", "replace").split("\n"):
         hunks = files[-1].hunks if files else []
@@ -99,7 +99,7 @@ def _unquoted(name: str) -> str:
 
 
 class RunChanges(NamedTuple):
-    """What a run changed in all; files whose content of then is lost; why there is nothing to show."""
+    """All changes of a run, the files whose content at that time is lost, and the reason for an empty list."""
 
     files: Sequence[FileDiff] = ()
     unknown: Sequence[str] = ()
@@ -107,14 +107,14 @@ class RunChanges(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """Return how many files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
+        """The number of files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
         files = len(self.files) + len(self.unknown)
         added, removed = (sum(file.count(kind) for file in self.files) for kind in "+-")
         return f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
 
 
 def run_changes(run: LoggedRun) -> RunChanges:
-    """Return what the run changed in all; of a dry run what it would change."""
+    """Return all changes of the run; those it would make if it is a dry run."""
     if run.record.rolled_back:
         return RunChanges(reason="The run was rolled back: every file is as it was before.")
     if not run.applied:
@@ -136,7 +136,7 @@ def attempt_changes(run: LoggedRun, number: int) -> list[FileDiff]:
 
 
 def built_changes(run: LoggedRun) -> list[FileDiff]:
-    """Return what the last build made of files of the answers."""
+    """Return the changes that the last build made to files of the answers."""
     return _read_diff(run, BUILT_DIFF) if run.record.rewritten else []
 
 

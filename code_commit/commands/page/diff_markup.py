@@ -1,4 +1,4 @@
-"""A diff as HTML: a table for each file, old beside new, or one column; cut off where it would be too much."""
+"""A diff as HTML: a table for each file, old beside new or in one column, up to a limit."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ class FileView(NamedTuple):
 
 
 def diff_view(files: Sequence[FileDiff], source: str, room: int) -> list[FileView]:
-    """Return the views of files, of the first ones as far as `room` characters go; `source` has all of them."""
+    """Return the views of the first files that fit into `room` characters; the log file `source` has all of them."""
     views: list[FileView] = []
     for file in files:
         if room > 0:
@@ -62,10 +62,10 @@ class _Cell(NamedTuple):
 
 
 def _rows(file: FileDiff, hunk: Hunk) -> Iterator[tuple[str, str, int]]:
-    """Yield what opens a group of rows or "", a row, and how many lines of the diff it shows.
+    """Yield the opening tag of a group of rows or "", a row, and how many lines of the diff it shows.
 
-    The lines of a change stand beside each other in order. Each change is one <tbody>, so that narrow screens can show
-    its old lines above its new ones.
+    Old and new lines of a change are side by side in order. Each change is one <tbody>, so that a narrow screen can
+    show its old lines above its new ones.
     """
     old, new = _cells(file, hunk, "-"), _cells(file, hunk, "+")
     for changed, group in groupby(hunk.lines, lambda line: line.kind != " "):
@@ -96,9 +96,9 @@ def _cell_html(cell: _Cell | None, mark: tuple[int, int]) -> str:
 
 
 def _changes_within(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the ranges that differ in two versions of a line: all between the words that both begin and end with.
+    """Return the ranges that differ in two versions of a line: all between the words at both ends that are equal.
 
-    Two lines that share less than a third stand beside each other by chance; nothing is marked in them.
+    Nothing is marked in lines that share less than a third: they are side by side by chance.
     """
     if max(len(old), len(new)) > LONGEST_LINE:
         return _NO_MARKS
@@ -113,5 +113,5 @@ def _changes_within(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return with how many words both begin."""
+    """Return how many first words are equal."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

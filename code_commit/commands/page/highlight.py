@@ -1,4 +1,4 @@
-"""Lines of source code as HTML: pygments reads them, the markup is made here, of escaped pieces only."""
+"""Lines of source code as HTML: pygments reads them, the markup is made here of escaped pieces."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -17,13 +17,13 @@ Piece = tuple[str, str]  # a style class of page.css ("" for none) and the text 
 
 MOST_CODE = 200_000  # characters of one side of a hunk that are coloured
 LONGEST_LINE = 1_000
-"""Characters of a line up to which its hunk is coloured: lexers are regular expressions, some take ages over more."""
+"""Characters of a line up to which its hunk is coloured: some lexers are very slow on longer lines."""
 MOST_SHOWN = 2_000  # characters of a line
 _NAMES = {"nf": "f", "fm": "f", "nc": "f", "nd": "f", "nb": "b", "bp": "b", "na": "b", "nt": "k", "ow": "k", "no": "m"}
 
 
 def highlighted(path: str, texts: Sequence[str]) -> list[list[Piece]]:
-    """Return the lines in pieces; in one piece each where they cannot be coloured."""
+    """Return the lines in coloured pieces, or each in one piece where that is not possible."""
     plain = [[("", text)] for text in texts]
     code = "\n".join(texts) + "\n"
     lexer = _lexer(path.rpartition("/")[2])
@@ -74,12 +74,12 @@ def line_html(pieces: Sequence[Piece], mark: tuple[int, int] = (0, 0)) -> str:
 
 
 def more_characters(length: int) -> str:
-    """Return what to say of a line of which only the first characters are shown; "" where all are."""
+    """Return the note on the characters of a line that are not shown; "" where all are."""
     return f"<i>… {length - MOST_SHOWN:,} more characters</i>" if length > MOST_SHOWN else ""
 
 
 def visible(text: str) -> str:
-    """Escape a text for HTML; characters that cannot be seen, or that turn the others around, come as their escape."""
+    """Escape a text for HTML, invisible and direction-changing characters as their escape sequences."""
     if text.replace("\t", " ").isprintable():
         return str(escape(text))
     runs = groupby(text, lambda char: char == "\t" or char.isprintable())

@@ -1,4 +1,4 @@
-"""One run as its log has it: what is in its files, and in words what came of it and of its attempts."""
+"""One run as its log has it: the content of its files, and its result in words."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,7 +18,7 @@ MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words ar
 
 
 class Headline(NamedTuple):
-    """What came of a run, in a few words, with a sign and a tone."""
+    """The result of a run in a few words, with a sign and a tone."""
 
     text: str
     tone: Literal["good", "bad", "wait"]
@@ -46,9 +46,9 @@ _HEADLINES = {
 class LoggedRun:
     """A run's record and its log folder; `status` is the record's, `killed` where its process is gone.
 
-    The record is censored. What is read from the folder goes through the redactor. `name` is what users type for the
-    run, `argument` what a command needs after it to mean this one. `net_diff` returns what it changed in all, and the
-    files whose content of then is lost, or raises ApplyError. `patch` stands for it where its tree is gone.
+    The record is censored; files of the folder are read through the redactor. `name` is the short name of the run,
+    `argument` names it to a command. `net_diff` returns all its changes and the files whose content at that time is
+    lost, or raises ApplyError; `patch` replaces it if the tree is gone.
     """
 
     folder: Path
@@ -90,7 +90,7 @@ class LoggedRun:
 
     @property
     def message(self) -> list[str]:
-        """What the run said at its end, and how to go on."""
+        """The last message of the run, and the commands that continue it."""
         has_next_step = self.record.has_next_step and self.status != "running" and self.patch is None
         goes_on = ways_on(self.record, self.argument) if has_next_step else ()
         return [*filter(None, (self.record.message or "").split("\n")), *goes_on]
@@ -101,24 +101,24 @@ class LoggedRun:
 
     @property
     def checks(self) -> list[str]:
-        """The tests, CI files and build files that answers changed, a line for each and each attempt."""
+        """A line for each test, CI file and build file that an attempt changed."""
         attempts = [attempt for attempt in self.record.attempts if attempt.changes]
         lead = "attempt {}: " if len(attempts) > 1 else ""
         return [lead.format(each.number) + line for each in attempts for line in check_lines(each.changes)]
 
     @property
     def task(self) -> list[str]:
-        """The lines of the task; the first of them where an older log does not hold it."""
+        """The lines of the task; only its first line if the log is an older one without it."""
         query = (self.read(QUERY_OF_RUN) or self.record.query).strip()
         return query.split("\n") if query else []
 
     def said_in(self, attempt: Attempt) -> list[str]:
-        """Return the lines of what the LLM said in an attempt outside the blocks."""
+        """Return the lines of the LLM's words outside the blocks of an attempt."""
         said = attempt.notes or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
         return said.split("\n") if said else []
 
     def read(self, name: str, most: int = MOST_TEXT) -> str:
-        """Return a file of the log, at most its first bytes; "" where there is none that can be read."""
+        """Return the first bytes of a file of the log; "" if it cannot be read."""
         with suppress(OSError):
             ends = read_ends(self.folder / name, most, 0)
             return self.redactor.redact_cut((ends.head + ends.tail).decode("utf-8", "replace"))

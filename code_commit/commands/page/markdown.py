@@ -1,6 +1,6 @@
 """`code-commit log --markdown`: a run as GitHub-flavoured Markdown, for the step summary of a CI job.
 
-Foreign text stands in code spans and in fenced blocks only, each with more backticks around it than in it.
+Foreign text is in code spans and fenced blocks alone, each with more backticks around it than in it.
 """
 
 import re
@@ -21,7 +21,7 @@ MOST_CHARACTERS = 500
 
 
 def markdown_summary(run: LoggedRun) -> str:
-    """Return the summary of a run; it ends with the last lines of a build that failed."""
+    """Return the summary of a run, with the last lines of a failed build at its end."""
     return run.redactor.redact_text("\n".join(_lines(run)))
 
 
@@ -59,7 +59,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
 
 def _summary(attempt: Attempt) -> str:
     said = words.summary_of(attempt)
-    return code(said) if attempt.asked else said  # they may be named as anything
+    return code(said) if attempt.asked else said  # paths may hold any character
 
 
 def _change(file: FileDiff) -> str:
@@ -86,7 +86,7 @@ def _block(title: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """Return a text as a code span: one line, nothing in it is read as Markdown or HTML."""
+    """Return a text as a code span of one line, with nothing in it read as Markdown or HTML."""
     text = shown(text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " …")
     ticks = "`" * (_longest_backticks(text) + 1)
     pad = " " if not text.strip() or text.startswith(("`", " ")) or text.endswith(("`", " ")) else ""

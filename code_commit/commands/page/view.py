@@ -1,4 +1,4 @@
-"""What the page shows, as values: everything the template needs, computed."""
+"""The values of the page's template."""
 
 import os
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MOST_CHARACTERS = 2_000  # of each
 
 
 def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
-    """Read a run's log for the template; the page's links begin at the folder `start`."""
+    """Return the values of a run's page; its links begin at the folder `start`."""
     record, changes, of_build = run.record, run_changes(run), built_changes(run)
     is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
@@ -86,7 +86,7 @@ def _times(attempt: Attempt) -> list[tuple[str, float]]:
 
 
 def _rejections(run: LoggedRun, attempt: Attempt) -> list[tuple[str, str]]:
-    """Return the reasons of an attempt's rejection, each with the line of the response that it is about."""
+    """Return the reasons of an attempt's rejection, each with its line of the response."""
     response = run.read(f"{attempt.number}-response.txt").split("\n") if attempt.rejections else []
     lines = dict(enumerate(response, start=1))
     sources = [lines.get(violation.line, "")[:MOST_CHARACTERS] for violation in attempt.rejections[:MOST_LINES]]
@@ -94,12 +94,12 @@ def _rejections(run: LoggedRun, attempt: Attempt) -> list[tuple[str, str]]:
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
-    """Return the first lines of a text or list that may be of any length, and the beginning of each."""
+    """Return the first lines of a long text or list, and the beginning of each."""
     first = [line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]} …" for line in lines[:MOST_LINES]]
     return first if len(lines) <= MOST_LINES else [*first, f"{len(lines) - MOST_LINES:,} more are in the log"]
 
 
 def _links(folder: Path, start: Path, pattern: str) -> list[tuple[str, str]]:
-    """Return the names and addresses of the files of a log folder that fit the pattern."""
+    """Return the names and addresses of the log files that match the pattern."""
     names = sorted(path.name for path in folder.glob(pattern) if path.is_file())
     return [(name, f"./{quote(os.path.relpath(folder / name, start))}") for name in names]
