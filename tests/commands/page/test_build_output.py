@@ -26,14 +26,8 @@ def output_html(folder: Path, output: str | bytes) -> str:
 
 TERMINAL = [
     ("plain <b>&", "plain &lt;b&gt;&amp;"),
-    ("\x1b[31mred\x1b[0m plain", '<span class="a1">red</span> plain'),
-    ("\x1b[1;4;38;5;208mx", '<span class="bold underline a1">x</span>'),
-    ("\x1b[38;2;255;0;0mx\x1b[39my", '<span class="a1">x</span><span class="">y</span>'),
-    ("\x1b[48;5;196mx", '<span class="box a1">x</span>'),
-    ("\x1b[7mx", '<span class="box">x</span>'),
+    ("\x1b[31mred\x1b[0m plain", "red plain"),
     ("\x1b[38;5mx", "x"),
-    ("\x1b[31ma\nb", '<span class="a1">a</span>\n<span class="a1">b</span>'),
-    ("\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x", '<span class="bold a1">error:</span> x'),
     ("10%\r100%", "100%"),
     ("abcdef\rxy\x1b[K", "xy"),
     ("ab\bc", "ac"),
@@ -41,7 +35,7 @@ TERMINAL = [
     ("\x1b]0;title\x07x", "x"),
     ("\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\", "link"),
     ("\x1bPq#0;2;0;0;0~\x1b\\x\x1b(B\x1b=\x1b[?25l\x1b[2J\x1b[10;10Hy", "xy"),
-    ("\x9b31mx\x9b0m\x07\x00y", '<span class="a1">x</span>y'),
+    ("\x9b31mx\x9b0m\x07\x00y", "xy"),
     ("x\x1b[3", "x"),
     ("a\u202eb", r"a<i>\u202e</i>b"),
     (b"a\xffb", "a\ufffdb"),
@@ -55,9 +49,9 @@ def test_output_is_shown_as_a_terminal_finally_would(output, lines, tmp_path):
 
 
 @given(st.text(alphabet=st.sampled_from("\x1b[]8;:mKGP\\\x07\r\b\n0123<&\"'a\u202e\x9b\x9d"), max_size=80))
-def test_no_output_makes_other_markup_than_spans(tmp_path_factory, output):
+def test_no_output_makes_markup(tmp_path_factory, output):
     markup = output_html(tmp_path_factory.getbasetemp(), output)
-    rest = re.sub(r'<span class="[a-z0-9 ]*">|</span>|</?i>', "", markup)
+    rest = re.sub("</?i>", "", markup)
     assert not set(rest) & set("<>\"'\x1b\x9b\u202e")
 
 
