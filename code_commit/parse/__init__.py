@@ -68,7 +68,6 @@ _NO_BLOCK = (
     " change of the project can do the task, ^^^cannot, the reason on the lines after it, and ^^^end"
 )
 
-_COMMENT = re.compile(r"(?<=\S)[ \t]+//")
 _FIND_LINE = re.compile(r"(\^{2,})[ \t]*find[ \t\r]*$", re.MULTILINE)
 _REPLACE_LINE = re.compile(r"^(\^{2,})[ \t]*replace[ \t\r]*$", re.MULTILINE)
 _DELETE_ALONE = re.compile(r"(\^{2,})[ \t]*delete\s*")
@@ -150,11 +149,7 @@ def _read_block(found: Findings, opening: int) -> int:
         return fences.skip_end(text, body, carets) if named else body
     if name == _LIST or _DECLINING.match(name):
         return _read_words(found, name, line, carets, body)
-    comment = _COMMENT.search(name)
-    path = fences.spelled(fences.canonical(name[: comment.start()] if comment else name), found.is_there)
-    if comment:
-        message = f"has a comment after the path: write {quoted(path)} alone after the carets"
-        found.reject(line, "wrong-format", message, name)
+    path = fences.spelled(fences.canonical(name), found.is_there)
     if not path:
         found.reject(line, "empty-path", f"^^^{quoted(name)} names no file: write the file's path")
     closing = fences.closing_fence(text, body, carets)

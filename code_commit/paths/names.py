@@ -58,7 +58,7 @@ _FAULTS: tuple[tuple[str, str, str], ...] = (
     ("unclear-path", r"\\", "holds a backslash: separate folders with /"),
     ("unclear-path", r"/\Z", "ends with a slash: name a file, folders come by themselves"),
     ("unclear-path", r"//|(?:\A|/)\.(?:/|\Z)", f"is not canonical: {_CANONICAL}"),
-    ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name: leave it out"),
+    ("unclear-path", r"[. ](?:/|\Z)", "has a dot or blank at the end of a name, or a comment: leave it out"),
     ("unclear-path", r"\A[ :-]", "begins with a blank, '-' or ':': begin with a letter, a digit, '_' or '.'"),
     ("wrong-format", _QUOTED, "stands in quotes or brackets: write the bare path after the carets"),
     (

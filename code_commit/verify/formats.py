@@ -16,7 +16,7 @@ _CODE = re.compile(
 )  # no yaml: a map of numbers looks like numbered lines
 
 # no document, though no code: none of these begins with a Markdown fence
-_CONFIGURATION = r"(?i)(?:\.(?:ya?ml|ini|cfg|mk|cmake|gradle|properties)|(?:\A|/)(?:makefile|dockerfile|cmakelists\.txt))\Z"
+_CONFIGURATION = r"(?i)(?:\.(?:ya?ml|ini|cfg|mk|cmake|gradle)|(?:\A|/)(?:makefile|dockerfile|cmakelists\.txt))\Z"
 
 # patches, and what a test of a merge tool may expect
 _DATA = r"(?i)\.(?:cocci|diff|dpatch|patch|rej)\Z|(?:\A|/)(?:tests?|specs?|testdata|fixtures)/"

@@ -385,10 +385,6 @@ TOLD = {
         ("line 1: sign is the fence.: the block is not closed: put ^^^end on a line of its own after the file's last line; "
         "when line 1 is text for the reviewer, do not begin it with ^^^"),
     ),
-    "a comment": (
-        "^^^./src/a.h // header\nx\n^^^end\n",
-        "line 1: ./src/a.h // header: has a comment after the path: write src/a.h alone after the carets",
-    ),
     "a short opening": (
         "^^^b\n^^^end\nNow:\n^^shop/cli.py\nx\n^^^end\n",
         ("line 6: ^^^end stands outside a block: it belongs after a ^^^PATH line; when b (line 1) ends here, open and close "

@@ -198,6 +198,8 @@ def test_a_placeholder_in_a_markdown_fence_is_told_with_its_own_line(project_fol
 
 
 def test_a_comment_after_the_path_is_rejected_but_not_a_name_with_blanks(project_folder):
+    (change,), _ = read_response("^^^./a.h // header\nx\n^^^end\n")
+    assert broken(project_folder, change) == [("a.h / header", 1, "unclear-path")]
     for path in ("src/a.py (new file)", "a.rs # the parser", "lib/a.js <- changed", "a.go -- rewritten"):
         assert broken(project_folder, FileReplacement(path, "x\n", 7)) == [(path, 7, "wrong-format")]
     for path in ("My file (1).txt", "notes (draft)", "a # b.txt", "Foo - bar.swift", "v1.2 release/a.txt"):
