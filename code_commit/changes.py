@@ -65,7 +65,7 @@ RequestedChange = FileChange | EditBlock
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One reason to reject a response. `line` counts from 1, 0 is none; of a long `path` it has the beginning."""
+    """One reason to reject a response. `line` counts from 1, 0 is none; a long `path` is cut."""
 
     path: str
     line: int
@@ -100,7 +100,7 @@ class RejectedResponseError(CodeCommitError):
 
 
 class NotApprovedError(RejectedResponseError):
-    """The supervisor said no to the response: the run ends, whatever attempts are left."""
+    """The supervisor refused the response: the run ends, even if attempts are left."""
 
     complaint = "the answer was not approved, nothing of it was written"
 
@@ -161,12 +161,12 @@ class Reasons:
 
 
 def quoted(text: str) -> str:
-    """Return a name or a line so that a message can hold it: safe to print, of a very long one the beginning."""
+    """Return a name or a line for a message: safe to print, and cut if it is very long."""
     return shown(text) if len(text) <= _LONGEST_QUOTE else f"{shown(text[:_LONGEST_QUOTE])}..."
 
 
 class OriginalFile(NamedTuple):
-    """A target as the verification pass saw it, which may not differ when it is changed; `mode` is `stat.S_IMODE`."""
+    """A target as the verification pass saw it; it is not changed if it differs later. `mode` is `stat.S_IMODE`."""
 
     content: bytes
     mode: int

@@ -12,7 +12,7 @@
         BuildError                              build.sh could not be run, or broke a protected file
         ApplyError                              the files could not be written; the tree is as it was before
           ChangedSinceError   1  refused        an undo would lose what changed since (in `apply`)
-          UnfitPathError      2  refused        a log, or a journal, names what no answer may change (in `apply`)
+          UnfitPathError      2  refused        a log or a journal names a path that no answer may change (in `apply`)
         LogError                                the run's log could not be written
         OutputError                             standard output could not be written
         ClusterError                            a fleet lost its cluster

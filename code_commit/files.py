@@ -349,7 +349,7 @@ def identity_of(status: os.stat_result) -> tuple[int, ...]:
 
 @contextmanager
 def ending_signals_held() -> Iterator[None]:
-    """Let the signals that end a run wait until this is over. One that another thread takes is raised all the same."""
+    """Hold back the signals that end a run inside the block, except those that another thread receives."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Read-only questions to git, in an environment that nothing outside can bend."""
+"""Read-only questions to git, in an environment that the caller's variables cannot change."""
 
 import os
 import re
@@ -59,7 +59,7 @@ class Repository:
 
     @property
     def options(self) -> tuple[str, str]:
-        """Return the words that keep git from another repository, which a build may have laid down."""
+        """Return the options that keep git from another repository, which a build may have made."""
         return f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"
 
     @property
@@ -70,7 +70,7 @@ class Repository:
     def ask(
         self, arguments: Sequence[str], stdin: bytes = b"", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """Ask git about this repository; fail where another one took its place."""
+        """Ask git about this repository; fail if another one has replaced it."""
         now = tuple(_version(folder)[:2] for folder in (self.root, self.git_dir))
         self._identity = self._identity or now
         if now != self._identity:
@@ -198,7 +198,7 @@ def _is_of_work_tree(path: Path, repository: Repository) -> bool:
 
 
 def require_git(root: Path) -> str:
-    """Return git's absolute path. Raises NotSetUpError where there is none."""
+    """Return git's absolute path. Raises NotSetUpError if git is not installed."""
     git = find_program("git", root)
     if git is None:
         message = "git is not installed, or not on the PATH: code-commit cannot work without it"
@@ -234,7 +234,7 @@ def ask_git(
 
 @contextmanager
 def repository_options(root: Path, repository: Repository | None) -> Iterator[Sequence[str]]:
-    """Give git's words for the repository; where there is none, for an empty one in a private folder."""
+    """Yield git's options for the repository, or for an empty one in a private folder if there is none."""
     if repository is not None:
         yield repository.options
         return

@@ -37,7 +37,7 @@ def hold_signals() -> None:
 
 
 def take(number: int, _frame: FrameType | None = None) -> None:
-    """Raise Interrupted where that is possible now, else let the signal wait."""
+    """Raise Interrupted inside of `interruptible`; elsewhere hold the signal back."""
     if _State.is_open:
         _State.is_open, _State.waiting = False, None
         raise Interrupted(number)

@@ -162,7 +162,7 @@ class _Secret:
 
     @property
     def any_needle(self) -> bytes:
-        """Return a pattern for the middle of every form of the key: its beginning is a vendor's, in many texts."""
+        """Return a pattern for the middle of every form of the key; its beginning is common to all keys of a vendor."""
         run = _middle(self._run)
         needles = [run, *_escaped(run), *map(_middle, self._encoded)]
         return b"|".join([*map(re.escape, needles), _LAST_DOTS + self._ends])

@@ -28,7 +28,7 @@ def find_top(folder: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Tell whether the path, or what it leads to, is the folder or lies in it; so does a path that is relative."""
+    """Tell whether the path or its target is the folder or lies in it. A relative path counts as inside."""
     spellings = (os.path.normpath(path), os.path.realpath(path))
     return not os.path.isabs(path) or any(f"{spelling}/".startswith(f"{folder}/") for spelling in spellings)
 

@@ -1,4 +1,4 @@
-"""Apply verified changes to the tree, all of them or none, whatever happens; undo and repair; the tree's lock."""
+"""Apply verified changes to the tree, all or none; undo and repair them; hold the tree's lock."""
 
 from code_commit.apply.failures import ChangedSinceError, ChangedUnderUsError
 from code_commit.apply.lock import is_locked, lock_tree

@@ -1,4 +1,4 @@
-"""The errors of writing files, in words for the user: where, why, what to do."""
+"""The errors of writing files, as messages to the user: where, why, what to do."""
 
 import errno
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class ChangedSinceError(ApplyError):
 
 
 class UnfitPathError(ApplyError):
-    """A path that we refuse to write: by the rules for answers, or because of a link. Nothing was changed."""
+    """A path that the rules for answers, or a link, forbid to write. Nothing was changed."""
 
     exit_code = 2
     status = "refused"

@@ -47,7 +47,7 @@ def require_no_link(tree: Tree, paths: Iterable[str]) -> None:
 
 
 class Plan(NamedTuple):
-    """Folders stand before what is in them. One that is made and removed only changes its mode, unless it is empty."""
+    """The steps of a transaction, folders before their contents. One in both `made` and `removed` gets a new mode."""
 
     writes: tuple[FileEdit, ...]
     made: tuple[FolderStep, ...]
@@ -59,9 +59,9 @@ def make_plan(
 ) -> Plan:
     """Return the writes with their folders. `earlier` says how folders were before the run (None: not there).
 
-    A missing folder comes back as it was earlier, one that a deletion empties goes. With `exact` all folders of
-    `earlier` become as they were, and no others go. Raises ChangedUnderUsError where a file or a link is on the way,
-    ApplyError on a path with `..`.
+    A missing folder is made as it was earlier; a folder that a deletion empties is removed. With `exact` all folders
+    of `earlier` become as they were, and no others are removed. Raises ChangedUnderUsError if a file or a link is in
+    the way, ApplyError for a path with `..`.
     """
     known = {path: step for path, step in earlier.items() if step is not None}
     needed = known if exact else {}

@@ -1,4 +1,4 @@
-"""Undo: the state before a run, byte for byte and mode for mode, from its snapshot; and what its builds left."""
+"""Undo: restore the state before a run, byte for byte and mode for mode, from its snapshot; record its builds."""
 
 import stat
 from collections.abc import Collection, Mapping, Sequence
@@ -84,7 +84,7 @@ def restore(
 
 
 def redo(snapshot: Path, project: Project, own_snapshot: Path) -> None:
-    """Make every file what the run and its builds left of it, in a tree as before the run. Raises as `restore`."""
+    """Give every file the state that the run and its builds left, in a tree as before the run. Raises as `restore`."""
     contents, writes = load_contents(snapshot), []
     with locked(project):
         layers = _load_fit(snapshot, project)
@@ -111,7 +111,7 @@ def _plan_undo(
 ) -> tuple[list[FileEdit], dict[str, FolderStep | None]]:
     """Return the edits that put the scope of a run back, and the folders as they were before it (None: not there).
 
-    A state that the run left in between is no change since: an undo of a part may have brought it back.
+    A state between two transactions does not count as a change since: a partial undo may have restored it.
     """
     layers = _load_fit(snapshot, project)
     if not layers:

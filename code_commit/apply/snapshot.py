@@ -3,12 +3,12 @@
     snapshot/changes-1.json         the journal of the run's first transaction, 2 that of the next, without a gap
     snapshot/built-1.json           the files that the builds after it left in another state than it had
     snapshot/originals/SHA256       the content of each file before the run touched it for the first time, and before a
-                                    later transaction where a build or somebody else had changed it
+                                    later transaction where a build or another program changed it
     snapshot/changes-1.contents     the files' contents after the transaction, one after the other, for `diff` and the
                                     page: written once it is committed, and not synced; so has built-1.contents
 
-A layer counts once its transaction is committed; until then the transaction's journal names it, and it goes with that.
-A content is never written over one that a layer names.
+A layer counts once its transaction is committed; until then the transaction's journal names it, and both are removed
+together. A content that a layer names is never overwritten.
 """
 
 import os

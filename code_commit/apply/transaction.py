@@ -1,4 +1,4 @@
-"""The transaction: all of a plan, or nothing of it.
+"""The transaction: it carries out all of a plan, or nothing.
 
 Stage every new file, keep every old one, write the journal and sync all of it; then unlinks, folders and renames, and
 sync of the folders. Taking the journal away is the commit point. An error puts everything back in process, `recover`
@@ -99,7 +99,7 @@ def carry_out(
 
 
 class Transaction:
-    """One plan on its way, after the journals of `layers`. `at` is the path at work, for the message of an error."""
+    """Carries out one plan, after the journals of `layers`. `at` is the current path, for an error message."""
 
     def __init__(
         self, staging: Staging, plan: Plan, snapshot: Path, layers: Sequence[Journal], *, beside: bool = False
@@ -208,7 +208,7 @@ class Transaction:
         return now
 
     def _keep_in_snapshot(self) -> None:
-        """Keep what no transaction of the run had left, an edit between two of them too."""
+        """Keep each content that no transaction of the run wrote, such as an edit between two of them."""
         foreign, latest = foreign_steps([*self._layers, self._journal]), len(self._layers) + 1
         known = {step.before.sha256 for number, step in foreign if number < latest and step.before}
         new = {step.path for number, step in foreign if number == latest}

@@ -24,7 +24,7 @@ MOST_NAMED = 5  # of the files of the tool itself
 
 
 class Builder(AbstractContextManager["Builder"]):
-    """Runs the builds of one run. The protected files as they are before the first hold for all of them."""
+    """Runs the builds of one run. Protected files must stay as they are before the first build."""
 
     def __init__(self, project: Project, sandbox: Sandbox | None = None) -> None:
         self._project = project
@@ -51,14 +51,14 @@ class Builder(AbstractContextManager["Builder"]):
         """Run build.sh in the root and return how it ended. `write` gets its output in pieces up to 1 MiB.
 
         `timeout` is in seconds, 0 for none. Raises BuildError when build.sh cannot be started, or when a build changed
-        a protected file, which is then as it was before. An exception of `write` or of a signal's handler ends the
-        build, with all its descendants, and is raised again.
+        a protected file, which is then put back. An exception of `write` or of a signal handler ends the build and all
+        its descendants, and is raised again.
         """
         with DeferredSignals() as signals:
             if self._before is None:
                 self._before = self._remember()
             else:
-                self._put_back(self._before, "what the last build left running, or somebody else,")
+                self._put_back(self._before, "a process of the last build, or another program,")
             argv = build_command(self._project, environment, warn)
             try:
                 ending = supervise(lambda: self._start(argv, environment), write, timeout, signals)
@@ -82,7 +82,7 @@ class Builder(AbstractContextManager["Builder"]):
             raise BuildError(f"{program} cannot be started: {error.strerror}") from error
 
     def _remember(self) -> Fingerprints:
-        """Remember the protected files, and agent-config unless a sandbox hides it; make the folders to mount over."""
+        """Record the protected files, and agent-config unless a sandbox hides it. Make the folders to mount over."""
         project, git = self._project, self._project.git
         repositories = list(dict.fromkeys((git.git_dir, git.common_dir))) if git else []
         info = [folder / "info" for folder in repositories]
@@ -110,7 +110,7 @@ class Builder(AbstractContextManager["Builder"]):
         )
 
     def _put_back(self, before: Fingerprints, who: str = "the build") -> None:
-        """Raise BuildError, with everything as it was before, when something protected was changed."""
+        """Put back every protected file that was changed. Raises BuildError if there is one."""
         quarantine = Quarantine(self._project.root, self._agent_config)
         damages = before.put_back(quarantine)
         is_undone = all(damage.is_undone for damage in damages.values())
@@ -138,12 +138,12 @@ def _submodules(project: Project) -> frozenset[str]:
 
 
 def _is_rewritten(path: Path, repositories: Collection[Path]) -> bool:
-    """Tell whether it is a submodule's configuration: `git submodule update` renames an equal one over it."""
+    """Tell whether the path is a submodule's configuration: `git submodule update` replaces it by an equal one."""
     return path.name == "config" and path.parent not in repositories and (path.parent / "HEAD").is_file()
 
 
 def _is_ours(path: Path, project: Project) -> bool:
-    """Tell whether the path is in the project or its repository: nothing else is put back."""
+    """Tell whether the path is in the project or its repository. Only such paths are put back."""
     real = Path(os.path.realpath(path.parent), path.name)
     git = project.git
     folders = [project.root, *((git.work_tree, git.git_dir, git.common_dir) if git else ())]
@@ -171,7 +171,7 @@ def _result(ending: Ending, *, in_sandbox: bool) -> BuildResult:
     if not ending.was_executed:
         said = shown(ending.head.decode("utf-8", "replace").strip())
         if code < 0:
-            raise BuildError(f"{BUILD_SCRIPT} killed the bubblewrap around it: how it ended is not known")
+            raise BuildError(f"{BUILD_SCRIPT} killed the bubblewrap around it: its result is unknown")
         if said.startswith("bwrap: execvp"):
             raise BuildError(f"{BUILD_SCRIPT} cannot be started in the sandbox: {said}")
         raise BuildError(f"the sandbox cannot be set up: {said}; fix it, or use --sandbox off")

@@ -1,7 +1,7 @@
-"""The words and the environment that start build.sh, and the hardening of this process against it.
+"""The command and the environment that start build.sh, and the hardening of this process against it.
 
-Everything that would keep build.sh from starting is a BuildError: no LLM can mend it. A failure inside is the build's
-own result.
+Anything that keeps build.sh from starting is a BuildError, since no LLM can fix it. A failure of build.sh itself is a
+result.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ GET_DUMPABLE, SET_DUMPABLE = 3, 4  # PR_GET_DUMPABLE and PR_SET_DUMPABLE of <lin
 
 
 def build_command(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> tuple[str, ...]:
-    """Return the words that start build.sh in the root, with bash where the kernel cannot. Raises BuildError."""
+    """Return the command that starts build.sh in the root, through bash where needed. Raises BuildError."""
     head, is_executable = _read_head(project.build_script)
     first_line = head.partition(b"\n")[0]
     if b"\0" in first_line[:BINARY_CHECK_BYTES]:
@@ -108,7 +108,7 @@ def harden_process() -> None:
 
 @contextlib.contextmanager
 def hardened_meanwhile() -> Iterator[None]:
-    """Undo at the end what `harden_process` did meanwhile."""
+    """Undo on exit the hardening by `harden_process` inside the block."""
     dumpable, limits = _prctl(GET_DUMPABLE), resource.getrlimit(resource.RLIMIT_CORE)
     try:
         yield

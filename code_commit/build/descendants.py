@@ -28,8 +28,8 @@ class Process(NamedTuple):
 class Orphans:
     """The orphans that this process adopts while a build runs, without the children of its own.
 
-    The kernel makes them children of the main thread. An earlier child, a process of our own session, the build itself
-    and a child that another thread started are none.
+    The kernel makes them children of the main thread. Earlier children, processes of our own session, the build itself
+    and children of other threads do not count.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Orphans:
 
     @contextlib.contextmanager
     def adopted(self) -> Iterator[None]:
-        """While entered, adopt orphans. The rest of them then lives on; as our child it is reaped, not ended."""
+        """Adopt orphans inside the block. Those still alive after it live on: they are reaped, not ended."""
         children = _children()
         self._left &= children
         self._strangers = children - self._left
@@ -53,7 +53,7 @@ class Orphans:
             _adopt_orphans(before)
 
     def spare(self, build: int) -> None:
-        """Note the build's own process: its exit status is not ours to take."""
+        """Exclude the build's own process: subprocess takes its exit status."""
         self._build = build
 
     def reap(self) -> None:
@@ -128,7 +128,7 @@ def _processes() -> Iterator[Process]:
 
 
 def _processes_by_ps() -> Iterator[Process]:
-    """Yield the same where there is no /proc; the output's form is that of POSIX."""
+    """Yield the living processes on a system without /proc, from the output of POSIX ps."""
     columns = [word for column in ("pid", "ppid", "pgid", "state", "comm") for word in ("-o", f"{column}=")]
     listing = subprocess.run(["/bin/ps", "-A", *columns], capture_output=True, check=False).stdout
     for line in listing.splitlines():

@@ -1,7 +1,7 @@
 """The protected files as they were before a run's first build: compared after each build, and put back.
 
-Contents are kept in memory. An unchanged `stat` counts as unchanged content: its ctime cannot be set. Every file is
-reached by descriptors, never through a link. A file that gives way to the original is kept: it may be the user's edit.
+Contents are kept in memory. An unchanged `stat` counts as unchanged content, since ctime cannot be set. Every file
+is opened by descriptors, never through a link. A file that an original replaces is kept: it may be the user's edit.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def _open_tree() -> Tree:
 
 
 def _in_tree(path: Path) -> str:
-    """Return the path in the tree of this machine, free of links but for its last component."""
+    """Return the path in the tree of this machine; only its last component may be a link."""
     return os.path.join(os.path.realpath(path.parent), path.name)[1:]  # noqa: PTH118 - many of them
 
 
@@ -130,7 +130,7 @@ class Fingerprints:
         self._entries[_in_tree(path)] = None
 
     def put_back(self, quarantine: "Quarantine") -> dict[Path, Damage]:
-        """Restore the files that differ, folders first, and return the damages. The quarantine gets replaced files."""
+        """Restore the files that differ, folders first, and return the damages. Replaced files go to the quarantine."""
         self._tree.forget()
         root = self._entries[self._root]
         if root is None or not root.is_same_folder(self._look(self._root)):  # nothing at its path is ours to change
@@ -157,7 +157,7 @@ class Fingerprints:
                 self._remember(f"{path}/{name}")
 
     def _look(self, path: str) -> os.stat_result | None:
-        """Return the state of the path; None where nothing is, or a link or a missing right is in the way."""
+        """Return the state of the path; None if it is missing, or cannot be reached without a link."""
         with contextlib.suppress(OSError):
             return self._tree.look(path)
         return None
@@ -177,7 +177,7 @@ class Fingerprints:
         return []
 
     def _lost(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
-        """Yield the path and its damage, where something was there."""
+        """Yield the path and its damage if an entry was there and differs now."""
         if entry is None:
             return
         now = self._look(path)
@@ -194,7 +194,7 @@ class Fingerprints:
             yield path, Damage("changed")
 
     def _new(self, path: str, entry: Entry | None) -> Iterator[tuple[str, Damage]]:
-        """Yield the path where nothing was there, and the new names in it where it was a folder."""
+        """Yield the path if it is new, and the new entries of a folder."""
         now = self._look(path) if entry is None else None
         if now and not (path in self._identity_only and stat.S_ISDIR(now.st_mode)):
             yield path, Damage("new")
@@ -294,7 +294,7 @@ class Quarantine:
         self.folders: dict[Path, int] = {}
 
     def take(self, folder: int, name: str, path: str) -> None:
-        """Take a file or a folder away; a link, a FIFO or a device has no content and just goes. Raises OSError."""
+        """Move a file or a folder to the quarantine; remove a link, a FIFO or a device. Raises OSError."""
         status = _status(folder, name)
         if status and not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             os.unlink(name, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""One build from its start to its end: the output as it comes, the timeout, the signals, and what is left behind."""
+"""One supervised build: its output as it comes, its timeout, the signals, and the processes that it leaves behind."""
 
 import contextlib
 import fcntl
@@ -21,15 +21,15 @@ from code_commit.files import ENDING_SIGNALS, ending_signals_held
 PIPE_BYTES = 1 << 20  # what the build may be ahead
 CHUNK = 1 << 18  # fits into the cache of a processor, where the Redactor reads it several times
 HEAD_BYTES = 4096
-TICK = 0.05  # seconds between two looks at what no signal tells
+TICK = 0.05  # seconds between two polls of state that no signal reports
 GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 UNKILLABLE_AFTER = 5.0  # seconds of SIGKILL after which a process is stuck in the kernel, or not ours to kill
 PAUSE = 0.01  # seconds between two looks at processes that are about to end
 LINGER = 0.25  # seconds in which the last output may still come, of a `tee` that build.sh did not wait for
-LINGER_BYTES = 16 << 20  # a pipe that is held by what writes without end is given up after so much
-MOST_SETTLING = 0.5  # seconds for what a shell has forked to become the program that it was forked for
-UNSETTLED = {"build.sh", "bash", "nohup"}  # what may be about to become a program that ignores SIGHUP
-HANG_UP_PAUSE = 0.05  # seconds for what does not ignore SIGHUP to end
+LINGER_BYTES = 16 << 20  # the most that is still read from a pipe that a background process writes to
+MOST_SETTLING = 0.5  # seconds for a fork of the shell to execute its program
+UNSETTLED = {"build.sh", "bash", "nohup"}  # these may be about to execute a program that ignores SIGHUP
+HANG_UP_PAUSE = 0.05  # seconds for processes that do not ignore SIGHUP to end
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class DeferredSignals:
     """While entered, the handlers of SIGINT, SIGTERM and SIGHUP run in `deliver` alone, not at any moment.
 
     `wake` is a descriptor that becomes readable when one has arrived, or when a child has ended. Ignored signals stay
-    so. Outside the main thread this has no effect.
+    ignored. Outside the main thread this has no effect.
     """
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class Supervision:
         self.ending.was_executed = self._started.was_executed()
 
     def finish(self) -> None:
-        """Take the last of the output, release the processes that may live on, end the rest; raise the noted error."""
+        """Read the last output, release the processes that may live on, end the others; raise the recorded error."""
         until = time.monotonic() + (LINGER if self._kill_at is None else 0)
         most = self.ending.output_bytes + LINGER_BYTES
         while self._output is not None and self.ending.output_bytes < most:
@@ -228,7 +228,7 @@ class Supervision:
         return ORPHANS.tree(process.pid if process.poll() is None else None)
 
     def _attend(self, pause: float) -> bool:
-        """Handle output and signals, for which it waits so many seconds at most; tell whether there was output."""
+        """Handle output and signals, waiting at most `pause` seconds; tell whether there was output."""
         ready: set[int] = set()
         try:
             ready = {descriptor for descriptor, _ in self._poll.poll(1000 * pause)}
@@ -257,14 +257,14 @@ class Supervision:
             self._write(piece)
 
     def _note(self, error: BaseException) -> None:
-        """Remember an error and end the build for it: the first time with patience, the second without."""
+        """Record an error and end the build: the first time with a grace period, the second time at once."""
         self._end(GRACE if self._kill_at is None else 0)
         self._error = self._error or error
         if not isinstance(error, KeyboardInterrupt):
             self._write = None  # the sink is broken; the pipe is emptied all the same, or the build could not end
 
     def _end(self, grace: float) -> None:
-        """Begin to end all of the build, after so many seconds with SIGKILL. Bubblewrap ends with its content."""
+        """Begin to end the whole build, with SIGKILL after `grace` seconds. Bubblewrap ends with its content."""
         if grace:
             bubblewrap = self._started.process.pid if self._started.status else None
             ask_to_end(lambda: [process for process in self._tree() if process.pid != bubblewrap])

@@ -39,8 +39,8 @@ HOME_TOOLS = tuple(_HOME_TOOLS.split())
 _GIT_LOGIN = re.compile(rb"(?im)^\s*\[\s*(?:url|http|credential|sendemail|imap|github|gitlab)\b")
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
-"""Root keeps these, as package managers need them: none of them undoes the mounts or reaches around them, as
-SYS_ADMIN, SYS_PTRACE (another process's /proc/PID/root), MKNOD, SYS_RAWIO, DAC_READ_SEARCH and BPF would."""
+"""Root keeps these for package managers. None of them can undo or bypass the mounts, unlike
+SYS_ADMIN, SYS_PTRACE (another process's /proc/PID/root), MKNOD, SYS_RAWIO, DAC_READ_SEARCH and BPF."""
 
 PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - their content is not the build's
 
@@ -62,7 +62,7 @@ _REMEDY = (
 
 
 class Sandbox(NamedTuple):
-    """A sandbox that works here: it has been tried."""
+    """A sandbox that was tried and works on this machine."""
 
     mode: Literal["guard", "strict"]
     program: str
@@ -73,10 +73,10 @@ class Sandbox(NamedTuple):
     def start(
         self, argv: Sequence[str], environment: Mapping[str, str], project: Project, protected: Sequence[Path]
     ) -> Started:
-        """Start the words in the sandbox. Where that fails bubblewrap says why and ends. Raises OSError.
+        """Start a command in the sandbox. If that fails, bubblewrap prints the reason and ends. Raises OSError.
 
         Bubblewrap waits at the gate until root's sandbox has its users, and again before it closes the gate and
-        executes the words. The guardian holds the gate too, so that the end of the tool does not open it.
+        executes the command. The guardian holds the gate too, so that the end of the tool does not open it.
         """
         status, status_end = _pipe()
         gate, opener = _pipe()
@@ -124,7 +124,7 @@ class Sandbox(NamedTuple):
             started.guardian.stdin.flush()
 
     def options(self, project: Project, protected: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
-        """Yield the words for bwrap, without the program to run."""
+        """Yield the options of bwrap, without the program to run."""
         yield "--new-session"
         homes = self._homes(project, environment) if self.mode == "strict" else []
         yield from _strict(self, homes) if self.mode == "strict" else _guard()
@@ -237,7 +237,7 @@ def _strict(sandbox: Sandbox, homes: Sequence[Path]) -> Iterator[str]:
 
 
 def _empty_homes(homes: Sequence[Path]) -> Iterator[str]:
-    """Empty the homes but for their tools: those lie where programs expect them."""
+    """Empty the homes, except for their tools, which stay in their places."""
     for home in _outermost(homes):
         yield from ("--tmpfs", str(home))
     for home in homes:

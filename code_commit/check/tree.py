@@ -17,7 +17,7 @@ from code_commit.terminal import TERMINAL, shown
 from code_commit.verify import ignored_paths
 
 _UNWRITTEN = b"build.sh: put your build and test commands here"
-"""The output of build.sh.example before it fails: no LLM could make it pass."""
+"""The text in build.sh.example, which fails until the user edits it."""
 
 
 def read_task(project: Project, given: str | None) -> str:
@@ -73,7 +73,7 @@ def check_build_script(project: Project, environment: Mapping[str, str], warn: C
 
 
 def check_terminal(report: Report, settings: Settings) -> None:
-    """Refuse a run that is to ask on the terminal, where there is none."""
+    """Report a run with --approve that has no terminal."""
     if not settings.approve or settings.dry_run:
         return
     try:
@@ -89,7 +89,7 @@ def check_clean(report: Report, settings: Settings, project: Project) -> TreeSta
         if tree := look_at_tree(project, with_filters=True):
             doubt = "" if tree.is_clean else "git status is not clean: the diff will mix your changes with the LLM's"
     except UnansweredError as error:
-        doubt = f"{error}; put that right, or there may be no diff to review"
+        doubt = f"{error}; fix that, or there may be no diff to review"
     if doubt and settings.require_clean:
         report.refuse("clean tree", f"{doubt}; --require-clean wants a clean one: commit or stash first")
     elif doubt and not (tree and not tree.stamps):

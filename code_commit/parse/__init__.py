@@ -31,8 +31,8 @@ content, so that every file can be sent. Read as well: `^^^PATH x` and `^^^x:` w
 as the end of a whole file where the answer ends or the next line opens a block of a path with a dot or a slash, but in
 .rst, .md and .txt. Text outside blocks and a leading `<think>...</think>` are ignored.
 
-What cannot be parsed without a guess rejects the response as a whole, with every reason. Whether a path may be
-written is not decided here.
+A response that cannot be parsed without a guess is rejected as a whole, with every reason. This package does not decide
+whether a path may be written.
 """
 
 import re
@@ -189,7 +189,7 @@ def _read_words(found: Findings, name: str, line: int, carets: int, body: int) -
 
 
 def _add_file(found: Findings, block: FileReplacement, carets: int) -> None:
-    """Take the file, unless it is edits or a removal between fences of another length than the block's."""
+    """Add the file, unless its content is edits or a removal between fences of another length than the block's."""
     find = _FIND_LINE.match(block.content)
     if find and not any(match[1] == find[1] for match in _REPLACE_LINE.finditer(block.content)):
         find = None

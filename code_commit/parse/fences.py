@@ -177,7 +177,7 @@ def _about_prose(block: Block) -> str:
 
 
 def reject_stray_fence(found: Findings, position: int, name: str, named: re.Match[str] | None) -> None:
-    """Reject a fence that opens no block; of those after a block, which may be lines of its file, only the first."""
+    """Reject a fence that opens no block. After a block reject only the first: the others may be lines of its file."""
     line, block = found.line_at(position), found.closed
     if not name:
         found.reject(line, "empty-path", "the fence names no file: write ^^^ and the file's path on one line")
@@ -220,7 +220,7 @@ def unequal_carets(fence: re.Match[str], carets: int) -> str:
 
 
 def reject_short_block(found: Findings, start: int, end: int) -> None:
-    """Reject a file between fences of two carets, which otherwise would count as words."""
+    """Reject a file between fences of two carets, which would otherwise be ignored as text."""
     short = _SHORT_FENCE.search(found.text, start, end)
     if short and _SHORT_END.search(found.text, short.end(), end):
         line = found.text.count("\n", 0, short.start()) + 1  # at most fifty times

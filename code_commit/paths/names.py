@@ -104,7 +104,7 @@ def read_limits(root: Path) -> Limits:
 
 
 def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
-    """Return the fault of all paths together, without those too long alone: they are looked at folder by folder."""
+    """Return the fault of all paths together, which are checked folder by folder. Ignores those too long alone."""
     named = [path for path in paths if len(path) <= limits.path]
     text = sum(len(path) * (1 + path.count("/")) for path in named)
     if text <= _MOST_FOLDER_TEXT and len(folders_of(named)) <= _MOST_FOLDERS:
@@ -125,7 +125,7 @@ def find_path_fault(path: str, limits: Limits) -> Fault | None:
 def _character_fault(path: str) -> Fault | None:
     odd = next(filter(_is_invisible, re.sub(_EMOJI_JOINT, "", path)), None)
     if odd is not None:
-        return "unclear-path", f"holds the character U+{ord(odd):04X}, which nobody sees: leave it out"
+        return "unclear-path", f"holds the character U+{ord(odd):04X}, which is invisible: leave it out"
     if any(unicodedata.normalize("NFKC", part).endswith((".", " ")) for part in path.split("/")):
         return "unclear-path", "has a dot or blank at the end of a name: leave it out"
     if sys.getfilesystemencoding() != "utf-8":
@@ -166,7 +166,7 @@ _ANYWHERE = {fold(name): name for name in PROTECTED_ANYWHERE}
 
 
 class GuardedFolder(NamedTuple):
-    """A folder or file inside the project that git or this tool runs or reads; `parts` is its folded path."""
+    """A folder or file inside the project that git or this tool executes or reads; `parts` is its folded path."""
 
     parts: tuple[str, ...]
     path: Path

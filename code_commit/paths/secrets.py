@@ -40,7 +40,7 @@ _PIECES = """
     htpasswd id_ kubeconfig my.cnf netrc pgpass pypirc rsa s3cfg secret vault-token
 """
 _IN_EVERY_NAME = tuple(_PIECES.split())
-"""Names without any of these need none of the patterns, which take milliseconds to compile."""
+"""A name without any of these needs no pattern; the patterns take milliseconds to compile."""
 _LINE_OF_NPM = r"(?m:^)(//\S+:)?"
 _IS = r"[\"']?\s*(=>?|:)\s*[\"']?"
 _SECRET_SHAPES = {
@@ -75,8 +75,8 @@ _SECRET_SHAPES = {
     r"\b[sr]k_live_[0-9A-Za-z]{20}": ("a key of Stripe", "k_live_"),
     r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": ("an API key", "sk-"),
 }
-"""The shapes of secrets for Python's and Rust's regular expressions alike, what each is, and texts of which it has one;
-Amazon's and age's are those of gitleaks."""
+"""The shapes of secrets, for Python's and Rust's regular expressions; the kind of each, and texts of which it has one.
+Those of Amazon and age are from gitleaks."""
 _IN_EVERY_SECRET = " ".join(texts for _, texts in _SECRET_SHAPES.values()).split()
 """Texts without any of these have no secret; the import that finds shapes takes 34 ms."""
 ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"

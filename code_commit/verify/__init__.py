@@ -69,7 +69,7 @@ class Rules:
     ignore_files: IgnoreFiles
     submodules: frozenset[str]
     tracked: frozenset[str]
-    query: str | None  # None where nobody knows the task
+    query: str | None  # None if the task is unknown
     sent_before: Collection[str] = ()  # paths for which earlier answers were rejected as astray
 
 
@@ -114,7 +114,7 @@ class _Findings:
         self.add(path, rule, message)
 
     def ask(self, rule: str, message: str, question: Callable[[], Iterable[str]]) -> None:
-        """Add the violation for each path that the question names; for the whole response when it has no answer."""
+        """Add the violation for each path that the question returns; for the whole response if git fails."""
         try:
             named = sorted(question())
         except UnansweredError as error:
@@ -133,8 +133,8 @@ def verify_changes(
     shown_files: VisibleFiles | None,
     reasons: Reasons | None = None,
 ) -> VerifiedChanges:
-    """Return the changes as they may be applied, checked against every rule. `shown_files` is None where nobody knows
-    what the LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
+    """Return the changes in the form to apply, checked against every rule. `shown_files` is None if it is unknown what
+    the LLM saw. Raises RejectedResponseError with all violations, after `reasons`, and ApplyError.
     """
     findings = _Findings(list(dict.fromkeys(changes)), reasons or Reasons())
     _check_paths(findings, project, rules.redactor)
@@ -195,7 +195,7 @@ def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Original
 
 
 def _check_astray(findings: _Findings, originals: Originals, project: Project, rules: Rules) -> Iterator[RunWarning]:
-    """Yield a warning for each path that was sent again though it is likely not meant; else a violation."""
+    """Add a violation for each path that is probably wrong; yield a warning instead if it was sent again."""
     if rules.query is None:
         return
     files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
@@ -223,7 +223,7 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
 def _check_secrets(
     findings: _Findings, originals: Originals, project: Project, rules: Rules, shown_files: VisibleFiles | None
 ) -> None:
-    """Refuse every change of a secret that the LLM was not shown, and say nothing more of the file."""
+    """Reject every change of a secret that the LLM was not shown, and tell nothing else about the file."""
     shown_text = functools.cache(lambda: shown_files.text if shown_files else "")
     texts = {}
     for path in findings.open_paths:
@@ -272,7 +272,7 @@ def _check_content(
 
 
 def _loss_warnings(asked: Iterable[RequestedChange], verified: Iterable[VerifiedChange]) -> Iterator[RunWarning]:
-    """Yield a warning for each file that shrinks to under half, or of which ranges replace more than half unseen."""
+    """Yield a warning for each file that shrinks to under half, or more than half of which ranges replace."""
     edits = {change.path: change.edits for change in asked if isinstance(change, EditBlock)}
     for change in verified:
         if change.original is None or change.content is None:

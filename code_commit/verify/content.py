@@ -1,6 +1,6 @@
-"""The content of a file, byte for byte, checked so that none is lost. The rules:
+"""Checks that no content of a file is lost. The rules:
 
-wrong-format  a comment stands after the path of a new file; the content is a diff, numbered ...: what `formats` finds
+wrong-format  a comment stands after the path of a new file; the content is a diff, numbered ... (see `formats`)
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
@@ -29,7 +29,7 @@ _COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u
 def check_content(
     change: FileChange | EditBlock, original: OriginalFile | None, redactor: Redactor, visible: VisibleLines
 ) -> FileChange | list[ContentFault]:
-    """Return the change with all that the file will hold, also where it was sent as edits; else the rules it breaks."""
+    """Return the change with the file's whole new content, edits included; or the rules that it breaks."""
     if isinstance(change, FileRemoval):
         missing = ContentFault(change.line, "missing", "is not there, it cannot be removed: leave the block out")
         return [missing] if original is None else change
@@ -70,7 +70,7 @@ def _placeholder_fault(change: FileReplacement | EditBlock, at: int, text: str) 
 
 
 def verified_change(change: FileChange, original: OriginalFile | None, umask: int) -> VerifiedChange:
-    """Return the change with the bytes and the mode that the file will have. It has passed every rule."""
+    """Return a change that passed every rule, with the bytes and the mode that the file will have."""
     if isinstance(change, FileRemoval):
         return VerifiedChange(change, "delete", None, original.mode if original else 0, original)
     content = kept_bytes(change.content, None if original is None else original.content)

@@ -1,8 +1,8 @@
 """Content in another format than the file's: rule `wrong-format`.
 
 LLMs write diffs, SEARCH/REPLACE blocks, numbered lines, Markdown fences, or the codebase's line that names a file. Real
-files hold such things too: it counts where the old content was not like that, and the new one is nothing else, or the
-old one with marks in it. Without old content the file's name must say that it is code.
+files hold such things too. So a file is rejected only if its old content was not like that, and the new content is
+nothing else, or the old one with marks in it. A new file must have the name of a code file.
 """
 
 import re
@@ -15,7 +15,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )  # no yaml: a map of numbers looks like numbered lines
 
-# no document, though no code: none of these begins with a Markdown fence
+# neither code nor documents: these never begin with a Markdown fence
 _CONFIGURATION = r"(?i)(?:\.(?:ya?ml|ini|cfg|mk|cmake|gradle)|(?:\A|/)(?:makefile|dockerfile|cmakelists\.txt))\Z"
 
 # patches, and what a test of a merge tool may expect
@@ -68,7 +68,7 @@ def find_wrong_format(path: str, new: str, old: str | None) -> str | None:
 def without_fence(path: str, new: str, old: str | None) -> tuple[str, int]:
     """Return code without the Markdown fence around all of it, and the number of lines before its first.
 
-    One with a further fence inside, or in the place of such a file, stays as it is.
+    Content with a further fence inside, or whose old content began with a fence, is returned unchanged.
     """
     match = re.fullmatch(_FENCED, new) if new.lstrip().startswith("```") else None
     is_sure = match and is_code(path) and not re.search(_INNER_FENCE, match[2])

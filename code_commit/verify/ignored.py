@@ -1,8 +1,8 @@
 """The files that git would not show the reviewer: rules `ignored` and `hidden`.
 
-git answers, with its own regard to case: one `git check-ignore` for all paths, outside a repository over an empty one.
-The rules of before the run count beside the present ones, since a build may change a .gitignore. A question without an
-answer rejects.
+One `git check-ignore` answers for all paths, in an empty repository if the project has none. A path is ignored if the
+rules before the run or the present ones match it, since a build may change a .gitignore. If git fails, the response is
+rejected.
 """
 
 import json
@@ -18,7 +18,7 @@ from code_commit.project import Project
 
 # the content of each .gitignore before the run, None where there was none, by its path from the work tree's top
 IgnoreFiles = dict[str, bytes | None]
-_PLAINLY = "./"  # hides pathspec magic: check-ignore knows no `--literal-pathspecs`
+_PLAINLY = "./"  # disables pathspec magic: check-ignore has no `--literal-pathspecs`
 
 
 def remember_ignore_files(project: Project) -> IgnoreFiles:

@@ -1,7 +1,7 @@
 """Placeholders that stand for code which the response left out. Rule `placeholder`.
 
-A line counts when the whole of it is one: a comment, or dots on both sides, around words such as "rest of the file
-unchanged"; where the file shrinks, also in other words, and dots alone. Ordinary ellipses do not count: Python's `...`,
+A whole line has to be a placeholder: a comment, or dots on both sides, around words such as "rest of the file
+unchanged"; in a file that shrinks also other words, and dots alone. Ordinary ellipses do not count: Python's `...`,
 spread and variadic arguments, prose, strings.
 """
 

@@ -1,6 +1,6 @@
-"""The tree where a response wants to write: checked from the root down, following no link.
+"""Checks of the tree where a response would write, from the root down, without following links.
 
-Nothing that could block is opened, and each folder is checked by what it is, not by its name. The rules:
+Nothing that could block is opened. Each folder is checked by its inode, not by its name. The rules:
 
     link               a component is a symbolic link
     not-a-file         the target is a folder, a FIFO, a socket or a device; or a component of its path is a file
@@ -44,7 +44,7 @@ _LARGER = 8  # bytes for each character of a new file: no larger one has most li
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a path that cannot be written
-    """The rule that a path breaks, and what to do instead."""
+    """The rule that a path breaks, and the advice."""
 
 
 def look_at_targets(
@@ -67,7 +67,7 @@ def look_at_targets(
 
 
 class _Checks:
-    """The checks on the way down to each target, with facts that are looked up once for a response."""
+    """The checks of each folder and target, with facts that are read once for a response."""
 
     def __init__(self, project: Project, guarded: Collection[GuardedFolder], submodules: Collection[str]) -> None:
         self._device = project.root.stat().st_dev
@@ -183,7 +183,7 @@ def find_astray(
 ) -> Iterator[tuple[str, str]]:
     """Yield each new path, of up to two hundred, that is an existing one under other folders, and a message.
 
-    Folders that the query names, or most of whose new files are like no other, are meant.
+    A folder is taken as intended if the query names it, or if most of its new files are unlike existing ones.
     """
     if len(new) > _MOST_NEW:
         return
@@ -205,7 +205,7 @@ def find_astray(
 def _find_twin(
     path: str, text: str, answered: Collection[str], likely: Iterable[str], tree: Tree
 ) -> tuple[str, str] | None:
-    """Return a folder of the path that is not there, and the other file that differs, but not in most of its lines."""
+    """Return a missing folder of the path, and the existing file under another folder that has most of its lines."""
     given = _stripped(text)
     lines = {*given}
     folders = list(accumulate(path.split("/"), "{}/{}".format))[:-1]
