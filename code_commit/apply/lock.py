@@ -107,12 +107,8 @@ def _open(project: Project) -> int:
 
 
 def _holder(lock: int) -> int:
-    for _ in range(TRIES):  # the holder writes its id right after it has taken the lock
-        number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
-        if namespace.endswith(b"\n"):
-            return int(number) if namespace.strip() == _namespace() else 0
-        time.sleep(PAUSE)
-    return 0
+    number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
+    return int(number) if namespace == b"%s\n" % _namespace() else 0
 
 
 def _namespace() -> bytes:

@@ -39,7 +39,7 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder"}
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
 _MOST_NEW = 200
-_SHORTEST_TWIN = 10  # lines
+_SHORTEST_COMPARED = 10  # lines
 _LARGER = 8  # bytes for each character of a new file: no larger one has most lines in common with it
 
 
@@ -190,19 +190,19 @@ def find_astray(
     names = {path.rpartition("/")[2] for path in new if not project.has(path.split("/")[0])}
     likely = [path for path in tracked if path.rpartition("/")[2] in names and path not in answered] if names else []
     with Tree(project.root) as tree:
-        twins = {path: twin for path, text in new.items() if (twin := _find_twin(path, text, answered, likely, tree))}
+        meant = {path: seen for path, text in new.items() if (seen := _find_meant(path, text, answered, likely, tree))}
     for path in new:
         if path.split("/")[0] == "PATH" and not project.has("PATH"):
             yield path, "is called as the instructions' examples: write the file's own path, or send it so again"
-        elif path in twins:
-            folder, meant = twins[path]
-            beside = [other in twins for other in new if other.startswith(f"{folder}/")]
+        elif path in meant:
+            folder, existing = meant[path]
+            beside = [other in meant for other in new if other.startswith(f"{folder}/")]
             if 2 * sum(beside) >= len(beside) and not re.search(rf"(?<![\w./-])(?:\./)?{re.escape(folder)}/", query):
-                lacks = f"has most lines of {shown(meant)}, and there is no folder {shown(folder)}/"
-                yield path, f"{lacks}: write {shown(meant)}, or send it so again where a new file is meant"
+                lacks = f"has most lines of {shown(existing)}, and there is no folder {shown(folder)}/"
+                yield path, f"{lacks}: write {shown(existing)}, or send it so again where a new file is meant"
 
 
-def _find_twin(
+def _find_meant(
     path: str, text: str, answered: Collection[str], likely: Iterable[str], tree: Tree
 ) -> tuple[str, str] | None:
     """Return a missing folder of the path, and the existing file under another folder that has most of its lines."""
@@ -219,7 +219,7 @@ def _find_twin(
             old = tree.read(other)[0].decode("utf-8", "replace")
             said = _stripped(old)
             is_like = 2 * sum(line in lines for line in said) > len(said) and said != given
-            if is_like and old.count("\n") >= _SHORTEST_TWIN:
+            if is_like and old.count("\n") >= _SHORTEST_COMPARED:
                 return folder, other
     return None
 
