@@ -5,8 +5,10 @@ Values are imported from where they are defined: a record from `code_commit.runs
 """
 
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +32,23 @@ from code_commit.runs.diff import FileEdit
 from code_commit.runs.list import UnreadableRun, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import Event, RunRecord
-from code_commit.settings import FILE, SETTINGS, Settings, load_settings, read_environment, validate_settings
+from code_commit.settings import (
+    FILE,
+    OPTIONS,
+    SETTINGS,
+    Settings,
+    load_settings,
+    read_environment,
+    validate_settings,
+)
 
 if TYPE_CHECKING:
     from code_commit.commands.stats import Comparison
 
 Folder = str | os.PathLike[str]
+
+_TASK_OPTION = re.compile(r"(code-commit )?-m(?![\w-])|--query( FILE)?")
+_OPTION = re.compile(rf"--({'|'.join(name.replace('_', '-') for name in OPTIONS)})(?![\w-])")
 
 
 def rollup(
@@ -51,11 +64,13 @@ def rollup(
 
     Raises NotSetUpError; with `select` also LLMError and RejectedResponseError.
     """
+    if not isinstance(select, bool):
+        raise TypeError(f"select must be True or False, not {select!r}")
     project = find_project(Path(directory))
     lists = {"pathspecs": pathspecs, "exclude": exclude, "include": include}
     validate_settings(lists | settings, SETTINGS | dict.fromkeys(lists, SETTINGS["rollup_exclude"]))
     files = CodebaseRequest(pathspecs, exclude, include, select=select)
-    with hardened_meanwhile():
+    with hardened_meanwhile(), _naming_arguments():
         return make_rollup(project, {"quiet": True, **settings}, files, Progress(Redactor(find_secrets(project))))
 
 
@@ -74,12 +89,13 @@ def run(
 
     Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
     """
+    inputs = _inputs_of(query)
     project = find_project(Path(directory))
     progress = Progress(Redactor(find_secrets(project)), quiet=True, on_step=on_step)
     options = {"quiet": True, **settings}
     try:
-        with hardened_meanwhile():
-            return run_main_job(project, options, progress, RunInputs(query=query))
+        with hardened_meanwhile(), _naming_arguments():
+            return run_main_job(project, options, progress, inputs)
     except CodeCommitError:
         if progress.record is None:
             raise
@@ -91,10 +107,10 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
 
     Nothing is sent or written. Raises NotSetUpError where the folder cannot be used.
     """
-    report = inspect_run(find_project(Path(directory)), {"quiet": True, **settings}, RunInputs(query=query))
+    report = inspect_run(find_project(Path(directory)), {"quiet": True, **settings}, _inputs_of(query))
     if report.plan:
         check_codebase(report, report.plan)
-    return [report.redactor.redact_text(problem) for problem in report.problems]
+    return [_in_arguments(report.redactor.redact_text(problem)) for problem in report.problems]
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +123,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def provider_of(model: str) -> str:
     """Return the provider of a named model. Raises NotSetUpError for a name that belongs to none."""
-    return choose_model(model, ()).provider
+    return choose_model(model).provider
 
 
 def uses_provider(directory: Folder, provider: str) -> bool:
@@ -231,3 +247,24 @@ def write_ignore_line(directory: Folder) -> None:
 def _folder(directory: Folder) -> Project:
     """Return a folder as a project that git is not asked about."""
     return Project(Path(os.path.realpath(directory)))
+
+
+def _inputs_of(query: str | None) -> RunInputs:
+    if not isinstance(query, str | None):
+        raise TypeError(f"query must be a str or None, not {query!r}")
+    return RunInputs(query=query)
+
+
+@contextmanager
+def _naming_arguments() -> Iterator[None]:
+    """Let a NotSetUpError name the arguments of a call in place of the command line's options."""
+    try:
+        yield
+    except NotSetUpError as error:
+        error.args = (_in_arguments(str(error)),)
+        raise
+
+
+def _in_arguments(message: str) -> str:
+    message = _TASK_OPTION.sub("query=", message.replace("after -m", "in query="))
+    return _OPTION.sub(lambda option: f"{option[1].replace('-', '_')}=", message)

@@ -283,7 +283,9 @@ def _checked(
     values = {}
     for name, value in table.items():
         if name not in known:
-            problems.append(f"{where}there is no setting '{name}'{did_you_mean(name, known)}")
+            is_misplaced = known is _PRICE and name in SETTINGS
+            advice = " in this table: move it above the table" if is_misplaced else did_you_mean(name, known)
+            problems.append(f"{where}there is no setting '{name}'{advice}")
             continue
         try:
             values[name] = known[name].check(value)

@@ -178,6 +178,38 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
         run(project_folder, max_repair=1)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "query= needs none"),
+        ({"query": " "}, "say in query= what is to be done"),
+        ({"query": "x", "model": ""}, "or name a model="),
+        ({"query": "x", "model": "chat:x"}, "model= chat: needs base_url="),
+        ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost= 1e-06 is too little"),
+    ],
+)
+def test_a_problem_of_a_call_names_its_arguments(arguments, message, project_folder: Path):
+    (project_folder / "agent-config/query.txt").unlink()
+    (project_folder / "agent-config/gemini-key.txt").write_text("test-key-0123456789")
+    (project_folder / "agent-config/gemini-key.txt").chmod(0o600)
+    if arguments.get("model") == "":
+        (project_folder / "agent-config/gemini-key.txt").unlink()
+    with pytest.raises(NotSetUpError) as caught:
+        run(project_folder, **{"model": "replay:agent-config"} | arguments)
+    assert message in str(caught.value)
+    problems = "\n".join(api.check(project_folder, **{"model": "replay:agent-config"} | arguments))
+    assert message in problems
+    assert not re.search(r"(^| )--?[a-z]", str(caught.value) + problems)
+
+
+def test_an_argument_of_another_type_is_a_type_error(project_folder: Path):
+    for call in (run, api.check):
+        with pytest.raises(TypeError, match="query must be a str or None, not 3"):
+            call(project_folder, query=3)
+    with pytest.raises(TypeError, match="select must be True or False, not 'src'"):
+        rollup(project_folder, select="src")  # type: ignore[arg-type]
+
+
 WRONG_SETTINGS = {
     "sandbox": ("bogus", "sandbox must be one of auto, off, guard, strict"),
     "on_rejected": ("never", "on_rejected must be one of retry, stop"),

@@ -96,6 +96,10 @@ WRONG_FILES = {
         "[prices.m]\ninput = 1\noutput = 1\ncached = 1",
         "prices.m: there is no setting 'cached'; did you mean 'cached_input'?",
     ),
+    "a setting below the prices": (
+        "[prices.m]\ninput = 1\noutput = 1\nmodel = 'chat:x'",
+        "prices.m: there is no setting 'model' in this table: move it above the table",
+    ),
     "missing price": ("[prices.m]\ninput = 1", "prices.m: output must be a number"),
     "negative price": ("prices.m = {input = 1, output = -1}", "prices.m: output must be 0 or more"),
     "price of what": ("prices.m = 1", "prices.m: input must be a number"),

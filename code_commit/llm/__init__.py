@@ -59,7 +59,7 @@ class NetworkLLM:
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):
-            raise LLMError(misfit, "too_long")
+            raise LLMError(f"{misfit}, in a new run", "too_long")
         bid = bid_for(self._choice, settings, prompt, left)
         least = bid_for(self._choice, settings, prompt, left, counted=0)
         if bid and least and least.usd <= left + ROUNDING < bid.usd and (tokens := self._count_tokens(prompt)):

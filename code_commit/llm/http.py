@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from code_commit.errors import LLMError, NotSetUpError
@@ -19,6 +19,7 @@ from code_commit.exchange import RequestBody
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
+E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "missing"]
 _PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a server of the user's that is not there after ten was not started
 
@@ -37,6 +38,15 @@ class Endpoint(NamedTuple):
     @property
     def host(self) -> str:
         return shown(urlsplit(self.base_url).hostname or "")
+
+    @property
+    def netloc(self) -> str:
+        """The host with its port."""
+        return shown(urlsplit(self.base_url).netloc)
+
+    @property
+    def is_local(self) -> bool:
+        return is_this_machine(urlsplit(self.base_url).hostname or "")
 
 
 class Timing(NamedTuple):
@@ -114,10 +124,9 @@ class Connection:
         self.has_sent = False
         """Whether something of the latest request may have reached the API."""
         self._socket: Any = None
-        is_local = is_this_machine(urlsplit(endpoint.base_url).hostname or "")
         context = _make_ssl_context(endpoint.base_url)
         try:  # no proxy for a request to this machine: it may be plain http, and the key is in it
-            self._client = httpx.Client(headers=headers, verify=context, trust_env=not is_local)
+            self._client = httpx.Client(headers=headers, verify=context, trust_env=not endpoint.is_local)
         except (ValueError, ImportError, httpx.InvalidURL):
             raise NotSetUpError(
                 "the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: it must be "
@@ -221,12 +230,8 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
     import httpx
 
     host = endpoint.host
-    certificate = re.search(r"certificate verify failed: (.*?)( \(_ssl|$)", str(error))
-    if certificate:
-        return LLMError(
-            f"the certificate of {host} is not trusted ({certificate[1]}): if a proxy of yours signs it, "
-            "name its authority with SSL_CERT_FILE"
-        )
+    if lasting := _explain_tls(error, endpoint):
+        return LLMError(lasting)
     if isinstance(error, httpx.ProxyError):
         status = str(error)[:3]
         if status in ("401", "403", "407"):
@@ -236,8 +241,8 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
         return LLMError(f"no request to {host} can be made ({type(error).__name__}): check --base-url")
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         said = shown(re.sub(r"^\[Errno -?\d+\] ", "", str(error)))
-        failure = PassingFailure(f"no connection to {urlsplit(endpoint.base_url).netloc} ({said})")
-        if _came_from(error, ConnectionRefusedError) and is_this_machine(urlsplit(endpoint.base_url).hostname or ""):
+        failure = PassingFailure(f"no connection to {endpoint.netloc} ({said})")
+        if endpoint.is_local and _find_cause(error, ConnectionRefusedError):
             failure.kind, failure.delay = "refused", _PAUSE_WHERE_REFUSED
         return failure
     reasons: dict[type[Exception], str] = {
@@ -247,8 +252,29 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
     return PassingFailure(reasons.get(type(error), f"the connection to {host} broke ({type(error).__name__})"))
 
 
-def _came_from(error: BaseException | None, kind: type[Exception]) -> bool:
-    return error is not None and (isinstance(error, kind) or _came_from(error.__context__, kind))
+def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
+    """Return why TLS can never begin there, "" for any other failure."""
+    import ssl
+
+    cause = _find_cause(error, ssl.SSLError)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"the certificate of {endpoint.host} is not trusted ({cause.verify_message}): if a proxy of yours signs it, "
+            "name its authority with SSL_CERT_FILE"
+        )
+    if cause is None or cause.reason != "WRONG_VERSION_NUMBER":
+        return ""
+    if endpoint.is_local:
+        return f"{endpoint.netloc} speaks http, not https: begin the address with http:// (--base-url)"
+    way = "--base-url and the proxy variables"
+    return f"{endpoint.netloc}, or a proxy before it, speaks http, not https: check {way}"
+
+
+def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """Return the exception of a kind that an exception is, or that it was raised from."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def is_this_machine(host: str) -> bool:

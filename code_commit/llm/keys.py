@@ -12,6 +12,7 @@ from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, cho
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
 from code_commit.settings import Settings
+from code_commit.terminal import shown
 
 __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys", "require_key"]
 
@@ -42,7 +43,18 @@ def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> 
             keys[provider] = ApiKey(provider, value, source, in_project)
         elif value or file_key is not None:
             keys.unfit[provider] = f"{source} {problem}"
+        elif misnamed := _find_misnamed_file(project, provider):
+            keys.unfit[provider] = f"{AGENT_CONFIG}/{shown(misnamed)} is not read: rename it to {provider}-key.txt"
     return keys
+
+
+def _find_misnamed_file(project: Project, provider: str) -> str:
+    """Return a name in agent-config that was meant for the provider's key file, such as openai_key.txt; else ""."""
+    meant = re.compile(rf"(?i)(?!{provider}-key\.txt$){provider}[-_. ]?(api[-_. ]?)?keys?([.~].*)?")
+    with suppress(OSError):
+        names = (path.name for path in project.agent_config.iterdir())
+        return min(filter(meant.fullmatch, names), default="")
+    return ""
 
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, *base_urls: str) -> list[str]:
@@ -95,6 +107,8 @@ def _lies_in_project(project: Project, provider: str) -> bool:
 
 def _key_problem(value: str) -> str | None:
     """Return the fault of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
+    if re.match(r"(export )?\w*(KEY|TOKEN) ?= ?[^= ]|[\"']|Bearer ", value):
+        return "holds more than a key, such as NAME= or quotes: one line, the key alone"
     if not re.fullmatch(r"[\x21-\x7e]*", value):
         return "holds a blank, a line end or another character that no HTTP header can carry: one line, the key alone"
     if len(value) < SHORTEST_KEY:

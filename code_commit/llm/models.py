@@ -36,7 +36,7 @@ LEAST_OUTPUT = 8_000  # tokens of the shortest useful answer, its reasoning incl
 
 
 def choose_model(
-    model: str, keys: Container[str], unfit: Mapping[str, str] = {}, option: str = "--model"
+    model: str, keys: Container[str] = (), unfit: Mapping[str, str] = {}, option: str = "--model"
 ) -> ModelChoice:
     """Return the LLM that `model` names, or the default one of the first provider that has a key.
 
@@ -70,7 +70,7 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None
     """
     if not settings.fallback_model:
         return None
-    fallback = choose_model(settings.fallback_model, (), option="--fallback-model")
+    fallback = choose_model(settings.fallback_model, option="--fallback-model")
     own = bound_base_url(settings, "fallback_")
     base_url = own or (bound_base_url(settings) if fallback.provider == choice.provider else "")
     return LlmConfig(fallback, None, settings._replace(fallback_model="", base_url=base_url, context_window=None))
@@ -89,6 +89,10 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in unfit:
             raise NoKeyError(f"{unfit[vendor.name]}; put that right, or name a --model", vendor.name)
+    if "chat" in keys:
+        raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
+    if "chat" in unfit:
+        raise NoKeyError(unfit["chat"], "chat")
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
     raise NoKeyError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
@@ -131,7 +135,7 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
     if not url or not given or url.partition(":")[0] in ("", *VENDORS):
         return str(url)
     beside = given.get(f"{role}model")
-    return f"{choose_model(beside, ()).provider if beside else ''}:{url}"
+    return f"{choose_model(beside).provider if beside else ''}:{url}"
 
 
 def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:

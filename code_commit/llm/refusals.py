@@ -127,7 +127,7 @@ def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpo
             return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
         return "key", f"the key from {endpoint.key_source} is refused: put a valid one there"
     if status == 413 or _has(codes, _TOO_LONG) or (status in (400, 422) and re.search(_TOO_LONG_MESSAGE, message)):
-        advice = "make agent-config/codeRollup.txt smaller, or name a model with a larger window"
+        advice = "start a new run with a smaller codeRollup.txt, or name a model with a larger window"
         return "too_long", f"the prompt is too long for {endpoint.model}: {advice}"
     return None
 

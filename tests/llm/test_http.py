@@ -128,6 +128,22 @@ def test_a_certificate_that_nobody_trusts_is_an_error_at_once(certificate):
     assert not server.requests
 
 
+def test_https_to_a_server_that_speaks_http_is_an_error_at_once():
+    listener = Listener()
+    with FakeServer([]) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1", Clock().timing()) as llm:
+        with pytest.raises(LLMError, match=rf"127\.0\.0\.1:{server.port} speaks http, not https: begin .* http://"):
+            llm.complete(PROMPT, listener)
+    assert not listener.retries
+
+
+def test_https_by_way_of_a_proxy_to_a_server_that_speaks_http(monkeypatch):
+    with FakeServer([]) as server, Proxy(server.port) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        with open_way(CHAT, "https://llm.test/v1", Clock().timing()) as llm:
+            with pytest.raises(LLMError, match=r"llm\.test, or a proxy before it, speaks http, not https"):
+                llm.complete(PROMPT, Listener())
+
+
 def test_an_authority_of_ones_own_by_file(certificate, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with tls_server(certificate) as server, open_way(CHAT, f"https://127.0.0.1:{server.port}/v1") as llm:

@@ -45,6 +45,10 @@ UNFIT_KEYS = {
     "a blank": b"sk-test 0123456789\n",
     "a leading blank": b" sk-test-0123456789\n",
     "three characters": b"abc\n",
+    "a variable's line": b"OPENAI_API_KEY=sk-test-0123456789\n",
+    "a shell's line": b"export OPENAI_API_KEY=sk-test-0123456789\n",
+    "quotes": b'"sk-test-0123456789"\n',
+    "a header's value": b"Bearer sk-test-0123456789\n",
     "empty": b"",
     "not ASCII": "sk-tést-0123456789".encode(),
     "not UTF-8": b"sk-test-\xff\xfe0123456789",
@@ -61,6 +65,30 @@ def test_an_unfit_key_is_refused_without_being_quoted(project, data):
         require_key("openai", keys)
     for piece in re.findall(rb"[a-z0-9-]{3,}", data):
         assert piece.decode() not in str(caught.value).removeprefix("agent-config/openai-key.txt")
+
+
+@pytest.mark.parametrize("data", [b"abcdefgh0123KEY==", b"sk-KEY=0123456789"])
+def test_a_key_may_hold_what_base64_does(project, data):
+    write_key(project, data)
+    assert load_keys(project, {})["openai"].value == data.decode()
+
+
+@pytest.mark.parametrize(
+    "name", ["openai_key.txt", "OPENAI_API_KEY.txt", "openai.key", "openai-key", "openai-key.txt~"]
+)
+def test_a_misnamed_key_file_is_named_with_its_right_name(project, name):
+    (project.agent_config / name).write_text(KEY)
+    keys = load_keys(project, {"ANTHROPIC_API_KEY": KEY})
+    said = f"agent-config/{name} is not read: rename it to openai-key.txt"
+    assert (set(keys), keys.unfit) == ({"anthropic"}, {"openai": said})
+    assert "openai" in load_keys(project, {"OPENAI_API_KEY": KEY}), "there is a key all the same"
+
+
+@pytest.mark.parametrize("name", ["openai-keywords.md", "openai.txt", "key.txt"])
+def test_other_files_of_agent_config_are_no_keys(project, name):
+    (project.agent_config / name).write_text(KEY)
+    (project.agent_config / "openai-key.txt").symlink_to("nowhere")
+    assert not load_keys(project, {}).unfit
 
 
 def test_an_unfit_variable_is_refused_when_its_provider_is_asked(project):

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from code_commit.errors import NotSetUpError
+from code_commit.errors import NoKeyError, NotSetUpError
 from code_commit.exchange import Usage
-from code_commit.llm.keys import ApiKey
+from code_commit.llm.keys import ApiKey, Keys
 from code_commit.llm.models import choose_model, context_window, cost_of, price_of
 from code_commit.llm.vendor import ModelChoice, estimate_tokens
 from code_commit.settings import Price, Settings
@@ -112,3 +112,13 @@ def test_with_nothing_said_the_first_provider_with_a_key_is_asked():
     assert str(choose_model("", {"anthropic": anthropic, "openai": openai})) == "openai:gpt-6.2-sol"
     with pytest.raises(NotSetUpError, match="GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY"):
         choose_model("", {})
+
+
+def test_a_chat_key_alone_names_no_model():
+    keys = Keys({"chat": ApiKey("chat", KEY, "")})
+    with pytest.raises(NotSetUpError, match=r"^chat key found: name model and base_url"):
+        choose_model("", keys)
+    keys = Keys()
+    keys.unfit["chat"] = "CODE_COMMIT_CHAT_API_KEY holds no API key"
+    with pytest.raises(NoKeyError, match="CODE_COMMIT_CHAT_API_KEY holds no API key"):
+        choose_model("", keys, keys.unfit)
