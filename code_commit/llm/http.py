@@ -258,10 +258,8 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
 
     cause = _find_cause(error, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return (
-            f"the certificate of {endpoint.host} is not trusted ({cause.verify_message}): if a proxy of yours signs it, "
-            "name its authority with SSL_CERT_FILE"
-        )
+        certificate = f"the certificate of {endpoint.host} is not trusted ({cause.verify_message})"
+        return f"{certificate}: if a proxy of yours signs it, name its authority with SSL_CERT_FILE"
     if cause is None or cause.reason != "WRONG_VERSION_NUMBER":
         return ""
     if endpoint.is_local:
