@@ -1,7 +1,7 @@
 """code-commit: ask an LLM once, apply its answer whole or not at all, build, and repair up to three times.
 
-From Python: `from code_commit import run, rollup, NotSetUpError`; see `code_commit.api`. They are imported when they
-are asked for, because the command line imports this package before it knows what to do.
+From Python: `from code_commit import run, rollup, NotSetUpError`; see `code_commit.api`. They are imported
+on first use, because the command line imports this package before it parses its arguments.
 """
 
 from code_commit.version import __version__

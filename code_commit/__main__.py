@@ -1,4 +1,4 @@
-"""The command `code-commit`, and `python -m code_commit`: what it may import comes first."""
+"""The command `code-commit`, and `python -m code_commit`: first restrict what can be imported."""
 
 import gc
 import os
@@ -9,9 +9,9 @@ from code_commit.trust import clean_import_path, own_command
 
 def command() -> None:
     """Run the command of this process and end it at once."""
-    gc.set_threshold(50_000)  # modules keep what they make: to look it through took a twentieth of `--help`
+    gc.set_threshold(50_000)  # modules keep what they create, and collecting it took a twentieth of `--help`
     clean_import_path()
-    _go_where_told(sys.argv)
+    _change_folder(sys.argv)
     clean_import_path()
     if "fleet" in sys.argv[1:] and not sys.flags.isolated:
         os.execv(sys.executable, [*own_command(), *sys.argv[1:]])  # noqa: S606 - Dask starts its workers with our flags
@@ -20,8 +20,8 @@ def command() -> None:
     command()
 
 
-def _go_where_told(arguments: list[str]) -> None:
-    """Go to the folders of `-C DIR` or `-CDIR` and take them from the arguments; what is wrong the parser tells."""
+def _change_folder(arguments: list[str]) -> None:
+    """Change to the folders of `-C DIR` or `-CDIR` and remove these arguments. The parser reports mistakes."""
     place = 1
     while place < len(arguments) and arguments[place] != "--":
         word = arguments[place]

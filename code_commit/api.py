@@ -1,7 +1,7 @@
-"""The surface of the core: the calls of a supervisor written in Python, and of the fleet and the MCP server.
+"""The surface of the core: calls for a supervisor written in Python, for the fleet and for the MCP server.
 
-Values are imported from where they are defined: a record from `code_commit.runs.record`, errors from
-`code_commit.errors`. The process that calls is afterwards as it was before, and nothing is printed.
+Import values from their own modules: the record from `code_commit.runs.record`, errors from `code_commit.errors`.
+A call prints nothing and leaves the process as it was.
 """
 
 import os
@@ -60,7 +60,7 @@ def rollup(
     select: bool = False,
     **settings: Any,
 ) -> Codebase:
-    """Write codeRollup.txt as `code-commit rollup` does, and return what is in it and what was left out, and why.
+    """Write codeRollup.txt as `code-commit rollup` does. Return its content, and what was left out with the reasons.
 
     Raises NotSetUpError; with `select` also LLMError and RejectedResponseError.
     """
@@ -81,13 +81,13 @@ def run(
     on_step: Callable[[RunRecord, Event], object] | None = None,
     **settings: Any,
 ) -> RunRecord:
-    """Run the main job in a project's folder and return its record, whatever its end; `exit_code` says which.
+    """Run the main job in a project's folder and return its record. Its `exit_code` says how the run ended.
 
     `query` is the task, in place of agent-config/query.txt. `settings` are those of config.toml (`model="openai"`,
-    `max_repairs=1`); they go before the environment and the file. `on_step` is called after each step, when run.json
+    `max_repairs=1`); they override the environment and the file. `on_step` is called after each step, once run.json
     has it.
 
-    Raises NotSetUpError when the run could not begin (exit code 2): nothing was sent or changed then.
+    Raises NotSetUpError if the run could not begin (exit code 2). Nothing was sent or changed then.
     """
     inputs = _inputs_of(query)
     project = find_project(Path(directory))
@@ -103,9 +103,9 @@ def run(
 
 
 def check(directory: Folder = ".", *, query: str | None = None, **settings: Any) -> list[str]:
-    """Return every problem that keeps `run` with the same arguments from beginning, none where it could.
+    """Return every problem that keeps `run` with the same arguments from beginning.
 
-    Nothing is sent or written. Raises NotSetUpError where the folder cannot be used.
+    Nothing is sent or written. Raises NotSetUpError if the folder cannot be used.
     """
     report = inspect_run(find_project(Path(directory)), {"quiet": True, **settings}, _inputs_of(query))
     if report.plan:
@@ -114,7 +114,7 @@ def check(directory: Folder = ".", *, query: str | None = None, **settings: Any)
 
 
 def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of config.toml as a run takes them. Raises NotSetUpError for mistakes and unknown models."""
+    """Return settings of config.toml in a run's types. Raises NotSetUpError for mistakes and unknown models."""
     values = validate_settings(settings)
     for name in filter(settings.get, ("model", "select_model", "fallback_model")):
         provider_of(settings[name])
@@ -122,7 +122,7 @@ def check_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def provider_of(model: str) -> str:
-    """Return the provider of a named model. Raises NotSetUpError for a name that belongs to none."""
+    """Return the provider of a named model. Raises NotSetUpError for an unknown name."""
     return choose_model(model).provider
 
 
@@ -139,9 +139,9 @@ def uses_provider(directory: Folder, provider: str) -> bool:
 
 
 def count_missing_keys(directory: Folder, runs: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Return how many runs, given by their settings, need a key that the project lacks, by provider ("": any).
+    """Count by provider ("": any) the runs, given as settings, that need a key which the project lacks.
 
-    Raises NotSetUpError, and NoKeyError for a key that cannot be used.
+    Raises NotSetUpError, and NoKeyError for an unusable key.
     """
     keys, environment, missing = load_keys(_folder(directory)), read_environment(os.environ, []), Counter[str]()
     for given in runs:
@@ -173,7 +173,7 @@ def list_runs(directory: Folder = ".") -> list[Path]:
 
 
 def read_record(folder: Folder) -> RunRecord:
-    """Return the record of the run with this log folder. Raises NotSetUpError where it cannot be read."""
+    """Return the record of the run with this log folder. Raises NotSetUpError if it cannot be read."""
     found = read_run(Path(folder))
     if isinstance(found, UnreadableRun):
         raise NotSetUpError(f"{found.run} cannot be read: {found.why}")
@@ -183,13 +183,13 @@ def read_record(folder: Folder) -> RunRecord:
 def read_changes(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
     """Return each file that the run of a log folder changed below `root`, before and after.
 
-    The second list names the files whose content of then is lost. Raises ApplyError.
+    The second list names the files whose earlier content is lost. Raises ApplyError.
     """
     return net_edits(folder, root)
 
 
 def redo(directory: Folder, folder: Path) -> None:
-    """Make every file what the run with this log folder left of it, in a tree as it was before the run.
+    """Make every change of the run with this log folder again, in a tree as it was before the run.
 
     Raises NotSetUpError and ApplyError.
     """
@@ -198,15 +198,15 @@ def redo(directory: Folder, folder: Path) -> None:
 
 
 def make_redactor(directory: Folder = ".") -> Redactor:
-    """Return the censor of the keys of a project and of the environment."""
+    """Return the redactor for the keys of a project and of the environment."""
     return Redactor(find_secrets(_folder(directory)))
 
 
 def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None, patch: bytes | None = None) -> bytes:
-    """Return the page of a run as HTML; its links begin at the folder `start`.
+    """Return the page of a run as HTML, with links relative to the folder `start`.
 
-    `folder` is its log folder, by default the one that the record names. `patch` is what the run changed, where its
-    tree is gone: then `start` holds changes.patch, and a run without an end was killed.
+    `folder` is its log folder, by default the one in the record. If its tree is gone, `patch` is what the run changed:
+    then `start` holds changes.patch, and an unfinished run counts as killed.
     """
     from code_commit.commands import page
     from code_commit.commands.log import logged_run
@@ -219,33 +219,33 @@ def render_page(record: RunRecord, start: Folder, *, folder: Path | None = None,
 
 
 def render_template(package: str, values: Mapping[str, Any]) -> bytes:
-    """Return the page of a package, from its page.html.j2, page.css and page.js, in the style of a run's page."""
+    """Return the page of a package in the style of a run's page, from its page.html.j2, page.css and page.js."""
     from code_commit.commands import page
 
     return page.render_template(package, values)
 
 
 def compare(results: Iterable[Mapping[str, Any]]) -> "Comparison":
-    """Return what the results of a fleet came to, label beside label; each is a line of results.jsonl."""
+    """Return the comparison of a fleet's labels. Each result is a line of results.jsonl."""
     from code_commit.commands.stats import Comparison
 
     return Comparison.of(results)
 
 
 def is_protected(path: str) -> bool:
-    """Tell whether no answer may change this path, in any project."""
+    """Tell whether answers may not change this path in any project."""
     return find_protected(path, ()) is not None
 
 
 def write_ignore_line(directory: Folder) -> None:
-    """Add the line /agent-config to a project's .gitignore, where it lacks one. Raises NotSetUpError and OSError."""
+    """Add the line /agent-config to a project's .gitignore if it is missing. Raises NotSetUpError and OSError."""
     from code_commit.commands.init import write_ignore_line
 
     write_ignore_line(_folder(directory))
 
 
 def _folder(directory: Folder) -> Project:
-    """Return a folder as a project that git is not asked about."""
+    """Return a folder as a project, without asking git."""
     return Project(Path(os.path.realpath(directory)))
 
 

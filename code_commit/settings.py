@@ -1,7 +1,7 @@
-"""The settings of a run. Each stands once, here: its name, type and default, and its explanation.
+"""The settings of a run: each one's name, type, default and explanation.
 
-One with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml, in this
-order of precedence; the others are keys of config.toml alone.
+A setting with a help text is an option of the command line, a variable `CODE_COMMIT_...` and a key of config.toml, in
+this order of precedence. The others are keys of config.toml alone.
 """
 
 import argparse
@@ -24,18 +24,18 @@ ENVIRONMENT_PREFIX = "CODE_COMMIT_"
 ATTEMPT_VARIABLE, RUN_VARIABLE = "CODE_COMMIT_ATTEMPT", "CODE_COMMIT_RUN"  # for build.sh
 KEYS_VARIABLE = "CODE_COMMIT_KEYS"  # names the folder of a fleet worker's `gemini-key.txt`, `openai-key.txt` ...
 _NO_SETTINGS = (ATTEMPT_VARIABLE, RUN_VARIABLE, KEYS_VARIABLE, "CODE_COMMIT_CHAT_API_KEY", "CODE_COMMIT_PACKAGE")
-"""docs/ci-examples say by the last what to install."""
+"""docs/ci-examples install the package that the last one names."""
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false", Mapping: "a table"}
 NOT_NEGATIVE = "0 or more"
 POSITIVE = "more than 0"
-MOST = 10**12  # the limit of any number: sums and products of it must stay finite
+MOST = 10**12  # the limit of any number, so that sums and products stay finite
 _BOOLEANS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 FILE, LOG, ENVIRONMENT, COMMAND_LINE, SERVER = "config.toml", "log", "environment", "options", "server"
-"""The sources of settings; the log of a run that goes on has all of them."""
+"""The sources of settings. The log of a resumed run has all settings."""
 
 
 class UnfitValueError(ValueError, argparse.ArgumentTypeError):
-    """A value does not fit its setting; the message says what it must be, also as argparse's."""
+    """A value does not fit its setting. The message says what it must be, also for argparse."""
 
 
 class Setting:
@@ -68,9 +68,9 @@ class Setting:
             self.help += f" (default {f'{default:g}' if self.kind is float else default})"
 
     def parse(self, text: str) -> Any:
-        """Return the text of an option or a variable in the setting's type. Raises UnfitValueError."""
+        """Return the value of an option's or a variable's text. Raises UnfitValueError."""
         value: Any = text
-        with contextlib.suppress(ValueError):  # what is no number is refused below
+        with contextlib.suppress(ValueError):  # `check` refuses text that is no number
             if self.kind is bool:
                 value = _BOOLEANS.get(text.lower(), text)
             elif self.kind is tuple:
@@ -84,7 +84,7 @@ class Setting:
         return self.check(value)
 
     def check(self, value: Any) -> Any:
-        """Return a value as Settings holds it: a list as a tuple. Raises UnfitValueError."""
+        """Return a value as Settings holds it, with a list as a tuple. Raises UnfitValueError."""
         if self.choices and value not in self.choices:
             raise UnfitValueError(f"must be one of {', '.join(self.choices)}")
         if self.kind is tuple:
@@ -114,7 +114,7 @@ class Price(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Everything that can be set. No dataclass: that would double the time of `--help`."""
+    """All settings. A dataclass would double the time of `--help`."""
 
     model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
     select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
@@ -174,14 +174,14 @@ class Settings(NamedTuple):
     prices: Mapping[str, Price] = {}
 
     sources: Mapping[str, Mapping[str, Any]] = {}
-    """The values of each source, the one with precedence last; empty where a program made them."""
+    """The values of each source, the strongest last; empty if a program made the settings."""
 
     def source_of(self, name: str) -> str:
         """Return the source of a setting's value: `FILE`, `LOG`, `ENVIRONMENT`, `COMMAND_LINE`, or ""."""
         return next((source for source, given in [*self.sources.items()][::-1] if name in given), "")
 
     def origin(self, name: str) -> tuple[str, Mapping[str, Any]]:
-        """Return a setting's name as the source of its value spells it, and all values of the source; else ("", {})."""
+        """Return a setting's name in the spelling of its source, and all values of that source, else ("", {})."""
         source = self.source_of(name)
         if not source:
             return "", {}
@@ -189,7 +189,7 @@ class Settings(NamedTuple):
         return spelled.get(source, "--" + name.replace("_", "-")), self.sources[source]
 
     def as_record(self) -> dict[str, Any]:
-        """Return them as run.json holds them: each price with the names of its parts."""
+        """Return the settings as run.json holds them, with prices as objects."""
         values = {name: value for name, value in self._asdict().items() if name in SETTINGS}
         return values | {"prices": {model: price._asdict() for model, price in self.prices.items()}}
 
@@ -212,7 +212,7 @@ _PRICE = _settings_of(Price)
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = tuple(OPTIONS)) -> None:
-    """Add the options of these settings. One that is not given is absent from the result and overrides nothing."""
+    """Add the options of these settings. An option that is not given is absent from the parsed result."""
     group = parser.add_argument_group(
         "options of the main job", "each also a key of agent-config/config.toml and a variable CODE_COMMIT_..."
     )
@@ -247,7 +247,7 @@ def load_settings(
 
 
 def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
-    from code_commit.files import read_regular_file  # `--help` needs neither it nor pathlib
+    from code_commit.files import read_regular_file  # `--help` needs neither this nor pathlib
     from code_commit.project import AGENT_CONFIG
 
     shown_path = f"{AGENT_CONFIG}/{path.name}"
@@ -268,7 +268,7 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
 
 
 def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = SETTINGS) -> dict[str, Any]:
-    """Return the settings of a table that the user wrote. Raises NotSetUpError with a line for each problem."""
+    """Return the settings of a user's table. Raises NotSetUpError with a line for each problem."""
     problems: list[str] = []
     values = _checked(table, problems, known=known)
     if problems:
@@ -279,7 +279,7 @@ def validate_settings(table: Mapping[str, Any], known: Mapping[str, Setting] = S
 def _checked(
     table: Mapping[str, Any], problems: list[str], where: str = "", known: Mapping[str, Setting] = SETTINGS
 ) -> dict[str, Any]:
-    """Return the fitting settings of a table; the problems of the others go into `problems`."""
+    """Return the valid settings of a table, and append the problems of the others to `problems`."""
     values = {}
     for name, value in table.items():
         if name not in known:
@@ -305,7 +305,7 @@ def _price(parts: Any, problems: list[str], where: str) -> Price:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `; did you mean 'X'?` with the nearest of the known names, "" where none is near."""
+    """Return `; did you mean 'X'?` with the nearest known name, "" if none is near."""
     import difflib
 
     nearest = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
@@ -313,7 +313,7 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def read_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    """Return the settings that `CODE_COMMIT_*` variables name; any other such variable is a problem."""
+    """Return the settings of `CODE_COMMIT_*` variables. Any other such variable is a problem."""
     values, known = {}, [*_NO_SETTINGS, *(ENVIRONMENT_PREFIX + name.upper() for name in OPTIONS)]
     for variable, text in environment.items():
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()

@@ -1,4 +1,4 @@
-"""A run that has started: everything that has to be closed again, opened in one place."""
+"""A run that has started: everything that must be closed again is opened here."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ from code_commit.runs.review import review_changes
 from code_commit.verify import Rules, capture_rules
 from code_commit.verify.ignored import dump_ignore_files, load_ignore_files
 
-_IGNORE_FILES = "ignore-files.json"  # the file of a run's log with the ignore rules of before the run
+_IGNORE_FILES = "ignore-files.json"  # the file of a run's log with the ignore rules from before the run
 
 Approve = Callable[[bytes, Attempt, bool], None]
 """Asks whether to apply an answer. Raises NotApprovedError, or RejectedResponseError with words for the LLM."""
@@ -38,7 +38,7 @@ Approve = Callable[[bytes, Attempt, bool], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that has started. `codebase` is None where it is unknown what the LLM of the answer saw."""
+    """A run that has started. `codebase` is None if it is unknown which files the LLM saw."""
 
     plan: RunPlan
     codebase: Codebase | None
@@ -59,7 +59,7 @@ class Run:
         return Room(self.plan.longest_prompt, self.shrink if fits else None)
 
     def shrink(self, characters: int, mentions: str) -> Codebase:
-        """Return a codebase of at most so many characters, the files that a text names first. Raises NotSetUpError."""
+        """Return a codebase of at most so many characters, with the mentioned files first. Raises NotSetUpError."""
         plan, log = self.plan, self.log
         tokens = max(int(characters / CHARACTERS_PER_TOKEN), 1)
         mentions = mentions.replace(f"{plan.project.root}/", " ")
@@ -82,9 +82,9 @@ def start_run(
     approve: Approve | None = None,
     choice: RunRecord | None = None,
 ) -> Iterator[Run]:
-    """Start a planned run, or resume one: take the lock, write its codebase, open its log and its LLM.
+    """Start or resume a planned run: take the lock, write its codebase, open its log and its LLM.
 
-    `choice` is the record of the choice of files before it. Signals wait from now on, but for the caller's
+    `choice` is the record of the file selection before it. From now on signals wait, except in the caller's
     `interruptible` work. Raises NotSetUpError.
     """
     project, settings = plan.project, plan.settings
@@ -110,7 +110,7 @@ def start_run(
             if codebase is not None:
                 log.add_warnings(codebase_warnings(plan, codebase))
             run = replace(run, complete=stack.enter_context(asking(plan.llm, project, log)))
-            _hold_ignore_files(rules, log)
+            _keep_ignore_files(rules, log)
         yield run
 
 
@@ -134,7 +134,7 @@ def _open_log(plan: RunPlan, codebase: Codebase | None, progress: Progress, choi
 
 
 def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Progress) -> None:
-    """Write codeRollup.txt and say what is in it. Raises NotSetUpError, and leaves no log then."""
+    """Write codeRollup.txt and print its summary. Raises NotSetUpError, after removing the log."""
     try:
         write_parts(plan.project, codebase.parts)
     except NotSetUpError:
@@ -144,8 +144,8 @@ def _write_codebase(codebase: Codebase, log: RunLog, plan: RunPlan, progress: Pr
         progress.say(line)
 
 
-def _hold_ignore_files(rules: Rules, log: RunLog) -> None:
-    """Let the ignore rules of before the run hold in all of it: its builds may change them. Raises NotSetUpError."""
+def _keep_ignore_files(rules: Rules, log: RunLog) -> None:
+    """Keep the ignore rules from before the run for all of it, since builds may change them. Raises NotSetUpError."""
     try:
         rules.ignore_files.update(load_ignore_files(read_regular_file(log.folder / _IGNORE_FILES)))
     except FileNotFoundError:
@@ -155,7 +155,7 @@ def _hold_ignore_files(rules: Rules, log: RunLog) -> None:
 
 
 def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
-    """Roll back a failure, where `--rollback` wants it, and review the builds' doings."""
+    """Roll back a failed run if `--rollback` is set, and review what the builds changed."""
     if plan.settings.rollback and status != "success" and log.snapshot.is_dir():
         _roll_back(plan, log)
     if plan.tree is not None and any(log.folder.glob("*-build.txt")):
@@ -163,7 +163,7 @@ def _before_end(plan: RunPlan, log: RunLog, status: Status) -> None:
 
 
 def _roll_back(plan: RunPlan, log: RunLog) -> None:
-    """Put every file back; the log keeps a build's version of one of them, and `undo` could bring it back."""
+    """Put every file back. The log keeps a build's version of such a file, for `undo`."""
     try:
         restored = restore(log.snapshot, plan.project, log.folder / "rolled-back", force=True)
     except ApplyError as error:

@@ -36,8 +36,8 @@ from code_commit.verify import verify_changes
 def attempt_loop(run: Run) -> RunRecord:
     """Run attempts until the build passes or none is left, and return the finished record.
 
-    Raises RejectedResponseError when the last response, or with `--on-rejected stop` any, was rejected or asks for
-    files, DeclinedError as soon as the LLM says that it cannot, and the errors of the steps.
+    Raises RejectedResponseError if the last response (with `--on-rejected stop`: any) is rejected or asks for files,
+    DeclinedError as soon as the LLM declines, and the errors of the steps.
     """
     log, settings, task = run.log, run.plan.settings, run.task
     if settings.dry_run:
@@ -79,14 +79,16 @@ def _run_dry(run: Run, task: Task) -> RunRecord:
 
 
 def end_dry(changes: VerifiedChanges, attempt: AttemptLog, log: RunLog) -> RunRecord:
-    """Log the diff that would be applied, and return the finished record."""
+    """Log the diff that would be applied and return the finished record."""
     attempt.applying(changes)
-    nothing = "" if attempt.record.changes else ", and the answer would change nothing, every file holds this already"
+    nothing = (
+        "" if attempt.record.changes else ", and the answer would change nothing: every file already holds its text"
+    )
     return log.finish("success", EXIT_SUCCESS, f"dry run: nothing was changed, nothing was built{nothing}")
 
 
 def verify_response(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> VerifiedChanges:
-    """Return the verified changes. Raises RejectedResponseError and DeclinedError, when they are in the log."""
+    """Return the verified changes. Logs and raises RejectedResponseError and DeclinedError."""
     try:
         changes, reasons = read_response(response.complete_text(), run.plan.project.has)
         attempt.record.edits = sum(isinstance(change, EditBlock) for change in changes)
@@ -107,8 +109,8 @@ def verify_response(run: Run, response: Response, shows: VisibleFiles | None, at
 def change_files(run: Run, response: Response, shows: VisibleFiles | None, attempt: AttemptLog) -> set[str]:
     """Verify a response to a prompt that shows these files, apply all of it and return its paths.
 
-    Raises RejectedResponseError and DeclinedError, when they are in the log, and ApplyError. A resumed run's applied
-    response is not applied again.
+    Logs and raises RejectedResponseError and DeclinedError; raises ApplyError. A resumed run does not apply its
+    response again.
     """
     log = run.log
     if attempt.record.verdict == "rejected":
@@ -134,13 +136,13 @@ def change_files(run: Run, response: Response, shows: VisibleFiles | None, attem
 
 
 def applied_paths(project: Project, attempt: Attempt, text: str) -> list[str]:
-    """Return the paths of the applied answer of an earlier attempt, also of files that it removed."""
+    """Return the paths of an earlier attempt's applied answer, including files that it removed."""
     changed = {change.path for change in attempt.changes}
     return [change.path for change in parse_response(text, lambda path: path in changed or project.has(path))]
 
 
 def _note_applied(log: RunLog, attempt: AttemptLog) -> None:
-    """Note that a response is in the tree, and which changes it overwrote that no earlier response made."""
+    """Log that a response is applied, and which changes of others it overwrote."""
     with suppress(ApplyError):
         way = f"code-commit undo {short_name(log.record.run)} --attempt {attempt.number}"
         log.add_warnings(
@@ -167,14 +169,14 @@ def _wait_for_approval(approve: Approve, settings: Settings, attempt: AttemptLog
 
 
 def _is_in_tree(log: RunLog) -> bool:
-    """Tell whether the response whose apply was interrupted was applied: each that changes a file leaves a layer."""
+    """Tell whether an interrupted apply finished: each response that changes a file leaves a layer."""
     return len(load_layers(log.snapshot)) == sum(bool(attempt.changes) for attempt in log.record.attempts)
 
 
 def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
-    """Run build.sh and return how it ended; in a resumed run return a recorded failure.
+    """Run build.sh and return its result, or a resumed run's recorded failure.
 
-    A recorded pass is built again: the tree may differ. Raises BuildError, also for an infrastructure failure.
+    A recorded pass is built again, since the tree may differ. Raises BuildError, also for an infrastructure failure.
     """
     plan, log = run.plan, run.log
     unfit, recorded = plan.settings.infrastructure_exit_codes, attempt.record.build
@@ -188,7 +190,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
                 build_log.write, timeout=timeout, environment=environment, warn=partial(log.add_warning, "build")
             )
         finally:
-            with suppress(ApplyError, OSError):  # then undo takes what the build wrote for an edit of the user's
+            with suppress(ApplyError, OSError):  # without the note undo takes the build's writes for the user's
                 attempt.built(note_built(log.snapshot, plan.project))
     if build_log.result.shell_code in unfit:
         raise BuildError(
@@ -199,7 +201,7 @@ def build_project(run: Run, attempt: AttemptLog) -> BuildResult:
 
 
 def ask(complete: Complete | None, prompt: Prompt, attempt: AttemptLog) -> Response:
-    """Return the response to a prompt. Raises LLMError, NotSetUpError where no LLM is asked."""
+    """Return the response to a prompt. Raises LLMError, or NotSetUpError without an LLM."""
     if complete is None:
         raise NotSetUpError("no LLM can be asked: name a --model")
     attempt.asking(prompt)

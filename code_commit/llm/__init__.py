@@ -16,7 +16,7 @@ from code_commit.project import Project
 from code_commit.redaction import Redactor, whole_characters
 from code_commit.version import __version__
 
-_COUNT_MARGIN = 1.02  # a provider calls its count of tokens an estimate: it is multiplied by this
+_COUNT_MARGIN = 1.02  # providers call their count of tokens an estimate; multiply it by this
 _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
@@ -28,8 +28,8 @@ _HEADERS = {
 class NetworkLLM:
     """Asks an API over HTTP: one client for a whole run, one `Call` for each `complete`."""
 
-    def __init__(self, asked: LlmConfig, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
-        choice, key, settings = asked.choice, asked.key, asked.settings
+    def __init__(self, config: LlmConfig, project: Project, ledger: Ledger, timing: Timing | None = None) -> None:
+        choice, key, settings = config.choice, config.key, config.settings
         vendor = VENDORS[choice.provider]
         assert vendor.api is not None, vendor.name  # noqa: S101 - a caller's mistake
         self._ledger, self._choice, self._api = ledger, choice, vendor.api
@@ -40,7 +40,7 @@ class NetworkLLM:
             root=project.root,
             key_source=key.source if key else "",
             censor=Redactor([key.value] if key else []).redact_cut,
-            tells_progress=asked.tells_progress,
+            tells_progress=config.tells_progress,
         )
         headers = vendor.headers(key.value if key else "", settings)
         self._connection = Connection(self._endpoint, _HEADERS | headers, timing or Timing())
@@ -52,10 +52,10 @@ class NetworkLLM:
         self._connection.close()
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        """Return the answer, asking again while failures can pass. Raises LLMError, without the key in it.
+        """Return the answer, and retry failures that can pass. Raises LLMError, whose message never holds the key.
 
-        Each request that may start an answer reserves its highest cost; where the money left pays for a shorter answer,
-        that is asked for.
+        Each request that may start an answer reserves its highest cost. If the money left pays only for a shorter
+        answer, the request asks for a shorter one.
         """
         settings, left = self._endpoint.settings, self._ledger.left
         if misfit := explain_misfit(self._choice, settings, prompt):
@@ -71,13 +71,13 @@ class NetworkLLM:
         listener.requested(endpoint.base_url + self._api.path, self._connection.headers, body)
         call = Call(self._connection, listener, body, endpoint)
         try:
-            return call.retried(lambda: self._ask(call, bid))
+            return call.retry(lambda: self._ask(call, bid))
         except LLMError as error:
             error.may_be_paid = call.unsettled > 0
             raise
 
     def _count_tokens(self, prompt: Prompt) -> int:
-        """Return how many tokens the provider counts in a prompt, 0 where it does not tell."""
+        """Return how many tokens the provider counts in a prompt, 0 if it does not say."""
         if (counter := self._api.counter) is None:
             return 0
         path, body = counter.path(self._endpoint.model), RequestBody(counter.request_body(self._endpoint, prompt))
@@ -90,14 +90,14 @@ class NetworkLLM:
         return math.ceil(count_of(reply.body, counter.member) * _COUNT_MARGIN) if reply.is_success else 0
 
     def _ask(self, call: Call, bid: Bid | None) -> Response:
-        """Send the request and return the answer; its reservation stays until the provider counts its tokens."""
+        """Send the request and return the answer. The reservation stays until the provider counts the tokens."""
         path, assemble = self._api.path, self._api.assemble
         if bid:
             self._ledger.reserve(bid.usd, str(bid))
             call.listener.reserved(bid.usd)
         call.unsettled += 1
         try:
-            reply = call.streamed(path, assemble) if assemble else run_job(call, path)
+            reply = call.stream(path, assemble) if assemble else run_job(call, path)
             return self._read(call, reply, bid, bid.usd if bid else 0.0)
         except (PassingFailure, LLMError) as failure:
             failure.may_be_paid = call.may_be_paid
@@ -109,7 +109,7 @@ class NetworkLLM:
             raise
 
     def fetch(self, job_id: str, listener: ExchangeListener, reserved: float, timeout: float | None = None) -> Response:
-        """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` where there is none."""
+        """Return the answer of an earlier call's job. Raises LLMError, of the kind `refused` if there is none."""
         call = Call(self._connection, listener, timeout=timeout)
         call.unsettled += 1
         try:
@@ -122,7 +122,7 @@ class NetworkLLM:
             raise
 
     def _read(self, call: Call, reply: Reply, bid: Bid | None, reserved: float) -> Response:
-        """Settle the cost of a final reply and return its answer. Raises LLMError, PassingFailure where it is none."""
+        """Settle the cost of a final reply and return its answer. Raises LLMError or PassingFailure if it has none."""
         usage = self._api.usage(reply.body)
         cost = cost_of(self._choice, self._endpoint.settings, usage, bid.tokens if bid else 0)
         unsettled = min(bid.unsettled_after(usage), reserved) if bid else 0.0
@@ -132,10 +132,10 @@ class NetworkLLM:
         response = self._api.read(call, reply)
         call.replied(reply)
         text = whole_characters(response.text)
-        return response._replace(text=text, incomplete=_flaw(response, text), usage=usage, cost_usd=cost)
+        return response._replace(text=text, incomplete=_explain_unusable(response, text), usage=usage, cost_usd=cost)
 
 
-def _flaw(response: Response, text: str) -> str | None:
+def _explain_unusable(response: Response, text: str) -> str | None:
     """Return why the response cannot be used, in words that follow "the response is", None when it can."""
     if response.incomplete is not None:
         return response.incomplete
@@ -146,11 +146,11 @@ def _flaw(response: Response, text: str) -> str | None:
     return None
 
 
-LLM = NetworkLLM | ReplayLLM  # a context manager: its end closes the connection
+LLM = NetworkLLM | ReplayLLM  # a context manager; leaving it closes the connection
 
 
-def open_llm(asked: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
-    """Return the LLM, of recorded responses with so many taken; nothing is sent yet. Raises NotSetUpError."""
-    if VENDORS[asked.choice.provider].api is None:
-        return ReplayLLM(asked.choice, project, answered)
-    return NetworkLLM(asked, project, ledger)
+def open_llm(config: LlmConfig, project: Project, ledger: Ledger, answered: int = 0) -> LLM:
+    """Return the LLM, past so many recorded responses; nothing is sent yet. Raises NotSetUpError."""
+    if VENDORS[config.choice.provider].api is None:
+        return ReplayLLM(config.choice, project, answered)
+    return NetworkLLM(config, project, ledger)

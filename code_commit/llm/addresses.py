@@ -1,4 +1,4 @@
-"""The addresses that a key may go to: the vendor's, this machine's, and those that the user names, remembered here."""
+"""The addresses that a key may go to: the vendor's, this machine's, and the user's own, which are remembered."""
 
 import json
 import os
@@ -16,28 +16,28 @@ from code_commit.settings import COMMAND_LINE, ENVIRONMENT_PREFIX, FILE, LOG
 from code_commit.terminal import shown
 
 
-def require_address(asked: LlmConfig, project: Project, role: str = "") -> str:
-    """Return the API's address. Raises NotSetUpError as `check_base_url`, and where only the project names it."""
-    url = check_base_url(asked.choice, asked.settings, role)
-    name, provider = _setting_of(asked, url, role), asked.choice.provider
-    source, variable = asked.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
-    is_named = os.environ.get(variable) == getattr(asked.settings, name, None)
-    if asked.key is None or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
+def require_address(llm: LlmConfig, project: Project, role: str = "") -> str:
+    """Return the API's address. Raises NotSetUpError like `check_base_url`, and if only the project's files name it."""
+    url = check_base_url(llm.choice, llm.settings, role)
+    name, provider = _setting_of(llm, url, role), llm.choice.provider
+    source, variable = llm.settings.source_of(name), ENVIRONMENT_PREFIX + name.upper()
+    is_named = os.environ.get(variable) == getattr(llm.settings, name, None)
+    if llm.key is None or source not in (FILE, LOG) or is_named or _is_remembered(project, provider, url):
         return url
     whose = f"{AGENT_CONFIG}/config.toml" if source == FILE else "the log of this run"
     once = "once " if _memory(project) else ""
     raise NotSetUpError(
-        f"{asked.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
+        f"{llm.key.source} would go to {shown(urlsplit(url).netloc)}, which only {whose} names: if that is right,"
         f" say so {once}with --{name.replace('_', '-')} {provider}:{url} (in CI by the variable"
         f" {variable}), or put the key itself into {AGENT_CONFIG}/{provider}-key.txt"
     )
 
 
-def remember_address(asked: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:
-    """Remember for this project an address that an option names; `named` says so of one that a log names too."""
-    url = check_base_url(asked.choice, asked.settings, role)
-    name, provider = _setting_of(asked, url, role), asked.choice.provider
-    by_option = named or asked.settings.source_of(name) == COMMAND_LINE
+def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named: bool = False) -> None:
+    """Remember an address for this project if an option names it, or if `named` says so."""
+    url = check_base_url(llm.choice, llm.settings, role)
+    name, provider = _setting_of(llm, url, role), llm.choice.provider
+    by_option = named or llm.settings.source_of(name) == COMMAND_LINE
     memory = _memory(project)
     if not name or not by_option or memory is None or _is_remembered(project, provider, url):
         return
@@ -48,10 +48,10 @@ def remember_address(asked: LlmConfig, project: Project, role: str = "", *, name
             lines.write(f"{_line(project, provider, url)}\n")
 
 
-def _setting_of(asked: LlmConfig, url: str, role: str) -> str:
-    """Return the setting that names the address; "" where any key, or a key of the project, may go there."""
-    settings, key = asked.settings, asked.key
-    is_everyones = url in ("", VENDORS[asked.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
+def _setting_of(llm: LlmConfig, url: str, role: str) -> str:
+    """Return the setting that names the address, "" if the key may go there anyway."""
+    settings, key = llm.settings, llm.key
+    is_everyones = url in ("", VENDORS[llm.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
     if is_everyones or key is None or key.in_project or (role and not settings.fallback_base_url):
         return ""
     return f"{role}_base_url" if role else "base_url"
@@ -71,7 +71,7 @@ def _line(project: Project, provider: str, url: str) -> str:
 
 
 def _memory(project: Project) -> Path | None:
-    """Return the file of the addresses that options named; None where that would lie in the work tree."""
+    """Return the file of the remembered addresses, None if it would be in the work tree."""
     folder = Path(os.environ.get("XDG_STATE_HOME", ""))
     if not folder.is_absolute():
         folder = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 - no error

@@ -14,7 +14,7 @@ from code_commit.llm.vendor import API, Model, PriceChange, TokenCounter, Vendor
 from code_commit.settings import Price, Settings
 
 _CACHE_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-"""A build between two calls may take longer than the default five minutes."""
+"""A build between two calls may exceed the default of five minutes."""
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _incomplete(call: Call, message: Any) -> str | None:
 
 
 def usage(message: Any) -> Usage:
-    """Return the token counts. The API's `input_tokens` leaves out the tokens that a cache gave or took."""
+    """Return the token counts. The API's `input_tokens` excludes tokens read from or written to a cache."""
     cached = count_of(message, "usage", "cache_read_input_tokens")
     written = count_of(message, "usage", "cache_creation_input_tokens")
     is_counted = has_count(message, "usage", "input_tokens")
@@ -89,7 +89,7 @@ def usage(message: Any) -> Usage:
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Return the message that the events make. Raises PassingFailure unless `message_stop` ends it."""
+    """Return the message that the events make. Raises PassingFailure if `message_stop` is missing."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     pieces: dict[tuple[int, str], list[str]] = {}
@@ -105,7 +105,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
             blocks[index] = dict(members_of(event, "content_block"))
         elif kind == "content_block_delta":
             if index not in blocks:
-                raise call.broken("a piece of a block that never began")
+                raise call.broken("a piece of a block that did not begin")
             name = text_of(event, "delta", "type").removesuffix("_delta")
             pieces.setdefault((index, name), []).append(text_of(event, "delta", name))
         elif kind == "message_delta":
@@ -139,7 +139,7 @@ VENDOR = Vendor(
     ),
     default_model="claude-opus-5-5",
     bare_names=r"claude-.*",
-    models={  # a cache write is that of the hour which we ask for
+    models={  # cache writes are priced for the hour that we request
         "claude-opus-5-5": _model(Price(4, 20, 0.20, 8)),
         "claude-fable-5-2": _model(Price(8, 40, 0.20, 16)),
         "claude-sonnet-5-5": _model(Price(2, 10, 0.10, 4)),

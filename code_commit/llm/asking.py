@@ -1,4 +1,4 @@
-"""The LLM of a run, asked within the run's log: no paid answer is asked for again."""
+"""The LLM of a run, with the run's log: no paid answer is requested again."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ _LAST_LOOK = 10.0  # in seconds: the wait for a job of the first model before th
 
 @contextmanager
 def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
-    """Give the function that asks the LLM, or for good its fallback, for the run of this log. Raises NotSetUpError."""
+    """Yield the function that asks the LLM of a run, or its fallback once that has taken over. Raises NotSetUpError."""
     remember_address(llm, project)
     if llm.fallback:
         remember_address(llm.fallback, project, "fallback")
@@ -28,7 +28,7 @@ def asking(llm: LlmConfig, project: Project, log: RunLog) -> Iterator[Complete]:
 
 
 class _Asker:
-    """Asks the LLM of a run, then its fallback; but first fetches the job of an earlier call."""
+    """Asks the LLM of a run, then its fallback, and first fetches the job of an earlier call."""
 
     def __init__(self, llm: LlmConfig, project: Project, log: RunLog, stack: ExitStack) -> None:
         self._first, self._fallback = llm, llm.fallback
@@ -52,39 +52,39 @@ class _Asker:
         self.current = self._fallback
         try:
             return self.open(self.current).complete(prompt, listener)
-        except NotSetUpError as error:  # it is too late for that: the run has begun
+        except NotSetUpError as error:  # the run has begun, so this is no set-up problem any more
             raise LLMError(str(error), may_be_paid=failure.may_be_paid) from error
         except LLMError as error:
             error.may_be_paid |= failure.may_be_paid
             raise
 
     def _fetch(self, listener: ExchangeListener, timeout: float | None = None) -> Response | None:
-        """Return the answer of the latest attempt's job, None without one. Raises LLMError where it may still come."""
+        """Return the answer of the latest attempt's job, None without one. Raises LLMError if it may still come."""
         attempt = self._log.record.attempts[-1]
         if attempt.job_id is None or attempt.finish_reason is not None:
             return None
-        asked = (self._first, self._fallback)
-        owner = next((each for each in asked if each and str(each.choice) == attempt.job_model), self._first)
+        configs = (self._first, self._fallback)
+        owner = next((each for each in configs if each and str(each.choice) == attempt.job_model), self._first)
         try:
             response = self.open(owner).fetch(attempt.job_id, listener, attempt.job_usd, timeout)
         except LLMError as error:
             if error.kind != "refused" and owner is self.current and timeout is None:
                 raise
-            message = f"the answer that was on its way cannot be fetched, asking again: {error}"
+            message = f"the pending answer cannot be fetched, asking again: {error}"
             self._log.add_warning("fallback", message)
             return None
         attempt.model = str(owner.choice)
         return response
 
-    def open(self, asked: LlmConfig) -> LLM:
-        """Return the LLM, behind the recorded responses that the run's choice of files took. Raises NotSetUpError."""
+    def open(self, config: LlmConfig) -> LLM:
+        """Return the LLM, past the recorded responses that the file selection used. Raises NotSetUpError."""
         for known, llm in self._opened:
-            if known is asked:
+            if known is config:
                 return llm
         answered = sum(attempt.finish_reason is not None for attempt in self._log.record.attempts)
-        if self._log.record.choice and asked.settings.select_model in ("", str(asked.choice)):
+        if self._log.record.choice and config.settings.select_model in ("", str(config.choice)):
             answered += self._log.record.choice.calls
-        llm = open_llm(asked, self._project, self._ledger, answered)
+        llm = open_llm(config, self._project, self._ledger, answered)
         self._stack.enter_context(llm)
-        self._opened.append((asked, llm))
+        self._opened.append((config, llm))
         return llm

@@ -28,10 +28,10 @@ Events = Iterator[tuple[str, Any]]  # the type and the parsed data of each event
 _LIMITS: Mapping[FailureKind, tuple[int, str]] = {
     "refused": (4, "start the server there, or name another with --base-url"),
     "missing": (5, "it has expired, or this server may not support background jobs: try --model chat:NAME there"),
-}  # how often each kind of failure is retried, and the advice then; busy servers have no limit
+}  # the retries of each kind of failure, and the advice after them; busy servers have no limit
 
 _LIMIT_OF_PAID = (5, "each of the requests may have started an answer that is paid for")
-"""The same for failures of any kind that may be paid for."""
+"""The same limit for failures of any kind that may be billed."""
 
 TOO_MANY_REQUESTS = frozenset({429, 529})  # HTTP statuses
 
@@ -39,7 +39,7 @@ _SHORTEST_OBEYED = 1.0  # in seconds; some servers ask for less again and again
 
 
 class Call:
-    """The state of one call. Raises LLMError when the call cannot pass or its time is over."""
+    """The state of one call. Its methods raise LLMError when the call cannot succeed or its time is over."""
 
     def __init__(
         self,
@@ -54,16 +54,16 @@ class Call:
         self.timing = connection.timing
         self.listener = listener
         self.body = body or RequestBody()
-        """The request; empty where an earlier one's answer is fetched."""
+        """The request; empty if the call fetches an earlier answer."""
         self.may_be_paid = False
-        """Whether the latest request for an answer may cost something."""
+        """Whether the latest request for an answer may be billed."""
         self.unsettled = 0
-        """How many of the requests for an answer may cost something that no reply has counted."""
+        """The number of requests for an answer that may be billed and that no reply has counted."""
         self._timeout = self.endpoint.settings.llm_timeout if timeout is None else timeout
         connection.deadline = self.timing.now() + self._timeout
 
-    def retried(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
-        """Return the result of `ask`, called again after each failure that can pass."""
+    def retry(self, ask: Callable[[], T], longest_wait: float | None = None) -> T:
+        """Return the result of `ask`, and call it again after each failure that can pass."""
         past: list[PassingFailure] = []
         while True:
             try:
@@ -81,7 +81,7 @@ class Call:
             self.timing.sleep(delay)
 
     def _delay_after(self, past: list[PassingFailure], longest: float) -> float:
-        """Return how long to wait after the last failure. Raises LLMError when it was the last one allowed."""
+        """Return how long to wait after the last failure. Raises LLMError if no further retry is allowed."""
         failure = past[-1]
         alike = [each for each in past if (each.may_be_paid if failure.may_be_paid else each.kind == failure.kind)]
         most, advice = _LIMIT_OF_PAID if failure.may_be_paid else _LIMITS.get(failure.kind, (len(past), ""))
@@ -118,7 +118,7 @@ class Call:
 
     def garbage(self, reply: Reply) -> PassingFailure:
         return PassingFailure(
-            f"what {self.endpoint.host} answered is not this API's JSON: check --base-url", reply=reply
+            f"{self.endpoint.host} did not answer with this API's JSON: check --base-url", reply=reply
         )
 
     def broken(self, missing: str) -> PassingFailure:
@@ -126,7 +126,7 @@ class Call:
 
     @contextmanager
     def start(self, path: str, silence: float) -> Iterator[OpenReply]:
-        """Send the request for an answer, give its reply, and note whether it may cost something."""
+        """Send the request for an answer, yield its reply, and note whether it may be billed."""
         status = None
         try:
             with self.connection.open("POST", path, self.body, silence) as reply:
@@ -135,8 +135,8 @@ class Call:
         finally:
             self.may_be_paid = may_be_paid(sent=self.connection.has_sent, status=status)
 
-    def streamed(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
-        """Return a streamed answer, or JSON or a web page in its place, as one reply; `assemble` makes its body."""
+    def stream(self, path: str, assemble: Callable[["Call", Events], dict[str, Any]]) -> Reply:
+        """Return a streamed answer as one reply, whose body `assemble` makes. JSON or a web page may come instead."""
         with self.start(path, self.timing.stream_read) as reply:
             begin = b""
             while not begin.strip() and (piece := next(reply.pieces, b"")):
@@ -172,5 +172,5 @@ class Call:
 
 
 def backoff(failures: int, timing: Timing, longest: float) -> float:
-    """Return the delay after so many failures, from 0 on, with full jitter: anything up to a limit that doubles."""
+    """Return a random delay (full jitter) up to a limit that doubles with each failure; `failures` begins at 0."""
     return timing.random() * min(longest, timing.first_backoff * 2.0 ** min(failures, 16))

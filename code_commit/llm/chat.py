@@ -1,4 +1,4 @@
-"""Chat Completions, streamed: POST /chat/completions with `stream`, which most servers speak, each with its accent."""
+"""Chat Completions, streamed: POST /chat/completions with `stream`, in the variants of most servers."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ _REPEATED, _MOST_REPEATED = "repeated_prompt", 2_000
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the request; the text of a message is one string, as not every server takes a list of blocks."""
+    """Return the request. The text of a message is one string, since some servers take no list of blocks."""
     settings = endpoint.settings
     is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", urlsplit(endpoint.base_url).hostname or "") is not None
     messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
@@ -39,7 +39,7 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     if settings.reasoning_effort:
         body["reasoning_effort"] = settings.reasoning_effort
     if is_openai and takes_cache_options(endpoint.model) and not prompt.stable:
-        body["prompt_cache_options"] = {"mode": "explicit"}  # without a breakpoint: nothing is written and paid for
+        body["prompt_cache_options"] = {"mode": "explicit"}  # without a breakpoint, so no cache is written and billed
     return body
 
 
@@ -78,9 +78,9 @@ def _incomplete(call: Call, finish: str, refusal: str) -> str | None:
 
 
 def assemble(call: Call, events: Events) -> dict[str, Any]:
-    """Return the whole completion of the chunks; one that breaks after the finish reason lacks only token counts.
+    """Return the completion that the chunks make. A stream that breaks after the finish reason lacks only token counts.
 
-    It ends where the answer repeats the prompt.
+    Stops reading when the answer repeats the prompt.
     """
     prompt, written, checked = "".join(message["content"] for message in call.body["messages"]), 0, 0
     completion: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
                     refusals.append(text_of(delta, "refusal"))
                     finish = text_of(choice, "finish_reason") or finish
                     written += len(contents[-1])
-            if written >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that the looks cost no more than the answer
+            if written >= checked * 17 // 16 + _MOST_REPEATED // 4:  # so that these checks cost no more than the answer
                 checked = written
                 if _repeats("\n" + "".join(contents), prompt):
                     finish = _REPEATED
@@ -114,7 +114,7 @@ def assemble(call: Call, events: Events) -> dict[str, Any]:
 
 
 def _tell_progress(call: Call, chunk: object) -> None:
-    """Show how far llama.cpp's server is with the prompt, or how fast it writes."""
+    """Show how much of the prompt llama.cpp's server has read, or how fast it writes."""
     read, total = (count_of(chunk, "prompt_progress", name) for name in ("processed", "total"))
     written, speed = count_of(chunk, "timings", "predicted_n"), member(chunk, "timings", "predicted_per_second")
     if total:
@@ -124,7 +124,7 @@ def _tell_progress(call: Call, chunk: object) -> None:
 
 
 def _repeats(text: str, prompt: str) -> bool:
-    """Tell whether a text ends with many characters of the prompt, and surely neither in a block nor in a thought."""
+    """Tell whether a text ends with many characters of the prompt, outside of any block or thought."""
     fence = text.rfind("\n^^^") + 1
     line, _, outside = text[fence:].partition("\n")
     is_inside = fence and not re.fullmatch(r"\^{3}[ \t]*(end|delete)?\s*", line)
@@ -141,9 +141,9 @@ def _content(content: Any) -> str:
 
 
 def usage(completion: Any) -> Usage:
-    """Return the token counts. The input includes the cached part, which DeepSeek has in a member of its own.
+    """Return the token counts. The input includes the cached part, for which DeepSeek has its own member.
 
-    Some servers leave the reasoning out of the completion's tokens: it is in the total, or more than they are.
+    Some servers leave the reasoning out of the completion's tokens: then it is in the total, or exceeds them.
     """
     details = member(completion, "usage", "prompt_tokens_details")
     names = ("prompt_tokens", "completion_tokens", "total_tokens")
@@ -160,14 +160,14 @@ def usage(completion: Any) -> Usage:
 
 
 _SMALLEST_WINDOW = 256
-"""Fewer prompt tokens than any server's window holds are no count: some send a constant."""
+"""Some servers send a constant: no server's window is smaller than this, so a smaller count is none."""
 
 _MOST_OVERESTIMATED = 2.5
-"""The estimate is never so many times too high: no codebase has eight characters a token."""
+"""The estimate is never so many times too high: no codebase has eight characters per token."""
 
 
 def _refuse_truncated_prompt(call: Call, reply: Reply, counted: int) -> None:
-    """Raise LLMError when the server counted far fewer tokens than the prompt has, as Ollama cuts it off."""
+    """Raise LLMError if the server counted far fewer tokens than the prompt has, since Ollama truncates it."""
     estimate = estimate_tokens("".join(message["content"] for message in call.body["messages"]))
     if counted < _SMALLEST_WINDOW or counted * _MOST_OVERESTIMATED >= estimate:
         return

@@ -20,7 +20,7 @@ _FLASH_LATER = PriceChange(Price(1.50, 7.50, 0.15), from_day="2027-01-01")
 
 
 def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
-    """Return the request; the API's cache is implicit, it needs no marks and writing it is free."""
+    """Return the request. The API's cache is implicit: it needs no marks, and writing it is free."""
     body: dict[str, Any] = {
         "model": endpoint.model,
         "system_instruction": prompt.system,
@@ -71,7 +71,7 @@ def _incomplete(call: Call, reply: Reply) -> str | None:
 
 
 def _output_text(final: Any) -> str:
-    """Return the texts of all the model's steps: a long answer comes in several."""
+    """Return the text of all the model's steps, since a long answer has several."""
     return "".join(
         text_of(content, "text")
         for step in list_of(final, "steps")
@@ -82,7 +82,7 @@ def _output_text(final: Any) -> str:
 
 
 def usage(final: Any) -> Usage:
-    """Return the token counts; the API counts thoughts apart from the output."""
+    """Return the token counts. The API counts thoughts separately from the output."""
     reasoning = count_of(final, "usage", "total_thought_tokens")
     is_counted = has_count(final, "usage", "total_output_tokens")
     return Usage(

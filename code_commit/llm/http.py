@@ -1,4 +1,4 @@
-"""HTTP to one API. No exception of this module quotes a header or a body that was sent: the key is in them."""
+"""HTTP to one API. No exception of this module quotes a header or body of a request, since these hold the key."""
 
 import json
 import math
@@ -21,11 +21,11 @@ from code_commit.terminal import shown
 
 E = TypeVar("E", bound=BaseException)
 FailureKind = Literal["busy", "refused", "missing"]
-_PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a server of the user's that is not there after ten was not started
+_PAUSE_WHERE_REFUSED = 2.5  # in seconds, four times: a local server silent for ten seconds is not running
 
 
 class Endpoint(NamedTuple):
-    """The model, where and how it is asked."""
+    """The model, its address, and the settings of its requests."""
 
     model: str
     base_url: str
@@ -85,11 +85,11 @@ class Reply(NamedTuple):
 
 
 @dataclass(eq=False)
-class PassingFailure(Exception):  # noqa: N818 - it ends as an LLMError when it does not pass
-    """The call failed in a way that can pass; `delay` is the wait that the API asked for, in seconds.
+class PassingFailure(Exception):  # noqa: N818 - it becomes an LLMError if it does not pass
+    """The call failed in a way that can pass. `delay` is the wait that the API asked for, in seconds.
 
-    `kind`: `refused` by this machine, where nothing listens; `missing` a job whose record may not be everywhere yet;
-    `busy` all else. `may_be_paid` says that the provider may have begun an answer.
+    `kind` is `refused` if nothing listens on this machine, `missing` if the job may not be recorded everywhere yet,
+    else `busy`. `may_be_paid` says that the provider may have begun an answer.
     """
 
     reason: str
@@ -111,7 +111,7 @@ class OpenReply(NamedTuple):
 
 
 class Connection:
-    """Sends requests to one endpoint, one at a time. Close it at the end. Raises NotSetUpError."""
+    """Sends requests to one endpoint, one at a time. The caller closes it. Raises NotSetUpError."""
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str], timing: Timing) -> None:
         import httpx
@@ -120,12 +120,12 @@ class Connection:
         self.headers = dict(headers)
         self.timing = timing
         self.deadline = float("inf")
-        """When the current call has to be over, on the clock of `timing`."""
+        """The end of the current call, on the clock of `timing`."""
         self.has_sent = False
-        """Whether something of the latest request may have reached the API."""
+        """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
         context = _make_ssl_context(endpoint.base_url)
-        try:  # no proxy for a request to this machine: it may be plain http, and the key is in it
+        try:  # no proxy for this machine: the request may be plain http, and it holds the key
             self._client = httpx.Client(headers=headers, verify=context, trust_env=not endpoint.is_local)
         except (ValueError, ImportError, httpx.InvalidURL):
             raise NotSetUpError(
@@ -147,10 +147,10 @@ class Connection:
 
     @contextmanager
     def open(self, method: str, path: str, body: RequestBody | None, silence: float) -> Iterator[OpenReply]:
-        """Send a request and give the reply as it comes; `silence` is its longest pause, in seconds."""
+        """Send a request and yield the reply as it arrives. `silence` is its longest pause, in seconds."""
         remaining = max(self.remaining, 0.001)
         connect, write = min(self.timing.connect, remaining), min(self.timing.write, remaining)
-        with self._own_words():
+        with self._translated_errors():
             request = self._client.build_request(
                 method,
                 self.endpoint.base_url + path,
@@ -160,7 +160,7 @@ class Connection:
             )
         with self._shut_at_the_deadline(remaining):
             self.has_sent = True
-            with self._own_words():
+            with self._translated_errors():
                 response = self._client.send(request, stream=True)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
@@ -178,7 +178,7 @@ class Connection:
 
     def _pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         size, most = 0, self.timing.largest_reply
-        with self._own_words():
+        with self._translated_errors():
             for piece in pieces:
                 size += len(piece)
                 if size > most:
@@ -189,8 +189,8 @@ class Connection:
     def _shut_at_the_deadline(self, remaining: float) -> Iterator[None]:
         """Shut the socket when the deadline passes in the block, which ends every read and write.
 
-        httpx's timeouts are for one read each: a server that sends one byte a second never passes them. The timer goes
-        off a little later, as their messages say more.
+        httpx's timeouts limit a single read: a server that sends one byte a second never reaches them. The timer fires
+        a little later than they do, since their messages say more.
         """
         timer = threading.Timer(min(remaining + 0.1, threading.TIMEOUT_MAX), self._shut)
         timer.daemon = True
@@ -213,8 +213,8 @@ class Connection:
             self._socket = details["return_value"].get_extra_info("socket")
 
     @contextmanager
-    def _own_words(self) -> Iterator[None]:
-        """Turn httpx's exceptions into ours; theirs may quote the request, so they are not chained."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Raise our exceptions in place of httpx's, unchained, since httpx's may quote the request."""
         import httpx
 
         try:
@@ -222,11 +222,11 @@ class Connection:
         except (httpx.HTTPError, OSError, UnicodeError) as error:
             unsent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, UnicodeError)
             self.has_sent = self.has_sent and not isinstance(error, unsent)
-            raise _explained(error, self.endpoint) from None
+            raise _explain_failure(error, self.endpoint) from None
 
 
-def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
-    """Return the failure of a request in words that quote nothing of it."""
+def _explain_failure(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailure:
+    """Return the failure of a request, in a message that quotes nothing of the request."""
     import httpx
 
     host = endpoint.host
@@ -253,7 +253,7 @@ def _explained(error: Exception, endpoint: Endpoint) -> LLMError | PassingFailur
 
 
 def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
-    """Return why TLS can never begin there, "" for any other failure."""
+    """Return why TLS cannot work there, "" for any other failure."""
     import ssl
 
     cause = _find_cause(error, ssl.SSLError)
@@ -269,7 +269,7 @@ def _explain_tls(error: Exception, endpoint: Endpoint) -> str:
 
 
 def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """Return the exception of a kind that an exception is, or that it was raised from."""
+    """Return the first exception of a kind in a chain of causes, None without one."""
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error
@@ -281,9 +281,9 @@ def is_this_machine(host: str) -> bool:
 
 
 def _make_ssl_context(base_url: str) -> Any:
-    """Return the context of SSL_CERT_FILE or SSL_CERT_DIR, the system's or certifi's. Raises NotSetUpError.
+    """Return the TLS context of SSL_CERT_FILE or SSL_CERT_DIR, the system's or certifi's. Raises NotSetUpError.
 
-    Reading a file of all authorities is slow: plain http gets none, the system's folder of hashes is read as needed.
+    Reading a file of all authorities is slow. Plain http gets none, and the system's hashed folder is read as needed.
     """
     import ssl
 
@@ -304,7 +304,7 @@ def _make_ssl_context(base_url: str) -> Any:
 
 
 def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield (event name, data) of each event that has data, also of one at the very end without a blank line."""
+    """Yield (event name, data) of each event that has data, including a last one without a blank line after it."""
     name = ""
     data = bytearray()  # joining a list takes 80 bytes for each line
     for line in chain(_read_lines(pieces), [b""]):
@@ -323,7 +323,7 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a stream as soon as their end, LF or CR LF, has come."""
+    """Yield each line of a stream as soon as its end arrives, LF or CR LF."""
     unfinished: list[bytes] = []
     for piece in pieces:
         first, *others = piece.split(b"\n")
@@ -335,7 +335,7 @@ def _read_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def json_or_text(data: bytes) -> Any:
-    """Return the parsed JSON, with null for NaN and infinite numbers, or the text where it is none."""
+    """Return the parsed JSON, with null for NaN and infinite numbers, or the text if it is not JSON."""
     try:
         return json.loads(data, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -348,7 +348,7 @@ def _finite(digits: str) -> float | None:
 
 
 def member(value: object, *names: str) -> Any:
-    """Return the member of parsed JSON at the end of the names, None where there is none."""
+    """Return the member of parsed JSON at a path of names, None if it is missing."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -377,6 +377,6 @@ def count_of(value: object, *names: str) -> int:
 
 
 def has_count(value: object, *names: str) -> bool:
-    """Tell whether the member is a count; no prompt has a million million tokens."""
+    """Tell whether the member is a plausible count: no prompt has more than 10**12 tokens."""
     found = member(value, *names)
     return isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 10**12

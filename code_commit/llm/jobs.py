@@ -1,4 +1,4 @@
-"""A background job: created, polled, and cancelled when the user or the time limit ends the wait."""
+"""Background jobs: create one, poll it, and cancel it if the user or the time limit ends the wait."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def run_job(call: Call, path: str) -> Reply:
 
 
 def fetch_job(call: Call, path: str, job_id: str) -> Reply:
-    """Return the final reply of an earlier call's job. Raises LLMError at the deadline, or where the job is unknown."""
+    """Return the final reply of an earlier call's job. Raises LLMError at the deadline, or if the job is unknown."""
     job_path = _path_of(path, job_id)
     return _follow(call, job_path, _fetch(call, job_path))
 
@@ -58,7 +58,7 @@ def _path_of(path: str, job_id: str) -> str:
 
 
 def _is_final(reply: Reply) -> bool:
-    """Tell whether a job has ended; an unknown state is one on the way."""
+    """Tell whether a job has ended. An unknown state counts as unfinished."""
     return text_of(reply.body, "status") in _FINAL_STATES
 
 
@@ -76,7 +76,7 @@ def _follow(call: Call, job_path: str, reply: Reply) -> Reply:
 
 @contextmanager
 def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
-    """Cancel the job when the block ends early, unless its polls are refused: then a later call can fetch it."""
+    """Cancel the job if the block ends early, unless its polls are refused: a later call can fetch it then."""
     try:
         yield
     except BaseException as error:
@@ -88,7 +88,7 @@ def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
 
 
 def _fetch(call: Call, job_path: str) -> Reply:
-    """Return the state of the job. Asking again is free, so any other reply can pass, such as a web page."""
+    """Return the state of the job. Polling is free, so any other reply, such as a web page, is retried."""
 
     def ask() -> Reply:
         reply = call.connection.send("GET", job_path, None, call.timing.read)
@@ -97,11 +97,11 @@ def _fetch(call: Call, job_path: str) -> Reply:
             return reply
         raise PassingFailure(f"{call.endpoint.host} does not find the job", "missing", reply=reply)
 
-    return call.retried(ask, longest_wait=call.timing.longest_poll)
+    return call.retry(ask, longest_wait=call.timing.longest_poll)
 
 
 def _check_job(call: Call, reply: Reply) -> None:
-    """Raise as `Call.check` unless the job has a state: a failed job may have an `error` member too."""
+    """Raise like `Call.check` unless the job has a state. A failed job may have an `error` member too."""
     if not (reply.is_success and text_of(reply.body, "status")):
         call.check(reply)
 

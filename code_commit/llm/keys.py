@@ -1,4 +1,4 @@
-"""The API keys: where they are looked for, which are usable, which texts to censor."""
+"""The API keys: finding them, checking them, and the texts to censor."""
 
 import os
 import re
@@ -31,7 +31,7 @@ class Keys(dict[str, ApiKey]):
 
 
 def load_keys(project: Project, environment: Mapping[str, str] = os.environ) -> Keys:
-    """Return the key of every provider: its file's, else its variable's. Raises NotSetUpError for an unfit file."""
+    """Return each provider's key, from its file or else its variable. Raises NotSetUpError for an unsafe file."""
     keys = Keys()
     for provider, variable in KEY_VARIABLES.items():
         file_key = _read_key_file(project, provider)
@@ -58,7 +58,7 @@ def _find_misnamed_file(project: Project, provider: str) -> str:
 
 
 def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, *base_urls: str) -> list[str]:
-    """Return all that may be a key, to be censored; `base_urls` are where it is sent, "" the vendor's. Never raises."""
+    """Return every text that may be a key, to censor it. Never raises. A base URL of "" is the vendor's."""
     this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
     is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
     secrets = []
@@ -73,7 +73,7 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
 
 
 def require_key(provider: str, keys: Keys) -> ApiKey | None:
-    """Return the provider's key; None where it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
+    """Return the provider's key, None if it needs none (`replay`, and `chat` without one). Raises NoKeyError."""
     variable = VENDORS[provider].key_variable
     if provider in keys.unfit:
         raise NoKeyError(keys.unfit[provider], provider)
@@ -100,13 +100,13 @@ def _read_key_file(project: Project, provider: str) -> str | None:
 
 
 def _lies_in_project(project: Project, provider: str) -> bool:
-    """Tell whether a key file is in agent-config itself: a link may lead to any key of the user's."""
+    """Tell whether a key file is in agent-config itself. A link may lead to any of the user's keys."""
     folder = Path(os.path.realpath(project.agent_config))
     return Path(os.path.realpath(folder / f"{provider}-key.txt")).parent == folder
 
 
 def _key_problem(value: str) -> str | None:
-    """Return the fault of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
+    """Return the problem of a key, without quoting it. Header values are visible ASCII (RFC 9110, section 5.5)."""
     if re.match(r"(export )?\w*(KEY|TOKEN) ?= ?[^= ]|[\"']|Bearer ", value):
         return "holds more than a key, such as NAME= or quotes: one line, the key alone"
     if not re.fullmatch(r"[\x21-\x7e]*", value):

@@ -4,7 +4,7 @@ import math
 
 from code_commit.errors import OverBudgetError
 
-ROUNDING = 1e-9  # US dollars by which a sum of floating-point numbers may be off
+ROUNDING = 1e-9  # US dollars: the error that a sum of floating-point numbers may have
 
 
 class Ledger:
@@ -21,7 +21,7 @@ class Ledger:
         return math.inf if self.limit is None else max(0.0, self.limit - self.spent - self.reserved)
 
     def reserve(self, usd: float, what: str) -> None:
-        """Reserve money for a request. Raises OverBudgetError, which describes it by `what`, where less is left."""
+        """Reserve money for a request, which `what` describes. Raises OverBudgetError if less is left."""
         if usd > self.left + ROUNDING:
             spent = f"--max-cost {self.limit:g}: ${self.spent + self.reserved:.4f} are spent"
             raise OverBudgetError(f"the next call could pass {spent}, {what}", usd, self.left)

@@ -1,4 +1,4 @@
-"""Servers of LLMs on this machine: which of them answer, and how much they read. No other address is asked."""
+"""LLM servers on this machine: finding them, and asking for their windows. No other address is contacted."""
 
 import json
 import re
@@ -16,19 +16,19 @@ from code_commit.llm.vendor import LlmConfig
 from code_commit.settings import SERVER
 
 _PORTS = (11434, 8080, 1234)  # of Ollama, llama.cpp and LM Studio
-_LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one question to a server that the user named
+_LONGEST_LOOK, _PATIENCE = 0.9, 3.0  # seconds for all ports, and for one request to a server that the user named
 _LONGEST_ANSWER = 1_000_000  # bytes
 _WINDOWS = ("max_model_len", "loaded_context_length", "max_context_length")  # of vLLM and LM Studio
 
 
 def with_window(llm: LlmConfig) -> LlmConfig:
-    """Return the LLM with the window that its server tells, where that is on this machine and no setting names one."""
+    """Return the LLM with its server's window, if that is on this machine and no setting names the window."""
     url, settings = check_base_url(llm.choice, llm.settings), llm.settings
     is_local = url.startswith("http:") and is_this_machine(urlsplit(url).hostname or "")
     if llm.choice.provider != "chat" or not is_local:
         return llm
     ask = partial(_ask, VENDORS["chat"].headers(llm.key.value if llm.key else "", settings), _PATIENCE)
-    with suppress(OSError):  # the first call says it
+    with suppress(OSError):  # the first call reports it
         defaults = member(ask(f"{_root(url)}/props"), "default_generation_settings")
         windows = _windows(url, llm.choice.name, defaults, ask)
         if not settings.context_window and (window := next(filter(None, windows), None)):
@@ -39,8 +39,8 @@ def with_window(llm: LlmConfig) -> LlmConfig:
 
 
 def _ask(headers: dict[str, str], patience: float, url: str, body: object = None) -> Any:
-    """Return the JSON of an answer, or its text, None for a refusal. Raises OSError."""
-    from http.client import HTTPConnection, HTTPException  # takes 14 ms, and few commands ask
+    """Return the JSON or text of a reply, None for a refusal. Raises OSError."""
+    from http.client import HTTPConnection, HTTPException  # takes 14 ms, and few commands need it
 
     parts = urlsplit(url)
     with closing(HTTPConnection(parts.hostname or "", parts.port or 80, timeout=patience)) as connection:
@@ -57,7 +57,7 @@ def _root(url: str) -> str:
 
 
 def _windows(url: str, model: str, defaults: object, ask: Callable[..., Any]) -> Iterator[int]:
-    """Yield what a server may say of its window, 0 for nothing: llama.cpp, vLLM or LM Studio, Ollama."""
+    """Yield the windows that a server may report, or 0: llama.cpp, vLLM or LM Studio, Ollama."""
     yield count_of(defaults, "n_ctx")
     models = [each for each in list_of(ask(f"{url}/models"), "data") if text_of(each, "id") == model]
     yield from (count_of(each, name) for each in models for name in _WINDOWS)
@@ -70,7 +70,7 @@ def _windows(url: str, model: str, defaults: object, ask: Callable[..., Any]) ->
 
 
 def find_server(ports: Sequence[int] = _PORTS) -> str:
-    """Return how to use a server of this machine, "" where none answers within a second."""
+    """Return how to use a server on this machine, "" if none answers within a second."""
     found: dict[int, str] = {}
 
     def look(port: int) -> None:

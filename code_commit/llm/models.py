@@ -1,4 +1,4 @@
-"""The LLMs: which is asked, where it is, how much it reads and costs; all known before anything is sent."""
+"""The known LLMs: choosing one, its address, its window and its price. Nothing is sent."""
 
 import math
 import re
@@ -17,7 +17,7 @@ from code_commit.settings import SERVER, Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
 VENDOR_MODULES = ("gemini", "openai", "anthropic", "chat", "replay")
-"""In the order in which keys are looked for when no model is named."""
+"""In the order in which keys are tried when no model is named."""
 
 VENDORS: dict[str, Vendor] = {
     vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
@@ -40,8 +40,8 @@ def choose_model(
 ) -> ModelChoice:
     """Return the LLM that `model` names, or the default one of the first provider that has a key.
 
-    Raises NotSetUpError for an unknown name, and without a name where no key is there or the first one is `unfit`, with
-    its reason. `option` is the user's word for it.
+    Raises NotSetUpError for an unknown name; without a name, also if there is no key or the first one is `unfit`, with
+    the reason. `option` is the option that names the model.
     """
     if not model:
         return _default_choice(keys, unfit)
@@ -64,9 +64,9 @@ def choose_model(
 
 
 def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None:
-    """Return the LLM that takes over when the chosen one cannot be asked, without a key. Raises NotSetUpError.
+    """Return the LLM that takes over when the chosen one cannot be asked, still without its key. Raises NotSetUpError.
 
-    It has a `base_url` of its own, or that of the chosen one where the provider is the same.
+    It has its own `base_url`, or the chosen one's if the provider is the same.
     """
     if not settings.fallback_model:
         return None
@@ -77,7 +77,7 @@ def choose_fallback(choice: ModelChoice, settings: Settings) -> LlmConfig | None
 
 
 def doubt_model(choice: ModelChoice) -> list[str]:
-    """Return a warning where an unknown model's name is nearly that of a known one; else []."""
+    """Return a warning if the model is unknown and its name resembles a known one, else []."""
     hint = "" if find_model(choice) else did_you_mean(choice.name, VENDORS[choice.provider].models, cutoff=0.85)
     return [f"this version does not know {shown(str(choice))}, nor its price{hint}"] if hint else []
 
@@ -88,7 +88,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
         if vendor.name in keys:
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in unfit:
-            raise NoKeyError(f"{unfit[vendor.name]}; put that right, or name a --model", vendor.name)
+            raise NoKeyError(f"{unfit[vendor.name]}; fix it, or name a --model", vendor.name)
     if "chat" in keys:
         raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
     if "chat" in unfit:
@@ -103,7 +103,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
 def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> str:
     """Return the API's address with its version segment; "" for `replay`. Raises NotSetUpError.
 
-    A key must not go to every URL, nor to that of another provider. `role` stands before the options' names
+    A key must not go to an arbitrary URL, nor to another provider's. `role` is the prefix of the options' names
     (`fallback`).
     """
     vendor, lead = VENDORS[choice.provider], f"--{role}-" if role else "--"
@@ -116,7 +116,7 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
     owner, _, address = bound_base_url(settings).partition(":")
     if owner not in ("", *VENDORS):
         owner, address = choice.provider, settings.base_url
-    url = _checked(address, settings.allow_http, f"{lead}base-url")
+    url = _check_url(address, settings.allow_http, f"{lead}base-url")
     if owner != choice.provider:
         raise NotSetUpError(_explain_owner(choice, settings, owner, role))
     is_bare_host = url.count("/") == len("//")
@@ -125,10 +125,10 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
 
 
 def bound_base_url(settings: Settings, role: str = "") -> str:
-    """Return the base URL as `PROVIDER:URL`, "" where none is set; `role` stands before its setting (`fallback_`).
+    """Return the base URL as `PROVIDER:URL`, "" if none is set; `role` is the prefix of its setting (`fallback_`).
 
-    Its provider is written so, or is that of the model that the same source names; without one it is `:URL`. A
-    program's stays as it is.
+    The provider is the one written before the URL, or that of the model that the same source names, else "". A URL
+    that a program gave is returned as it is.
     """
     name = f"{role}base_url"
     url, (_, given) = getattr(settings, name), settings.origin(name)
@@ -157,7 +157,7 @@ def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: st
     )
 
 
-def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
+def _check_url(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - it is the setting of this name
     parts = _URL.fullmatch(url)
     if parts is None or int(parts["port"] or 443) not in range(1, 2**16) or not _is_host(parts["host"]):
         raise NotSetUpError(
@@ -173,7 +173,7 @@ def _checked(url: str, allow_http: bool, option: str) -> str:  # noqa: FBT001 - 
 
 
 def _is_host(host: str) -> bool:
-    """Tell whether a host that is written in numbers is an address."""
+    """Tell whether a host is a name or, if it is written in numbers, a valid IP address."""
     import ipaddress
 
     try:
@@ -183,20 +183,20 @@ def _is_host(host: str) -> bool:
 
 
 def find_model(choice: ModelChoice) -> Model | None:
-    """Return the facts of a model, whoever serves it: a gateway puts its maker's name before it."""
+    """Return the facts of a model on any server. Gateways put the maker's name before the model's."""
     name = choice.name.rpartition("/")[2]
     found = (vendor.find_model(name) for vendor in VENDORS.values())
     return next((model for model in found if model is not None), None)
 
 
 def context_window(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt and its answer: the setting's, else the model's; None where unknown."""
+    """Return the most tokens of a prompt and its answer, from the setting or else the model; None if unknown."""
     model = find_model(choice)
     return settings.context_window or (model.context_window if model else None)
 
 
 def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return the most tokens of a prompt beside its answer, also for a fallback; None where unknown."""
+    """Return the most tokens of a prompt beside its answer, for the model and its fallback; None if unknown."""
     longest, fallback = _room_beside_answer(choice, settings), choose_fallback(choice, settings)
     return min(
         filter(None, (longest, longest_prompt(fallback.choice, fallback.settings) if fallback else None)), default=None
@@ -204,16 +204,16 @@ def longest_prompt(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
-    """Return how many tokens of the model's window its answer leaves, at least half; None where unknown."""
+    """Return how many tokens the answer leaves of the model's window, at least half; None if unknown."""
     window, model = context_window(choice, settings), find_model(choice)
-    share = 4 if settings.source_of("context_window") == SERVER else 2  # nobody knows then how long the answer is
+    share = 4 if settings.source_of("context_window") == SERVER else 2  # the length of an answer is unknown then
     longest = window - min(max_output(model, settings), window // share) if window else None
     max_input = model.max_input if model and not settings.context_window else None
     return min(filter(None, (longest, max_input)), default=None)
 
 
 def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str | None:
-    """Return why a prompt leaves no room for an answer, by an estimate, and what to do; None where it fits."""
+    """Return why a prompt probably leaves no room for an answer, and what to do; None if it fits."""
     longest, window = _room_beside_answer(choice, settings), context_window(choice, settings)
     tokens = estimate_tokens(prompt.text)
     if not longest or not window or tokens <= longest:
@@ -228,7 +228,7 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
 
 
 def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price | None:
-    """Return today's price for a prompt of so many tokens: config.toml's, else our table's, else None."""
+    """Return today's price for a prompt of so many tokens, from config.toml or else our table; None if unknown."""
     stated = settings.prices.get(choice.name) or settings.prices.get(str(choice))
     if stated is not None:
         return stated
@@ -243,7 +243,7 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
 
 
 def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price:
-    """Return the price that `--max-cost` counts by. Raises NotSetUpError where it is not known."""
+    """Return the price that `--max-cost` counts by. Raises NotSetUpError if it is unknown."""
     price = price_of(choice, settings, input_tokens)
     if price is None:
         table = f'[prices."{choice.name}"]'
@@ -252,7 +252,7 @@ def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0
 
 
 def cost_of(choice: ModelChoice, settings: Settings, usage: Usage, most_input: int = 0) -> float | None:
-    """Return the cost of the counted tokens in US dollars, None where unknown; `most_input` are uncounted tokens."""
+    """Return the cost of the counted tokens in US dollars, None if unknown. `most_input` are uncounted tokens."""
     price = price_of(choice, settings, usage.input or most_input)
     if price is None or not (usage.input or usage.output):
         return None
@@ -289,9 +289,9 @@ class Bid(NamedTuple):
 def bid_for(
     choice: ModelChoice, settings: Settings, prompt: Prompt, left: float, counted: int | None = None
 ) -> Bid | None:
-    """Return the highest cost of asking, None where the price is not known; `counted` are the prompt's tokens.
+    """Return the highest cost of a call, None if the price is unknown; `counted` is the prompt's number of tokens.
 
-    Where less money is left, it is for the longest useful answer that this pays for.
+    If less money is left, the bid is for the longest answer that it pays for, but for no useless one.
     """
     tokens = most_tokens(prompt.text) if counted is None else counted
     longest = max_output(find_model(choice), settings)
@@ -307,9 +307,9 @@ def bid_for(
 
 
 def require_money(choice: ModelChoice, settings: Settings, prompt: Prompt) -> str:
-    """Return a note where `--max-cost` pays for the prompt only if the provider counts fewer tokens.
+    """Return a note if `--max-cost` pays for the prompt only if the provider counts fewer tokens, else "".
 
-    Raises TooLittleMoneyError where it pays for no useful answer.
+    Raises TooLittleMoneyError if it pays for no useful answer.
     """
     left = math.inf if settings.max_cost is None else settings.max_cost
     api = VENDORS[choice.provider].api

@@ -43,7 +43,7 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
 
         place = f"{endpoint.root}\0{endpoint.model}".encode("utf-8", "surrogateescape")
         body["prompt_cache_key"] = hashlib.sha256(place).hexdigest()[:32]
-    if marks:  # without a breakpoint this is what keeps the API from writing, and charging for, a cache
+    if marks:  # without a breakpoint, so the API writes, and bills, no cache
         body["prompt_cache_options"] = {"mode": "explicit"}
     return body
 
@@ -114,7 +114,7 @@ def usage(final: Any) -> Usage:
 
 
 def _model(price: Price, max_input: int = 922_000) -> Model:
-    """Return a model; OpenAI charges the whole of a long prompt twice, its output one and a half times."""
+    """Return a model. OpenAI bills all of a long prompt at twice the price, and its output at one and a half times."""
     doubled = Price(
         price.input * 2,
         price.output * 1.5,

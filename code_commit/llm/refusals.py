@@ -1,4 +1,4 @@
-"""The meaning of an error reply, by the vendors' error references, else by its HTTP status: can it pass, what to do."""
+"""Error replies: whether one can pass, and the advice to the user; by the vendors' references, else by HTTP status."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _UNPAID_STATUSES = {*range(300, 500), 503, 529} - {303, 408, 499}
 
 
 def may_be_paid(*, sent: bool, status: int | None) -> bool:
-    """Tell whether a request for an answer may cost something, by the status of its reply, None without one."""
+    """Tell whether a request for an answer may be billed. `status` is its reply's, None without a reply."""
     return sent and status not in _UNPAID_STATUSES
 
 
@@ -62,7 +62,7 @@ def refusal_of(reply: Reply, endpoint: Endpoint) -> LLMError | PassingFailure:
 
 
 def explain_failure(error: Any, endpoint: Endpoint) -> str:
-    """Return a failed job's error in words, with advice where repeating does not change it."""
+    """Return a failed job's error in words, with advice if repeating it cannot help."""
     body = {"error": error}
     codes, message = set(_codes(body)), error_message(body, endpoint)
     _, advice = _lasting_advice(_embedded_status(codes, message), codes, message, body, endpoint) or ("", "")
@@ -70,17 +70,17 @@ def explain_failure(error: Any, endpoint: Endpoint) -> str:
 
 
 def unwrapped(body: Any) -> Any:
-    """Return the error object that some Google replies put into a list of one."""
+    """Return the body, out of the list of one that some Google replies put it into."""
     return body[0] if isinstance(body, list) and len(body) == 1 else body
 
 
 def has_error(body: Any) -> bool:
-    """Tell whether a reply with status 200 is an error in truth."""
+    """Tell whether a reply with status 200 is in fact an error."""
     return bool(member(unwrapped(body), "error"))
 
 
 def error_message(body: Any, endpoint: Endpoint) -> str:
-    """Return the API's message on one printable line, of an HTML page its title; censored, then shortened."""
+    """Return the API's message, or an HTML page's title, on one printable line: censored, then shortened."""
     if isinstance(body, str):
         title = re.search(r"(?is)<title>(.*?)</title>", body[:_LONGEST_HEAD])
         text = title[1] if title else "" if body.lstrip()[:1] == "<" else body
@@ -117,11 +117,11 @@ def _has(codes: set[str], pattern: str) -> bool:
 
 
 def _lasting_advice(status: int, codes: set[str], message: str, body: Any, endpoint: Endpoint) -> _Advice | None:
-    """Return the advice on an error that the API's own words call lasting, None for any other."""
+    """Return the advice on an error that is permanent by the API's own words, None for any other."""
     if status == 402 or _has(codes, _MONEY) or (status in (400, 403, 429) and re.search(_MONEY_MESSAGE, message)):
         return "quota", "no money or quota is left there: top up, or raise the limit in the provider's console"
     if status == 429 and _is_daily(body):
-        return "quota", "the quota of the day is used up: go on tomorrow, or raise it in the provider's console"
+        return "quota", "the quota of the day is used up: continue tomorrow, or raise it in the provider's console"
     if status == 401 or codes & _KEY:
         if not endpoint.key_source:
             return "key", "it wants a key: write one into agent-config/chat-key.txt (mode 600)"
@@ -146,7 +146,7 @@ def _can_pass(status: int, codes: set[str], headers: Mapping[str, str]) -> bool:
 
 
 def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advice:
-    """Return the advice on a status that repeating does not change."""
+    """Return the advice on a status that a retry cannot change."""
     if status == 403:
         advice = f"the key may not use {endpoint.model}, or not from here: check its rights in the provider's console"
         return "key", advice
@@ -154,7 +154,7 @@ def _advice_by_status(status: int, codes: set[str], endpoint: Endpoint) -> _Advi
         where = f"the address of the API ({endpoint.base_url})"
         return "refused", f"check the name of the model ({endpoint.model}) and {where}"
     options = "--model, --max-output-tokens and --reasoning-effort"
-    return "refused", f"the request was not accepted, and asking again does not help: check {options}"
+    return "refused", f"the request was not accepted, and a retry cannot help: check {options}"
 
 
 def asked_delay(headers: Mapping[str, str], body: Any) -> float | None:

@@ -12,7 +12,7 @@ VENDOR = Vendor(name="replay")
 
 
 class ReplayLLM:
-    """Answers from the folder, which is relative to the project's root. No network, no cost."""
+    """Answers from a folder, relative to the project's root. No network, no cost."""
 
     def __init__(self, choice: ModelChoice, project: Project, answered: int = 0) -> None:
         self._folder = project.root / choice.name
@@ -29,7 +29,7 @@ class ReplayLLM:
         raise LLMError("recorded responses have no background jobs", "replay")
 
     def complete(self, prompt: Prompt, listener: ExchangeListener) -> Response:
-        """Return the next recorded response. Raises LLMError that names the file when it cannot be read."""
+        """Return the next recorded response. Raises LLMError with the file's name if it cannot be read."""
         self._calls += 1
         path = self._folder / f"{self._calls}-response.txt"
         listener.requested(path.as_uri(), {}, RequestBody(system=prompt.system, user=prompt.user))

@@ -20,7 +20,7 @@ _ASCII_BEFORE_ASCII = re.compile(r"[\x00-\x7f]+(?=[\x00-\x7f])")
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """One API key, which no repr shows; `in_project` says that its file lies in the project's own agent-config."""
+    """One API key, which no repr shows. `in_project` says that its file is in the project's own agent-config."""
 
     provider: str
     value: str = dataclasses.field(repr=False)
@@ -29,7 +29,7 @@ class ApiKey:
 
 
 class ModelChoice(NamedTuple):
-    """One LLM: `name` is the vendor's model id, for `replay` the folder of recorded responses."""
+    """One LLM. `name` is the vendor's model id, or the folder of recorded responses for `replay`."""
 
     provider: str
     name: str
@@ -39,7 +39,7 @@ class ModelChoice(NamedTuple):
 
 
 class LlmConfig(NamedTuple):
-    """An LLM to ask: with its key, None where it needs none, its settings, and the LLM that takes over."""
+    """An LLM to ask, its key (None if it needs none), its settings, and the LLM that takes over."""
 
     choice: ModelChoice
     key: ApiKey | None
@@ -49,7 +49,7 @@ class LlmConfig(NamedTuple):
 
 
 class PriceChange(NamedTuple):
-    """Prices that replace the first ones: from a day on (UTC), or for prompts above so many tokens."""
+    """Prices that replace the first ones, from a day on (UTC) or for prompts of more than so many tokens."""
 
     price: Price
     from_day: str = ""
@@ -77,12 +77,12 @@ class TokenCounter(NamedTuple):
 class API(NamedTuple):
     path: str  # below the base URL
     request_body: Callable[[Endpoint, Prompt], dict[str, Any]]
-    """Returns the request as the vendor's reference defines it."""
-    usage: Callable[[Any], Usage]  # returns the tokens that the body of a final reply counts, 0 where it counts none
+    """Returns the request, as the vendor's reference defines it."""
+    usage: Callable[[Any], Usage]  # returns the tokens that the body of a final reply counts, 0 if it has no count
     read: Callable[[Call, Reply], Response]
-    """Returns the answer without its usage. Raises LLMError, and PassingFailure where the request can be made again."""
+    """Returns the answer without its usage. Raises LLMError, or PassingFailure if the request can be retried."""
     assemble: Callable[[Call, Events], dict[str, Any]] | None = None
-    """Puts a streamed answer together from its events; None for a background job."""
+    """Joins the events of a streamed answer; None for a background job."""
     counter: TokenCounter | None = None
 
 
@@ -93,28 +93,28 @@ def bearer_header(key: str, _: Settings) -> dict[str, str]:
 class Vendor(NamedTuple):
     """All facts of one vendor of LLMs, or of one kind of server."""
 
-    name: str  # the word before the colon in `--model`. Its key is in agent-config/NAME-key.txt.
-    key_variable: str = ""  # the environment variable of its key; "" where it has none
+    name: str  # the word before the colon in `--model`; the key is in agent-config/NAME-key.txt
+    key_variable: str = ""  # the environment variable of its key; "" if it has none
     needs_key: bool = True
     headers: Callable[[str, Settings], dict[str, str]] = bearer_header
     """Returns its own headers, from the key ("" for none) and the settings. Raises NotSetUpError."""
 
-    base_url: str = ""  # as the vendor's own SDK takes it, with the version; "" where the user has to name it
+    base_url: str = ""  # as the vendor's own SDK takes it, with the version; "" if the user must name it
     added_version: str = ""  # the segment that the SDK appends to a base URL without a version
     adds_version_to_paths: bool = True  # whether the SDK does so to a URL with a path too, not only to a bare host
     api: API | None = None
 
     default_model: str = ""
-    bare_names: str = ""  # a regular expression for the models that are known without the vendor's name
-    models: Mapping[str, Model] = {}  # the known models; any other one is asked too, but has no price
+    bare_names: str = ""  # a regular expression for models that need no vendor's name before them
+    models: Mapping[str, Model] = {}  # the known models; any other can be used too, but has no price
 
     def find_model(self, name: str) -> Model | None:
-        """Return the known model. A dated name (`claude-sonnet-4-5-20250929`) is that of its model."""
+        """Return the known model, also for a dated name (`claude-sonnet-4-5-20250929`)."""
         return self.models.get(name) or self.models.get(re.sub(r"-(\d{8}|\d{4}-\d{2}-\d{2})$", "", name))
 
 
 def max_output(model: Model | None, settings: Settings) -> int:
-    """Return the output limit for an API that demands one: the setting's, else the model's."""
+    """Return the output limit for an API that requires one, from the setting or else the model."""
     return settings.max_output_tokens or (model.max_output if model else _UNKNOWN_MAX_OUTPUT)
 
 
@@ -123,11 +123,11 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return the most tokens of a text: one for each byte, or for each of the normal form that some take."""
+    """Return the most tokens of a text: one for each byte of it, or of its normal form, which some tokenizers read."""
     size = _utf8_size(text)
     if text.isascii() or unicodedata.is_normalized("NFKC", text):
         return size
-    changing = _ASCII_BEFORE_ASCII.sub("", text)  # a normal form never joins an ASCII character to what is before it
+    changing = _ASCII_BEFORE_ASCII.sub("", text)  # normal forms never join an ASCII character to the one before it
     return size + max(0, _utf8_size(unicodedata.normalize("NFKC", changing)) - _utf8_size(changing))
 
 

@@ -11,7 +11,7 @@ Ending = Literal[
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server answers one call with, and how it ends."""
+    """The answer to one call, and how it ends."""
 
     text: str = ""
     ending: Ending = "complete"

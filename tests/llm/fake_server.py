@@ -101,7 +101,7 @@ class FakeServer:
         return f"http://127.0.0.1:{self.port}"
 
     def base_url(self, provider: str) -> str:
-        """Where this server is, as the vendor's SDK takes it."""
+        """This server's address, as the vendor's SDK takes it."""
         return self.url + ("/v1" if provider in ("openai", "chat") else "")
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Where the user's keys go: not to an address that files of the project alone name."""
+"""The user's keys never go to an address that only files of the project name."""
 
 import json
 import os

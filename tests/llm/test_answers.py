@@ -1,4 +1,4 @@
-"""What comes back: text, usage, cost, request id; and complete only by the API's own word."""
+"""Replies: text, usage, cost, request id; complete only if the API says so."""
 
 import json
 from itertools import product

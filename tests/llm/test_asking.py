@@ -1,4 +1,4 @@
-"""What was accepted is asked for first: by `resume`, and by the fallback; and what it can cost stays reserved."""
+"""`resume` and the fallback first ask for an accepted job, whose cost stays reserved."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a key may go: base URLs as the vendors' SDKs take them, checked before anything is sent."""
+"""Base URLs as the vendors' SDKs take them, checked before a key is sent there."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a call can cost, and that no request passes what is left: a broken one, one without usage and a short one too."""
+"""The highest cost of a call. No request exceeds the money left, not even a broken one or one without usage."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What OpenAI alone is sent."""
+"""Members of a request that only OpenAI gets."""
 
 from code_commit.llm.openai import takes_cache_options
 

@@ -1,4 +1,4 @@
-"""What a refusal asks for."""
+"""The wait that a refusal asks for."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is sent: the vendors' own types accept every body, and the prompt is in it byte for byte.
+"""Requests: the vendors' own types accept every body, and the prompt is in it byte for byte.
 
 The official SDKs are imported by the tests that need them: all three take seconds.
 """

@@ -1,4 +1,4 @@
-"""What a request is settled by: a final reply with usage alone. Every other end may be paid for, unless it was refused."""
+"""Only a final reply with usage settles a request. Any other end may be billed, unless it was a refusal."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What goes to the vendors' own addresses, with nothing sent: where the request alone matters, respx answers it."""
+"""Requests to the vendors' own addresses, which respx answers: nothing is sent."""
 
 import json
 import os
