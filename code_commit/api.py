@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 Folder = str | os.PathLike[str]
 
-_TASK_OPTION = re.compile(r"(code-commit )?-m(?![\w-])|--query( FILE)?")
-_OPTION = re.compile(rf"--({'|'.join(name.replace('_', '-') for name in OPTIONS)})(?![\w-])")
+_TASK_OPTION = re.compile(r"(code-commit )?(?<!\S)-m(?![\w-])|--query( FILE)?")
+_OPTION = re.compile(rf"--({'|'.join(name.replace('_', '-') for name in OPTIONS)})(?![\w-])(?: (?=\d|\w+:|[A-Z]+\b))?")
 
 
 def rollup(

@@ -184,8 +184,8 @@ def test_a_run_that_cannot_begin_raises(project_folder: Path):
         ({}, "query= needs none"),
         ({"query": " "}, "say in query= what is to be done"),
         ({"query": "x", "model": ""}, "or name a model="),
-        ({"query": "x", "model": "chat:x"}, "model= chat: needs base_url="),
-        ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost= 1e-06 is too little"),
+        ({"query": "x", "model": "chat:x"}, "model=chat: needs base_url="),
+        ({"query": "x", "model": "gemini", "max_cost": 0.000001}, "max_cost=1e-06 is too little"),
     ],
 )
 def test_a_problem_of_a_call_names_its_arguments(arguments, message, project_folder: Path):
