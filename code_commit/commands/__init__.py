@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import takewhile
 from types import ModuleType
 from typing import Any, NoReturn
@@ -36,7 +35,7 @@ COMMANDS = {
     "demo": "watch the whole loop on a sample project: no key, no network",
     "completion": "print the completion script for your shell",
 }  # each command and its help. The name is that of its module here, or, above the commands, of its package.
-_COLUMNS = 80
+_COLUMNS = 78
 _DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run
 build.sh, and let the LLM repair a failing build up to three times.
@@ -107,20 +106,9 @@ def add_task(parser: argparse.ArgumentParser) -> None:
     task.add_argument("--query", metavar="FILE", help="the file with the task, in place of query.txt")
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Takes as many columns as the terminal has, without an import of shutil."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
-    with suppress(OSError, ValueError):
-        return os.get_terminal_size(sys.stdout.fileno()).columns or _COLUMNS
-    return _COLUMNS
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter for the columns of the texts here; argparse's own imports shutil to ask the terminal."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_COLUMNS)
 
 
 class _GoTo(argparse.Action):
@@ -138,7 +126,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that names the nearest known word for an unknown one."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=_Formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
+        super().__init__(formatter_class=_formatter, allow_abbrev=False, argument_default=argparse.SUPPRESS, **options)
         self.add_argument("-C", action=_GoTo, metavar="DIR", help="go to this folder first, as git -C does")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
