@@ -73,7 +73,7 @@ def _load(arguments: Sequence[str]) -> tuple[Callable[[dict[str, Any]], int], di
 
 
 def _complain(message: str, error: BaseException) -> None:
-    from code_commit.commands.output import complain  # `--help` needs nothing of what it needs
+    from code_commit.commands.output import complain  # `--help` does without its imports
 
     complain(message, error)
 

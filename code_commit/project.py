@@ -113,7 +113,7 @@ def text_of(content: bytes, name: str, purpose: str) -> str:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"{name} is not UTF-8 text (byte {error.start} is {content[error.start]:#04x}): convert it"
+        message = f"{name} is not UTF-8 text (byte {error.start} is {content[error.start]:#04x}): save it as UTF-8"
         raise NotSetUpError(message) from error
     if not text.strip():
         raise NotSetUpError(f"{name} is empty: {purpose}")

@@ -183,7 +183,7 @@ class Codebase:
 
 def read_codebase(project: Project) -> Codebase:
     """Return the codebase in codeRollup.txt. Raises NotSetUpError."""
-    text = read_text(project.codebase_file, "write the codebase into it, as code-commit rollup does")
+    text = read_text(project.codebase_file, "code-commit rollup writes it")
     return parse_codebase(text, project.root)
 
 

@@ -28,7 +28,7 @@ COMMANDS = {
     "apply": "verify and apply a saved response; no LLM",
     "undo": "put back what the latest (or named) run changed",
     "diff": "print everything that the latest (or named) run changed",
-    "resume": "go on with an interrupted run; nothing is paid for twice",
+    "resume": "continue an interrupted run at its next step, with its own settings",
     "log": "list the runs, or show one attempt by attempt",
     "fleet": "run many tasks over many trees, on this machine or a cluster",
     "mcp": "serve the commands as tools for an agent, over stdio",
@@ -66,7 +66,7 @@ def load_command(name: str) -> ModuleType:
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, with the arguments of those commands that may be meant."""
+    """Return the parser, with the arguments of the commands that the words may name."""
     parser = _Parser(
         prog="code-commit",
         usage="code-commit [OPTIONS]\n       code-commit COMMAND [ARGUMENTS]",
@@ -182,7 +182,7 @@ class _Parser(argparse.ArgumentParser):
             (file or sys.stdout).flush()
         except OSError:
             if file is not sys.stderr:
-                from code_commit.commands.output import print_text  # says so; too much for a help that can be printed
+                from code_commit.commands.output import print_text  # it reports the failure
 
                 print_text(message)
 

@@ -65,7 +65,7 @@ def _apply_saved(
 
 
 def _read_prompt(project: Project, source: str) -> VisibleFiles | None:
-    """Return what the prompt shows that stands beside a response in the folder of a run, None where there is none."""
+    """Return what the prompt beside a response in a log folder shows; None without one."""
     name = re.fullmatch(r"(\d+)-response\.txt", Path(source).name)
     try:
         prompt = Path(source).with_name(f"{name[1]}-query.txt").read_text("utf-8") if name else ""

@@ -14,7 +14,7 @@ from code_commit.start import Approve
 from code_commit.terminal import TERMINAL, shown
 
 _YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
-_MOST_LINES, _MOST_BYTES = 200, 20_000  # the part of a diff that is shown unasked
+_MOST_LINES, _MOST_BYTES = 200, 20_000  # the part of a diff that is shown at first
 
 
 def approval_of(settings: Settings, progress: Progress) -> Approve | None:

@@ -23,7 +23,7 @@ _KINDS, _LAST_KINDS, _HOOKS = map(_variants, (_TABLE["kinds"], _TABLE["last_kind
 
 
 def build_script_for(root: Path) -> tuple[str, list[str]] | None:
-    """Return a build script and what it builds, None where nothing is recognised that can be built."""
+    """Return a build script and what it builds; None for a project of no known kind."""
     found = _find_all(root, _HOOKS) + (_find_kinds(root, "") or _find_in_folders(root))
     if not found:
         return None
@@ -31,14 +31,14 @@ def build_script_for(root: Path) -> tuple[str, list[str]] | None:
 
 
 def _find_in_folders(root: Path) -> list[tuple[str, str]]:
-    """Find what the root's folders are, where the root itself is nothing."""
+    """Return the kinds of the root's folders, where the root itself has none."""
     folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
     names = [path.name for path in folders if not path.name.startswith(".") and path.name not in _NOT_SEARCHED]
     return [found for name in names if shown(name) == name for found in _find_kinds(root / name, name)]
 
 
 def _find_kinds(folder: Path, name: str) -> list[tuple[str, str]]:
-    """Return the title and the part of the script of every kind that the folder is."""
+    """Return the title and the part of the script for every kind of the folder."""
     return _find_all(folder, _KINDS, name) or _find_all(folder, _LAST_KINDS, name)
 
 
@@ -57,7 +57,7 @@ def _find_all(folder: Path, kinds: Sequence[dict[str, Any]], name: str = "") -> 
 
 
 def _lines(kind: dict[str, Any], text: str) -> list[str]:
-    """Return the lines of a kind that fit the text of its file, none where the kind itself does not."""
+    """Return the lines of a kind that fit the text of its file; none if the kind does not fit."""
     if not re.search(kind.get("holds", ""), text, re.MULTILINE):
         return []
     lines = [line for entry in kind["lines"] for line in _TABLE["blocks"].get(str(entry), [entry])]
@@ -67,7 +67,7 @@ def _lines(kind: dict[str, Any], text: str) -> list[str]:
 
 
 def _first_file(folder: Path, markers: str) -> str | None:
-    """Return the first of the markers, or of what they match, that is a file; None where none is."""
+    """Return the first file that a marker names or matches; None without one."""
     matches = (path for marker in markers.split() for path in sorted(folder.glob(marker)))
     return next((str(path.relative_to(folder)) for path in matches if path.is_file()), None)
 

@@ -51,7 +51,7 @@ def run(options: dict[str, Any]) -> int:
             report.checks.append(check)
             machine_failed = result.shell_code in ready.settings.infrastructure_exit_codes
         elif build:
-            report.warn("build: not run, the problems first")
+            report.warn("build: not run; solve the problems first")
         if as_json:
             print_bytes(report.redactor.redact_json(_as_json(report, result, is_ready=ready is not None)))
         else:
@@ -78,7 +78,7 @@ def _end(report: Report, project: Project, *, is_ready: bool, machine_failed: bo
 
 
 def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> tuple[Check, BuildResult]:
-    """Run build.sh, and return how it ended, as a check too. Raises BuildError where it could not be run."""
+    """Run build.sh and return its result, as a check too. Raises BuildError if it cannot be run."""
     tail = bytearray()
 
     def keep(piece: bytes) -> None:
@@ -109,9 +109,9 @@ def _as_json(report: Report, build: BuildResult | None, *, is_ready: bool) -> di
 
 
 def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the checks and of the warnings, each with the verdict that it begins with.
+    """Yield the rows of checks and warnings, each with its verdict; with `quiet`, of problems alone.
 
-    With `quiet` they are those of problems alone. The keys found are not "ok" where the lack of one is a problem.
+    If a key is missing, the keys that are there are no "ok".
     """
     lacks_key = any(isinstance(check.error, NoKeyError) for check in report.checks)
     width = max(len(check.name) for check in report.checks)
@@ -125,7 +125,7 @@ def _rows(report: Report, *, quiet: bool) -> Iterator[tuple[str, str]]:
 
 
 def _row(verdict: str, name: str, said: Sequence[str], output: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield a check as rows of the terminal, all as far in as the first; each of several problems has a mark."""
+    """Yield the terminal's rows of a check, indented as its first one; each of several problems is marked."""
     lead, mark = f"{verdict:7}  {name}  ", "- " if len(said) > 1 else ""
     for line in [*(f"{mark}{line}" for line in said), *output]:
         for row in wrapped(f"{lead}{line}".rstrip(), terminal_width(), len(lead) + len(mark)):

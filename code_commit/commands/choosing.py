@@ -29,7 +29,7 @@ from code_commit.runs.words import count
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-_OUTLINES = 40  # files of the choice with an outline: of others it may ask for the folder
+_OUTLINES = 40  # files that the choice shows with an outline; it may ask for the folders of others
 
 _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 """Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
@@ -51,7 +51,7 @@ _LABELS = 500  # tokens for the sections' labels, and for a second question with
 
 @dataclass(slots=True)
 class FileChooser:
-    """Asks which files the task needs whole; `resume` continues the choice until it was left without an error."""
+    """Asks an LLM which files the task needs whole. `resume` continues a choice that an error ended."""
 
     plan: RunPlan
     progress: Progress
@@ -72,7 +72,7 @@ class FileChooser:
         return self.log.record if self.log else None
 
     def choose(self, survey: Survey, selection: Selection, request: CodebaseRequest) -> Choice | None:
-        """Return the files to be whole, None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
+        """Return the files to show whole; None for all. Raises NotSetUpError, LLMError, RejectedResponseError."""
         from code_commit.codebase.chooser import Shape, choose_files, selection_prompt
         from code_commit.workflow import ask  # few runs choose
 
@@ -112,7 +112,7 @@ class FileChooser:
                 return interruptible(lambda: choose_files(prompt, shape, partial(ask, complete), log))
 
     def _is_small(self, survey: Survey, selection: Selection, request: CodebaseRequest, choice: int) -> bool:
-        """Tell whether two changes read less with all files whole than with a choice before them."""
+        """Tell whether two changes with all files whole read less than a choice and two changes after it."""
         size, redactor = sum(file.bytes for file in survey.files), self.plan.redactor
         if size > (request.fit or UNLIMITED) * CHARACTERS_PER_TOKEN or size > _MOST_CHOICES * choice:
             return False

@@ -28,7 +28,7 @@ Prints what the latest run changed in all, or the named one: new files and those
 removed included, as one diff that git apply --whitespace=nowarn reads, whatever
 became of the tree since. On a terminal it comes in colours and in git's pager.
 Standard error names each test, CI file and build file in it.
-Exits with 1 where the log no longer tells what a file held then ("unknown" with
+Exits with 1 where the log has lost the content of a file of then ("unknown" with
 --json, which also says which files have "changed_since")."""
 
 EXAMPLES = """\
@@ -55,11 +55,11 @@ def run(options: dict[str, Any]) -> int:
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
         if found.unknown:
-            progress.error(f"the log no longer has what these held, they are not here: {', '.join(found.unknown)}")
+            progress.error(f"the log has lost the content of these, the diff lacks them: {', '.join(found.unknown)}")
         elif not diff:
             progress.say(f"{folder.name} changed nothing")
         elif changed:
-            progress.say(f"changed since the run wrote them, the diff is of what it wrote: {', '.join(changed)}")
+            progress.say(f"the diff shows what the run wrote; changed since: {', '.join(changed)}")
         progress.say("\n".join(check_lines(found.changes)))
         _tell_rewritten(folder, progress)
         _tell_filtered(folder, project, progress)
@@ -74,7 +74,7 @@ def run(options: dict[str, Any]) -> int:
 
 
 def _tell_rewritten(folder: Path, progress: Progress) -> None:
-    """Say which part of the diff is the last build's and no answer's."""
+    """Say which part of the diff the last build made, not an answer."""
     record = read_run(folder)
     if isinstance(record, RunRecord) and (rewritten := rewritten_by_build(record)):
         progress.say(f"after the answer the build {rewritten}: {record.log_dir}/{BUILT_DIFF} has that alone")
@@ -84,7 +84,7 @@ def _tell_filtered(folder: Path, project: Project, progress: Progress) -> None:
     with suppress(UnansweredError):
         if project.git and (paths := project.git.filtered(find_changed(folder / "snapshot"))):
             names = listed(paths)
-            progress.say(f"git filters {names}, and no filter is run here: git apply may refuse the diff of it")
+            progress.say(f"git apply may refuse the diff of {names}: git filters such files, and no filter is run here")
 
 
 def _page(text: bytes, project: Project) -> None:

@@ -50,8 +50,11 @@ def run(_options: dict[str, Any]) -> int:
     try:
         written = [*write_ignore_line(project), *_write_agent_config(project), *_write_build_script(project)]
         written += _ignore_environments(project)
+    except NotADirectoryError as error:
+        raise NotSetUpError(f"{AGENT_CONFIG} is no folder: move it away, then run init again") from error
     except OSError as error:
-        raise NotSetUpError(f"{error.filename or project.root} cannot be written: {error.strerror}") from error
+        where = shown(str(error.filename or project.root))
+        raise NotSetUpError(f"{where} cannot be written: {error.strerror}; make it writable for you") from error
     if not written:
         print_text("Nothing was missing, nothing was written.\ncode-commit check says what is left to do.")
         return EXIT_SUCCESS
@@ -116,7 +119,7 @@ def _write_build_script(project: Project) -> list[str]:
 
 
 def _ignore_environments(project: Project) -> list[str]:
-    """Let git ignore the installed packages that are there, or that build.sh is for: no rollup needs them."""
+    """Let git ignore installed packages, those that are there and those that build.sh makes."""
     script = read_regular_file(project.build_script).decode("utf-8", "replace") if project.build_script.exists() else ""
     used = {".venv": ".venv/bin/", "node_modules": "-d node_modules"}
     patterns = {name: f"{name}/" for name, words in used.items() if words in script}

@@ -55,7 +55,7 @@ def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
 
 
 def _read(path: Path) -> bytes:
-    """Return a file's content; b"" where there is none that can be read."""
+    """Return a file's content; b"" if it cannot be read."""
     try:
         with open_regular(path) as file:
             return file.readall()

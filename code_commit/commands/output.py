@@ -24,7 +24,7 @@ _STYLES = {"+++ ": "1", "--- ": "1", "@@ ": "36", "diff ": "1", "+": "32", "-": 
 
 
 def print_bytes(data: bytes) -> None:
-    """Write a result on stdout. Raises OutputError where that fails, BrokenPipeError where nobody reads it."""
+    """Write a result on stdout. Raises OutputError, and BrokenPipeError if nobody reads it."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -73,7 +73,7 @@ def current_folder() -> Project:
 
 
 def tell_if_half_changed(project: Project) -> None:
-    """Say on stderr that an interrupted apply left the tree half changed: for commands that repair nothing."""
+    """Warn of a tree that an interrupted apply left half changed, for commands that repair nothing."""
     if not (project.agent_config / TRANSACTION_FOLDER).exists():
         return
     from code_commit.apply import HALF_CHANGED, is_half_changed  # its import takes 20 ms, which `log` seldom needs
@@ -102,7 +102,7 @@ def wants(name: str, options: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def answering(*, as_json: bool) -> Iterator[Project]:
-    """Give the project to a command that has no record; as JSON its failure is printed too."""
+    """Give the project to a command without a record. Print its failure too `as_json`."""
     try:
         yield find_project()
     except (CodeCommitError, Interrupted) as error:

@@ -1,7 +1,7 @@
-"""`code-commit resume`: go on with an interrupted run at its next step; only a cut-off stream is paid for twice.
+"""`code-commit resume`: continue an interrupted run at its next step; only a cut-off stream is paid for twice.
 
-By the log, no answer is asked for again, background jobs are fetched, applied changes stay, and a failed build is not
-repeated. A passed one is, as the tree may have changed.
+The log has the answers and the failed builds; background jobs are fetched, and applied changes stay. A passed build is
+repeated, as the tree may have changed.
 """
 
 import re
@@ -39,8 +39,8 @@ from code_commit.workflow import applied_paths, attempt_loop
 DESCRIPTION = """\
 Continues the latest interrupted run, or the named one, at its next step.
 An answer that is there is not asked for again, nor one that the API still has.
-A build that failed is not repeated, one that passed is. The run's own options
-hold, but for those given now."""
+A build that failed is not repeated, one that passed is. The run keeps its own
+model and settings, whatever config.toml says now, but for options given here."""
 
 EXAMPLES = """\
 code-commit resume
@@ -57,7 +57,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: dict[str, Any]) -> int:
     name = options.pop("run", "")
     with recording("run", options) as (project, progress):
-        options = {"json": False, "quiet": False, "verbose": False} | options  # what is printed is for who resumes
+        options = {
+            "json": False,
+            "quiet": False,
+            "verbose": False,
+        } | options  # this command line decides what is printed
         return interruptible(lambda: _resume(project, name, options, progress))
 
 
@@ -97,7 +101,7 @@ def _continue_choice(project: Project, found: RunEntry, options: dict[str, Any],
 
 
 def _find_resumable(project: Project, name: str) -> RunEntry:
-    """Return the latest run with a next step, if no later run followed, or the named one. Raises NotSetUpError."""
+    """Return the named run, or the latest one, if it has a next step and no run followed. Raises NotSetUpError."""
     later = ""
     for folder in reversed(find_run_folders(project, name)):
         record = read_run(folder)
@@ -123,7 +127,7 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
 
 
 def _check_tree(folder: Path, record: RunRecord, project: Project) -> None:
-    """Raise NotSetUpError unless what the run has applied is still in the tree: its next step builds on it."""
+    """Raise NotSetUpError unless the run's changes are still in the tree: its next step builds on them."""
     if record.rolled_back or record.undone:
         how = "undone" if record.undone else "rolled back"
         raise NotSetUpError(f"{record.run} was {how}: there is nothing to resume, start a new run")
@@ -157,7 +161,7 @@ def _needed(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _options_of(record: RunRecord) -> dict[str, Any]:
-    """Return the settings that the run had, and its model, without the settings that no longer exist."""
+    """Return the run's settings that still exist, and its model. Raises NotSetUpError."""
     known = {name: value for name, value in record.options.items() if name in SETTINGS}
     try:
         return validate_settings(known) | ({"model": record.model} if record.command == "run" else {})

@@ -36,11 +36,9 @@ code-commit undo --force"""
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "undo this run")
     parser.add_argument(
-        "--path", action="append", metavar="GLOB", help="put back these alone (.gitignore syntax, repeatable)"
+        "--path", action="append", metavar="GLOB", help="put back only these (.gitignore syntax, repeatable)"
     )
-    parser.add_argument(
-        "--attempt", type=int, metavar="N", help="put back what attempt N and those after it changed, no more"
-    )
+    parser.add_argument("--attempt", type=int, metavar="N", help="put back only what attempt N and later ones changed")
     parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
     add_settings(parser, ["json", "quiet", "verbose"])
 
@@ -86,7 +84,7 @@ def _prepare(
 
 
 def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[tuple[Path, RunRecord]]) -> str:
-    """Record the restored files, and return why that failed, "" where it did not: the files are put back anyway."""
+    """Record the restored files. Return why that failed, or ""; the files are put back anyway."""
     failures = []
     steps: list[Callable[[], object]] = [lambda: log.finish("success", EXIT_SUCCESS, done), lambda: _mark(chain, log)]
     if restored:
@@ -100,7 +98,7 @@ def _note(log: RunLog, restored: Sequence[FileEdit], done: str, chain: Sequence[
 
 
 def _transactions_before(attempt: int, target: Path) -> int:
-    """Return how many of the attempts before this one changed files. Raises NotSetUpError for one that changed none."""
+    """Count the earlier attempts that changed files. Raises NotSetUpError if this attempt changed none."""
     if attempt == 1:
         return 0
     attempts = record.attempts if isinstance(record := read_run(target), RunRecord) else []
@@ -139,7 +137,7 @@ def _find_latest(project: Project) -> Path:
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
-    """Return a run, if it is an undo the run that it undid, and so on. Raises NotSetUpError for a later run."""
+    """Return a run, the run that it undid if it is an undo, and so on. Raises NotSetUpError for a later one."""
     chain = []
     while isinstance(run := read_run(folder), RunRecord):
         chain.append((folder, run))
@@ -163,7 +161,7 @@ def _say_what_was_done(target: str, chain: Sequence[tuple[Path, RunRecord]], fil
 
 
 def _mark(chain: Sequence[tuple[Path, RunRecord]], log: RunLog) -> None:
-    """Note in the records whether the runs are undone now; last of all, so that a killed undo is made once more."""
+    """Note in the records whether the runs are undone now; last of all, so that a killed undo is repeated."""
     for number, (folder, run) in reversed(list(enumerate(chain))):
         run.undone = number % 2 == 0
         RunLog(RunEntry(folder, run), log.listener).write_json("run.json", run)

@@ -28,7 +28,7 @@ def test_check_can_build_once(*, as_json: bool, project_folder: Path, run_code_c
     (project_folder / "agent-config/query.txt").unlink()
     done = run_code_commit(project_folder, "check", "--build", *options)
     assert (done.returncode, "exit code" in done.stdout) == (2, False), done.stdout
-    assert "build: not run, the problems first" in done.stdout
+    assert "build: not run; solve the problems first" in done.stdout
 
 
 def test_check_names_what_a_run_would_stumble_over(project_folder: Path, run_code_commit: Run):

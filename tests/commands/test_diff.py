@@ -48,7 +48,7 @@ def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
         contents.unlink()
     (root / "ok.txt").write_text("changed since\n")
     done = run_code_commit(root, "diff")
-    assert (done.returncode, "they are not here: ok.txt" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "these, the diff lacks them: ok.txt" in done.stderr) == (1, True), done.stderr
 
 
 def test_in_a_folder_of_a_larger_repository_git_applies_it_too(tmp_path: Path, run_code_commit: Run):
@@ -67,7 +67,7 @@ def test_what_the_build_made_of_a_file_is_not_in_the_diff_and_told(root: Path, r
     assert run_code_commit(root, "diff").stderr == ""
     (root / "ok.txt").write_text("formatted\n")
     done = run_code_commit(root, "diff")
-    assert (done.returncode, "the diff is of what it wrote: ok.txt" in done.stderr) == (0, True)
+    assert (done.returncode, "the diff shows what the run wrote; changed since: ok.txt" in done.stderr) == (0, True)
     assert "+ok\n" in done.stdout
 
 
@@ -219,5 +219,5 @@ def test_of_a_file_with_a_filter_it_says_that_git_may_refuse_it(root: Path, run_
     git(root, "config", "filter.upper.clean", "touch ran; tr a-z A-Z")
     (root / ".gitattributes").write_text("ok.txt filter=upper\n")
     done = run_code_commit(root, "diff")
-    assert "git filters ok.txt, and no filter is run here: git apply may refuse the diff of it" in done.stderr
+    assert "git apply may refuse the diff of ok.txt: git filters such files, and no filter is run here" in done.stderr
     assert not (root / "ran").exists()
