@@ -211,7 +211,7 @@ def ask_git(
     cwd: Path,
     stdin: bytes = b"",
     variables: Mapping[str, str] | None = None,
-    seconds: float = _GIT_SECONDS,
+    seconds: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one read-only git command in `cwd` and return it, whatever its exit code; `variables` are for it alone.
 
@@ -223,12 +223,13 @@ def ask_git(
     environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     environment |= {"GIT_NO_REPLACE_OBJECTS": "1", **(variables or {})}
     words = [require_git(cwd), "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false", *arguments]
+    timeout = seconds or _GIT_SECONDS
     try:
         return subprocess.run(
-            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=seconds
+            words, cwd=cwd, env=environment, input=stdin, capture_output=True, check=False, timeout=timeout
         )
     except subprocess.TimeoutExpired:
-        complaint = f"no answer in {seconds} s; is there a FIFO in the tree?"
+        complaint = f"no answer in {timeout} s; is there a FIFO in the tree?"
         return subprocess.CompletedProcess(words, _GIT_FAILED, b"", complaint.encode())
 
 

@@ -90,9 +90,9 @@ def test_what_git_diff_does_not_show_is_told(script: str, command: str, root: Pa
 
 
 def test_git_waits_on_no_fifo_for_ever(root: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("code_commit.git._GIT_SECONDS", 0.5)
     project = find_project(root)
     assert look_at_tree(project)
+    monkeypatch.setattr("code_commit.git._GIT_SECONDS", 0.5)
     (root / "new").mkdir()
     os.mkfifo(root / "new" / ".gitignore")
     with pytest.raises(UnansweredError, match="is there a FIFO in the tree"):
