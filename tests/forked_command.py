@@ -1,14 +1,16 @@
 """The command, and Dask's, in processes of their own, forked from one that has imported them: no start of Python.
 
-`python -P tests/forked_command.py DESCRIPTOR MODULE...` imports the modules and serves calls from a socket until it is
+`python -I tests/forked_command.py DESCRIPTOR MODULE...` imports the modules and serves calls from a socket until it is
 closed. A call is the words, the folder, the environment, what to hide and what to execute before as JSON, with the three
 standard streams and a socket, where the answers are the process's id at once and its exit code at the end.
+A fleet starts Python anew, and imports Dask, unless Python is isolated.
 
 They do not wait for the disk, which a run does thirteen times: that nothing is lost in a power cut tests/apply shows,
 and a kill takes nothing that was written.
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -103,7 +105,7 @@ class ForkedCommand:
     def __init__(self, environment: Mapping[str, str], *modules: str) -> None:
         self.environment = environment
         self._channel, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        words = [sys.executable, "-P", __file__, str(there.fileno()), *modules]
+        words = [sys.executable, "-I", __file__, str(there.fileno()), *modules]
         quiet = subprocess.DEVNULL
         with there:
             self._process = subprocess.Popen(
@@ -205,6 +207,7 @@ def become(
     os.environ.update(environment)
     time.tzset()
     sys.argv = words
+    del globals()["__file__"]  # as after `python -c`: the workers of a fleet would import it
     exec(before, {})
     module, function = PROGRAMS[words[0]]
     getattr(importlib.import_module(module), function)()
@@ -237,4 +240,6 @@ if __name__ == "__main__":
     import_all()
     for extra in sys.argv[2:]:
         importlib.import_module(extra)
+    gc.collect()
+    gc.freeze()  # else a collection would copy what is shared
     serve(socket.socket(fileno=int(sys.argv[1])))
