@@ -80,7 +80,7 @@ def tree(root: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def wait_for(question: Callable[[], object], seconds: float = 60, pause: float = 0.01) -> object:
+def wait_for(question: Callable[[], object], seconds: float = 300, pause: float = 0.01) -> object:
     """Return the answer as soon as there is one; ask after each pause, of so many seconds or what the question takes."""
     end = time.monotonic() + seconds
     while True:

@@ -188,7 +188,7 @@ def run_code_commit(forked_command: ForkedCommand) -> Run:
         *arguments: str,
         env: Mapping[str, str] | None = None,
         stdin: str = "",
-        timeout: float = 60,
+        timeout: float = 300,
         forked: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         environment = needed_environment() | dict(env or {})

@@ -148,7 +148,7 @@ class ForkedCommand:
         folder: Path,
         environment: Mapping[str, str],
         stdin: bytes = b"",
-        timeout: float = 60,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         """Return what subprocess.run would."""
         words = ["code-commit", *arguments]

@@ -288,7 +288,7 @@ def test_the_supervisor_of_the_document(project_folder: Path, tmp_path: Path):
     projects["bare"].mkdir()
     (tmp_path / "tasks.json").write_text(json.dumps({str(root): "Say ok." for root in projects.values()}))
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
     )
     assert (done.returncode, done.stderr) == (1, "")
     *problems, of_green, of_red = done.stdout.splitlines()

@@ -49,7 +49,7 @@ def _python(script, arguments, root, **variables):
         capture_output=True,
         check=False,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
 

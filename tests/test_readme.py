@@ -45,7 +45,7 @@ def shell(root: Path, line: str) -> subprocess.CompletedProcess[str]:
     path = f"{root.parent / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "BROWSER": "true"}
     command = ["bash", "-c", line]
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=180, check=False)
 
 
 def answer(prompt: str) -> str:

@@ -22,7 +22,7 @@ def in_shell(root: Path, redirection: str, *arguments: str) -> subprocess.Comple
     program = f'"$@" {redirection}'
     command = ["bash", "-o", "pipefail", "-c", program, "bash", *CODE_COMMIT, *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=180, check=False)
 
 
 def status(root: Path) -> str:
@@ -91,7 +91,7 @@ def test_a_fifo_in_agent_config_is_refused_not_waited_for(name, root: Path):
     path = root / "agent-config" / name
     path.unlink(missing_ok=True)
     os.mkfifo(path, 0o600)
-    done = subprocess.run([*CODE_COMMIT, "check"], cwd=root, capture_output=True, timeout=30, check=False)
+    done = subprocess.run([*CODE_COMMIT, "check"], cwd=root, capture_output=True, timeout=180, check=False)
     assert done.returncode == 2
     assert b"it is not a regular file" in done.stdout
 

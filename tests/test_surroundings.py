@@ -21,7 +21,7 @@ HUGE = f"^^^ok.txt\n{'x' * 50_000_000}\n^^^end\n"
 def run_by_shell(root: Path, before: str, answer: str = OK, after: str = "") -> subprocess.CompletedProcess[str]:
     """Run the command with a recorded answer in a shell, after other words of it and before others."""
     words = ["sh", "-c", f'{before} "$@" {after}', "sh", *CODE_COMMIT, *recorded(root, answer), "--max-repairs", "0"]
-    return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(words, cwd=root, capture_output=True, text=True, check=False, timeout=180)
 
 
 SHORTAGES = {

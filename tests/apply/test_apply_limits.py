@@ -25,7 +25,7 @@ def limited(
     command = [sys.executable, "-B", "-S", str(SCRIPT), str(root), str(size), ready, str(limit), str(user)]
     if mount:
         command = ["unshare", "-m", "sh", "-ec", f'{mount}\nexec "$@"', "sh", *command]
-    done = subprocess.run(command, env=driver_environment(), stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=driver_environment(), stdout=subprocess.PIPE, text=True, check=True, timeout=180)
     return json.loads(done.stdout)
 
 

@@ -437,7 +437,7 @@ def test_killed_after_each_step_it_is_resumed_and_nothing_is_asked_twice(
             "Progress.step = step\n"
         )
         base = ["--model", "openai", "--base-url", server.base_url("openai")]
-        assert start_code_commit(root, *command, *base, before=program).wait(60) == -signal.SIGKILL
+        assert start_code_commit(root, *command, *base, before=program).wait(180) == -signal.SIGKILL
         done = run_code_commit(root, "resume")
         is_over = command[0] == "rollup" and step == "finished"
         assert done.returncode == (2 if is_over else 0), done.stderr
@@ -457,7 +457,7 @@ def test_a_job_that_is_on_its_way_is_fetched(root: Path, run_code_commit: Run, s
         process = start_code_commit(root, *base)
         wait_for(lambda: any("/responses/" in request.path for request in server.requests))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(180) == 128 + signal.SIGTERM
         server.polls = 1
         done = run_code_commit(root, "resume")
         assert done.returncode == 0, done.stderr
@@ -493,4 +493,4 @@ def test_two_at_once_pay_once(root: Path, run_code_commit: Run, start_code_commi
         done = run_code_commit(root, *base)
         assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
         server.polls = 1
-        assert process.wait(60) == 0
+        assert process.wait(180) == 0

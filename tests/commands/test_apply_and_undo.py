@@ -434,7 +434,7 @@ def test_rollback_keeps_what_built(root: Path, run_code_commit: Run):
 
 
 def test_a_second_run_in_a_tree_names_the_first(root: Path, run_code_commit: Run, start_code_commit: Start):
-    (root / "build.sh").write_text("#!/bin/sh\necho started\nsleep 30\n")
+    (root / "build.sh").write_text("#!/bin/sh\necho started\nsleep 300\n")
     process = start_code_commit(root, *recorded(root, RESPONSE))
     wait_for(lambda: list((root / "agent-config" / "logs").glob("*/1-build.txt")))
     for arguments in (["--model", "replay:agent-config/recorded"], ["apply", "-"], ["undo"]):
@@ -442,7 +442,7 @@ def test_a_second_run_in_a_tree_names_the_first(root: Path, run_code_commit: Run
         assert done.returncode == 2
         assert str(process.pid) in done.stderr
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert process.wait(timeout=180) == 128 + signal.SIGTERM
 
 
 def test_rollback_puts_back_what_the_build_has_changed_too(root: Path, run_code_commit: Run):
@@ -522,7 +522,7 @@ def test_an_edit_that_the_next_answer_overwrites_is_named_and_can_be_brought_bac
         (root / "a.txt").write_text("mine\n")
         (root / "building").unlink()
         (root / "edited").touch()
-        said = process.communicate(timeout=30)[1]
+        said = process.communicate(timeout=180)[1]
     else:
         said = run_code_commit(root, *options).stderr
     run = latest(root)["run"].replace("-committing-code", "")

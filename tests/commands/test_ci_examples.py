@@ -40,7 +40,7 @@ def shell(root: Path, script: str, variables: dict[str, str]) -> subprocess.Comp
     environment = {**os.environ, "PATH": f"{root.parent / 'bin'}{os.pathsep}{os.environ['PATH']}", **variables}
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        command, cwd=root, env=environment, capture_output=True, text=True, errors="replace", timeout=180, check=False
     )
 
 

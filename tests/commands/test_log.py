@@ -217,7 +217,7 @@ def test_a_killed_run_whose_process_id_was_used_again_is_killed(
     wait_for(lambda: build.exists() and build.read_text())
     assert table(project_folder)[1][1] == "running"
     process.kill()
-    process.wait(60)
+    process.wait(180)
     os.kill(int(build.read_text()), signal.SIGKILL)
     assert table(project_folder)[1][1] == "killed"
     give(the_log(project_folder), pid=os.getpid())

@@ -19,7 +19,7 @@ from fake_server import FakeServer, Fault
 RIGHT = "^^^ok.txt\nok\n^^^end\n"
 KEY = "test-key-0123456789"
 REPLAY = "replay:agent-config/recorded"
-HOLDING = "#!/bin/sh\ntouch started\nsleep 60\n"
+HOLDING = "#!/bin/sh\ntouch started\nsleep 600\n"
 
 
 class Agent:
@@ -32,10 +32,10 @@ class Agent:
         return self._start(self.client.call_tool, tool, dict(arguments), None, on_progress)
 
     def call(self, tool: str, on_progress=None, **arguments: object) -> Any:
-        return self.start(tool, arguments, on_progress).result(timeout=30)
+        return self.start(tool, arguments, on_progress).result(timeout=120)
 
     def tools(self) -> dict:
-        return {tool.name: tool for tool in self._start(self.client.list_tools).result(timeout=30).tools}
+        return {tool.name: tool for tool in self._start(self.client.list_tools).result(timeout=120).tools}
 
 
 @contextmanager
@@ -307,7 +307,7 @@ def test_a_client_that_nobody_hears_leaves_no_server_and_no_run(root: Path):
     with asked(call, root) as server:
         wait_for((root / "started").exists)
         server.stdout.close()  # standard input stays open
-        assert (server.wait(timeout=20), server.stderr.read()) == (0, b"")
+        assert (server.wait(timeout=120), server.stderr.read()) == (0, b"")
     assert latest(root)["status"] == "interrupted"
 
 

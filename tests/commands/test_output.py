@@ -149,7 +149,7 @@ def test_an_interrupt(root: Path):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     assert process.returncode == 143
     assert (json.loads(output)["status"], json.loads(output)["exit_code"]) == ("interrupted", 143)
 

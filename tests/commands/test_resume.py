@@ -41,7 +41,7 @@ def start(root: Path, start_code_commit: Start) -> Callable[[FakeServer], Forked
 
 def end(process: ForkedProcess, number: int) -> None:
     process.send_signal(number)
-    process.wait(timeout=60)
+    process.wait(timeout=180)
 
 
 def builds(root: Path) -> int:
@@ -120,7 +120,7 @@ def kill_behind(root: Path, start_code_commit: Start) -> Callable[[str], None]:
             f"    if event == {step!r}: os.kill(os.getpid(), 9)\n"
             "Progress.step = step\n"
         )
-        assert start_code_commit(root, *REPLAY, before=program).wait(60) == -signal.SIGKILL
+        assert start_code_commit(root, *REPLAY, before=program).wait(180) == -signal.SIGKILL
 
     return kill
 
@@ -176,7 +176,7 @@ def test_killed_between_the_apply_and_its_note_in_the_log(
         "import os; from code_commit.runs import log as run_log\n"
         "run_log.AttemptLog.applied = lambda self: os.kill(os.getpid(), 9)\n"
     )
-    assert start_code_commit(root, *REPLAY, before=program).wait(60) == -signal.SIGKILL
+    assert start_code_commit(root, *REPLAY, before=program).wait(180) == -signal.SIGKILL
     assert not (root / "gone.txt").exists()
     done = resume(root, run_code_commit)
     assert done.returncode == 0, done.stderr
@@ -260,7 +260,7 @@ def test_an_interruption_ends_with_the_ways_on(number, root: Path, start_code_co
     process = start_code_commit(root, *recorded(root, RIGHT), "--sandbox", "off")
     wait_for((root / "agent-config-builds").exists)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=180)[1]
     assert WAYS_ON in said
     assert "1 file changed so far: code-commit diff shows it, code-commit undo takes it back" in said
 

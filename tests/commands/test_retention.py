@@ -138,7 +138,7 @@ def test_killed_half_way_it_leaves_no_half_run_and_the_next_removes_the_rest(lat
         older(latest, f"2026-01-0{day}-00-00-00")
     configure(root, "keep_runs = 1\n")
     kill = [STRACE, "-f", "-qq", "-o", "/dev/null", "-e", "inject=unlinkat:signal=KILL:when=15"]
-    subprocess.run([*kill, *CODE_COMMIT, "log", "--prune"], cwd=root, capture_output=True, timeout=60, check=False)
+    subprocess.run([*kill, *CODE_COMMIT, "log", "--prune"], cwd=root, capture_output=True, timeout=180, check=False)
     half = [name for name in names(root) if name.startswith(".")]
     assert len(half) == 1
     shown = run_code_commit(root, "log")
@@ -156,7 +156,7 @@ def test_the_snapshot_which_may_hold_a_key_goes_first(latest: Path, run_code_com
     configure(root, "keep_runs = 1\n")
     removals = len([old, *(old / "snapshot").rglob("*")])
     kill = [STRACE, "-f", "-qq", "-o", "/dev/null", "-e", f"inject=unlinkat,rmdir:signal=KILL:when={removals}"]
-    subprocess.run([*kill, *CODE_COMMIT, "log", "--prune"], cwd=root, capture_output=True, timeout=60, check=False)
+    subprocess.run([*kill, *CODE_COMMIT, "log", "--prune"], cwd=root, capture_output=True, timeout=180, check=False)
     (half,) = root.glob("agent-config/logs/.removed-*")
     left, whole = ({path.relative_to(folder) for path in folder.rglob("*")} for folder in (half, latest))
     assert whole - left == {path for path in whole if "snapshot" in path.parts}
@@ -171,7 +171,7 @@ def test_what_cannot_be_removed_is_named_and_the_run_goes_on(latest: Path, run_c
     options = [*recorded(root, REJECTED), "--on-rejected", "stop", "--sandbox", "off"]
     for arguments, code in ((["log", "--prune"], 5), (options, 4)):
         command = [*refuse, *CODE_COMMIT, *arguments]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=180, check=False)
         assert done.returncode == code, done.stderr
         assert f".removed-2026-01-01-00-00-00{SUFFIX} cannot be removed: " in done.stderr
         assert "Permission denied" in done.stderr

@@ -433,7 +433,7 @@ def test_killed_at_any_call_the_rollup_is_the_old_or_the_new(call, large: Path, 
         (large / ROLLUP).write_text("old")
         inject = f"inject={call}:signal=SIGKILL:when={number}"
         command = ["strace", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e", inject, *CODE_COMMIT, "rollup"]
-        done = subprocess.run(command, cwd=large, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(command, cwd=large, capture_output=True, check=False, timeout=180)
         content = (large / ROLLUP).read_bytes()
         assert content == b"old" or (content.startswith(b"--- .git") and content.endswith(b"binary: 12.bin\n\n"))
         if done.returncode == 0:
@@ -494,7 +494,7 @@ def test_without_a_file_there_is_no_rollup_and_nothing_is_made(root: Path, run_c
 def test_two_rollups_at_once_both_come_through(root: Path):
     lay(root, {f"{number}.txt": f"{number}\n" * 5000 for number in range(50)})
     both = [subprocess.Popen([*CODE_COMMIT, "rollup", "--quiet"], cwd=root) for _ in range(2)]
-    assert [process.wait(60) for process in both] == [0, 0]
+    assert [process.wait(180) for process in both] == [0, 0]
     assert len(names(root)) == 51
     assert [path.name for path in (root / "agent-config").iterdir()] == ["codeRollup.txt"]
 

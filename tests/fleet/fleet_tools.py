@@ -140,7 +140,7 @@ class Server:
                 status, text = fleet.answer(len(fleet.calls))
                 if len(fleet.calls) == fleet.held:
                     fleet.go.clear()
-                fleet.go.wait(30)
+                fleet.go.wait(timeout=600)
                 message = {"role": "assistant", "content": text}
                 usage = {"prompt_tokens": 10_000, "completion_tokens": 100, "total_tokens": 10_100}
                 body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
@@ -272,7 +272,7 @@ class Cluster:
 
     def run_fleet(self, tasks: Path, *arguments: str, listed: bool = True) -> subprocess.CompletedProcess[str]:
         with self.start_fleet(tasks, *arguments, listed=listed) as fleet:
-            output, complaint = fleet.communicate(60)
+            output, complaint = fleet.communicate(timeout=300)
         return subprocess.CompletedProcess(fleet.args, fleet.wait(), output, complaint)
 
     def close(self) -> None:

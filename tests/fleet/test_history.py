@@ -126,12 +126,12 @@ def test_those_are_kept_that_tests_tell_apart_and_their_own_commits_solve_them(c
 
 
 def test_what_was_found_fit_is_printed_also_where_the_rest_is_interrupted(cluster, root, tmp_path):
-    (tmp_path / "build").write_text(f"! grep -qx x other.txt || sleep 60; test ! -d tests || {{ {BUILD}; }}")
+    (tmp_path / "build").write_text(f"! grep -qx x other.txt || sleep 600; test ! -d tests || {{ {BUILD}; }}")
     words = ("--tests", "tests/**", "--validate", "--build-instead", str(tmp_path / "build"))
     with cluster.start_fleet(root, "--from-history", str(root), *words, listed=False) as fleet:
         wait_for(lambda: fleet.printed().count("\n") == 3)
         fleet.send_signal(signal.SIGINT)
-        output, _ = fleet.communicate(60)
+        output, _ = fleet.communicate(timeout=300)
     _, *tasks = map(json.loads, output.splitlines())
     assert sorted(task["query"].split("\n")[0] for task in tasks) == ["Add one", "Mend it"]
 

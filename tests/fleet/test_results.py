@@ -215,7 +215,7 @@ with results_folder(out):
 @pytest.mark.root("mount")
 def test_on_a_full_disk_what_has_landed_stays_and_nothing_half_counts(tmp_path):
     command = ["unshare", "-m", "sh", "-c", ON_A_SMALL_DISK, "sh", tmp_path, sys.executable, "-c", FILL, tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     failure, *checks = done.stdout.splitlines()
     number, exit_code, message = failure.split(" | ")
     assert int(number) > 3

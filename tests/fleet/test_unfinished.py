@@ -24,7 +24,7 @@ def test_a_choice_of_files_that_is_pending_as_its_log_is_kept_counts_once(is_kil
             fleet.wait()
             wait_for(lambda: not any(processes_with(f"{cluster.root}/{name}/") for name in cluster.workers))
         server.go.set()
-        output, _ = ("", "") if is_killed else fleet.communicate(60)
+        output, _ = ("", "") if is_killed else fleet.communicate(timeout=300)
     if is_killed:
         output = cluster.run_fleet(*words).stdout
     cost = pytest.approx(0.6 if is_killed else 0.1)

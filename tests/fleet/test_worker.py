@@ -370,7 +370,7 @@ def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_pa
             wait_for((marks / str(attempt)).exists)
         wait_for(lambda: logs and len(json.loads(unpacked(logs[-1])["run.json"])["attempts"]) == attempt)
         wanted.clear()
-        interrupted = done.result(timeout=20)
+        interrupted = done.result(timeout=300)
     server.go.set()
     assert not processes_with(str(tmp_path))
     assert (interrupted.result.status, interrupted.result.exit_code) == ("interrupted", 143)

@@ -102,7 +102,7 @@ def test_a_further_vendor_is_one_value(project_folder, model, key_is_in):
     with FakeServer(["^^^ok.txt\nok\n^^^end\n"]) as server:
         command = [sys.executable, "-c", FIFTH, *model, "--base-url", f"fifth:{server.url}", "--json"]
         done = subprocess.run(
-            command, cwd=project_folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+            command, cwd=project_folder, env=environment, capture_output=True, text=True, check=False, timeout=180
         )
         (request,) = server.requests
     assert done.returncode == 0, done.stderr

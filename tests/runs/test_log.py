@@ -54,7 +54,7 @@ def test_the_end_of_a_run_has_room_on_a_full_disk(answer: str, end: tuple[int, s
         cwd=project_folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     printed, _, rest = done.stdout.partition("exit ")
@@ -73,7 +73,7 @@ def test_a_build_that_fills_the_disk_is_told_in_log_and_record(project_folder: P
         cwd=project_folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert "1-build.txt cannot be used: No space left on device" in done.stderr
@@ -94,7 +94,7 @@ def test_an_undo_that_put_all_back_says_so_where_its_log_has_no_room(room: int, 
         [*CODE_COMMIT, "apply", "-"], cwd=project_folder, input=f"^^^ok.txt\n{new}^^^end\n", text=True, check=True
     )
     command = ["unshare", "-m", "sh", "-c", WITH_A_FULL_LOG.replace("{room}", str(room)), "sh", *CODE_COMMIT, "undo"]
-    done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, timeout=180, check=False)
     ending, _, content = done.stdout.partition("\n")
     is_back = content == old
     assert (ending, content in (old, new)) == ("exit 0" if is_back else "exit 5", True), done.stderr

@@ -206,7 +206,7 @@ def test_an_interrupted_and_resumed_run_tells_what_both_builds_changed(
     process = start_code_commit(root, *recorded(root, WRONG, OK), "--sandbox", "off")
     wait_for(lambda: (root / "src" / "2.txt").read_text() == "text\nx\n")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 143
+    assert process.wait(timeout=180) == 143
     (root / "go").touch()
     assert run_code_commit(root, "resume").returncode == 0
     assert the_record(root)["build_changes"] == ["src/1.txt", "src/2.txt"]
