@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import BASELINES, append_line, read_own
+from code_commit.fleet.results import BASELINES, append_line, read_lines
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
 from code_commit.fleet.worker import TaskOutcome
 
@@ -52,10 +52,7 @@ class Baselines(Unpaid):
         self._keys = {task.id: _key_of(task, bases) for task in tasks}
         self._known: dict[str, Baseline] = {}
         with suppress(OSError):
-            for line in read_own(out / BASELINES).split(b"\n"):
-                with suppress(ValueError, TypeError):
-                    known = Baseline(**json.loads(line))
-                    self._known[known.key] = known
+            self._known = {known.key: known for known in read_lines(out / BASELINES, Baseline)}
         wanted = {self._keys[task.id]: task for task in tasks if self.of(task).state in ("", CANNOT_RUN)}
         self.builds = [task.model_copy() for task in wanted.values()]
         for task in self.builds:

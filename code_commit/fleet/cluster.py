@@ -1,68 +1,34 @@
-"""The cluster: tasks go out to Dask's workers, and what comes of them comes back.
-
-Where a task runs, and which worker was lost, Dask knows. Whether a task runs again that a worker was lost with is
-decided here, since it costs again: where Dask starts it a second time it returns at once.
-"""
+"""The Dask cluster that a fleet runs on: one with a scheduler's address, or one of processes on this machine."""
 
 import asyncio
 import logging
 import os
-import shutil
-import signal
 import stat
 import sys
 import time
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from tempfile import gettempdir
-from threading import Thread
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import dask
-from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, get_worker
-from distributed.core import Status
-from distributed.utils import sync
+from distributed import Client, LocalCluster
 
-from code_commit.errors import ClusterError, CodeCommitError, LogError, NotSetUpError
-from code_commit.fleet.copies import copy_path, remove_copy
-from code_commit.fleet.limits import Budget, RateLimiter
-from code_commit.fleet.results import Result, write_own
-from code_commit.fleet.table import FleetTable
-from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.unfinished import Desk, latest_log, log_path
-from code_commit.fleet.worker import (
-    GRACE,
-    TICK,
-    Source,
-    TaskOutcome,
-    TaskSupervision,
-    WorkerError,
-    machine_failed,
-    run_task,
-)
-from code_commit.git import ask_git
-from code_commit.llm.ledger import ROUNDING
+from code_commit.errors import ClusterError, NotSetUpError
+from code_commit.fleet.processes import TICK
 from code_commit.runs.words import count, duration
-from code_commit.terminal import shown
 from code_commit.version import __version__
 
 if TYPE_CHECKING:
-    from code_commit.fleet import Order
+    from code_commit.fleet.options import FleetOptions
 
-_MOST_LOST = 3  # workers that may be lost with a task
+SCHEDULER_LOST = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
-_OUTAGES = ("network", "timeout")
-"""The kinds of errors that are the host's, not the task's."""
-_MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
-_SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN, _SECONDS_WITHOUT = 1, 5, 60, 120
-_LOST = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
+_SECONDS_TO_ANSWER, _SECONDS_WITHOUT = 5, 120
 
 
 class SchedulerLostError(ClusterError):
@@ -87,7 +53,7 @@ class Cluster:
         try:
             workers = self.client.nthreads()
         except OSError as error:
-            raise SchedulerLostError(_LOST) from error
+            raise SchedulerLostError(SCHEDULER_LOST) from error
         if workers:
             self.last_seen, self.told = time.monotonic(), 0
             return True
@@ -100,41 +66,41 @@ class Cluster:
 
 
 @contextmanager
-def connect(order: "Order", say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
-    """Give the cluster with the order's scheduler, as soon as it has a worker, or else one of this machine.
+def connect(options: "FleetOptions", say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
+    """Give the cluster with the options' scheduler, as soon as it has a worker, or else one of this machine.
 
     Raises NotSetUpError and ClusterError. A scheduler that was lost is waited for: `again`.
     """
     logging.disable()  # what it means for the fleet is told here
-    wait = order.wait or float("inf")
-    if order.scheduler is None:
-        most = order.at_once or 2 * (os.cpu_count() or 1)
+    wait = options.wait or float("inf")
+    if options.scheduler is None:
+        most = options.at_once or 2 * (os.cpu_count() or 1)
         with _local_cluster(most) as local, Client(local) as client:
             yield Cluster(client, most, is_local=True, wait=wait, say=say)
         return
-    with _client(order, time.monotonic() + (order.wait or _SECONDS_WITHOUT) if again else 0.0) as client:
-        cluster = Cluster(client, order.at_once or _FEWEST_SENT, is_local=False, wait=wait, say=say)
+    with _client(options, time.monotonic() + (options.wait or _SECONDS_WITHOUT) if again else 0.0) as client:
+        cluster = Cluster(client, options.at_once or _FEWEST_SENT, is_local=False, wait=wait, say=say)
         if not cluster.has_worker():
-            say(f"waiting for a worker at {order.scheduler}")
+            say(f"waiting for a worker at {options.scheduler}")
         while not cluster.has_worker():
             time.sleep(TICK)
         _require_version(client)
-        cluster.at_once = order.at_once or max(_FEWEST_SENT, 2 * sum(client.nthreads().values()))
+        cluster.at_once = options.at_once or max(_FEWEST_SENT, 2 * sum(client.nthreads().values()))
         yield cluster
 
 
-def _client(order: "Order", end: float) -> Client:
-    """Return a client of the order's scheduler, which may come back until the time `end`."""
+def _client(options: "FleetOptions", end: float) -> Client:
+    """Return a client of the options' scheduler, which may come back until the time `end`."""
     while True:
         try:
-            return Client(order.scheduler, timeout=min(30, order.wait or 30))
+            return Client(options.scheduler, timeout=min(30, options.wait or 30))
         except (OSError, ValueError, TypeError) as error:  # the last for tls:// without certificates
             if time.monotonic() < end:
                 time.sleep(1)
             elif end:
-                raise ClusterError(_LOST) from error
+                raise ClusterError(SCHEDULER_LOST) from error
             else:
-                raise NotSetUpError(f"there is no scheduler at {order.scheduler}: {error}") from error
+                raise NotSetUpError(f"there is no scheduler at {options.scheduler}: {error}") from error
 
 
 def _require_version(client: Any) -> None:
@@ -208,441 +174,3 @@ def dask_setup(worker: Any) -> None:
 
 def worker_version() -> str:
     return __version__
-
-
-def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
-    task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int, version: str
-) -> TaskOutcome | None:
-    """Do the task in a Dask worker of this version; None where a worker was lost that had begun it."""
-    worker, event = get_worker(), f"{fleet}-{number}"
-    if version != __version__:
-        message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
-        return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
-    if sync(worker.loop, worker.scheduler.event_is_set, name=event):
-        return None
-    sync(worker.loop, worker.scheduler.event_set, name=event)
-    key, kept = worker.get_current_task(), log_path(_kept_logs(worker, fleet), task)
-
-    def is_wanted() -> bool:
-        state = worker.state.tasks.get(key)
-        is_executing = state is not None and state.state == "executing" and worker.status in _WORKING
-        return is_executing and fleet not in _ended
-
-    def tell(what: str) -> None:
-        worker.log_event(fleet, [what, number, worker.address])
-
-    def keep(log: bytes) -> None:
-        _logs[fleet][number] = log
-        _keep(kept, log)
-        tell("logged")
-
-    tell("begun")
-    try:
-        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, [*_tls_keys(worker), task.list_file])
-        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept))
-        if outcome.log:
-            _keep(kept, outcome.log)
-    except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
-        outcome = TaskOutcome(machine_failed(task, _words_for(error)))
-    finally:
-        _logs[fleet].pop(number, None)
-        with suppress(Exception):  # the scheduler may be lost
-            tell("ended")
-    return outcome._replace(result=replace(outcome.result, worker=worker.address))
-
-
-_logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
-"""By fleet and task: what a worker's tasks have logged since the client asked."""
-_ended: set[str] = set()
-"""The fleets that do not go on."""
-
-
-def collect_logs(fleet: str) -> dict[int, bytes]:
-    """Return the packed logs of a worker's tasks that have grown."""
-    logs = _logs[fleet]
-    return {number: logs.pop(number) for number in list(logs)}
-
-
-def end_tasks(fleet: str) -> None:
-    """Let a worker end its tasks of the fleet; they come back as they are."""
-    _ended.add(fleet)
-
-
-def _words_for(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return str(error) if isinstance(error, WorkerError) else f"{type(error).__name__}: {error}"
-
-
-_WORKING = {Status.running, Status.paused, Status.closing_gracefully}
-
-
-def _tls_keys(worker: Any) -> list[str]:
-    """Return the files with the keys by which a worker shows that it is of the cluster."""
-    keys = (getattr(worker.security, f"tls_{role}_key", None) for role in ("client", "scheduler", "worker"))
-    return sorted({key for key in keys if key and os.path.isfile(key)})  # noqa: PTH113 - a key itself is no file's name
-
-
-def _place(worker: Any, fleet: str) -> Path:
-    return Path(worker.local_directory, fleet)
-
-
-def _kept_logs(worker: Any, fleet: str) -> Path:
-    """Return the folder with the logs of a fleet's tasks on this machine: it outlives the worker and the client."""
-    return Path(worker.local_directory).with_name(f"{fleet.rpartition('-')[0]}-logs")
-
-
-def _keep(file: Path, log: bytes) -> None:
-    with suppress(OSError, LogError):  # the client has it soon
-        file.parent.mkdir(mode=0o700, exist_ok=True)
-        write_own(file, log)
-
-
-def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
-    """Remove a worker's copy of a repository that the fleet has no more tasks of."""
-    Thread(target=remove_copy, args=[copy_path(_place(dask_worker, fleet), url)], daemon=True).start()
-
-
-def clear_up(fleet: str, dask_worker: Any) -> None:
-    """Remove a worker's copies of the fleet's repositories, and the logs that the client has."""
-    for folder in (_place(dask_worker, fleet), _kept_logs(dask_worker, fleet)):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@dataclass(slots=True)
-class _Sent:
-    """A task that waits, or is on its way.
-
-    `failed` counts the runs of it that its host failed, `lost` counts the workers that were lost with it, or could not
-    do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` what its run
-    had cost when it was sent, `cost` what it has now.
-    """
-
-    task: FleetTask
-    lost: int = 0
-    unfit: set[str] = field(default_factory=set)
-    need: float = 0.0
-    spent: float = 0.0
-    cost: float = 0.0
-    future: "Future[TaskOutcome | None] | None" = None
-    worker: str = ""
-    failed: int = 0
-
-    @property
-    def limit(self) -> float | None:
-        """What its own settings leave of what it may cost, None where they say nothing."""
-        own: float | None = self.task.settings.get("max_cost")
-        return own and max(own - self.spent, ROUNDING)
-
-
-def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
-    """Return the workers that a result blames, each with the reason: its own, or those that could not clone it."""
-    if result.status == "machine_failed" and result.error != "patch":
-        return {result.worker: result.message}
-    if result.error == "clone" or result.status == "not_set_up":
-        return {}
-    return dict.fromkeys({*unfit} - {result.worker}, f"{result.repository} could not be cloned")
-
-
-class Dispatcher:
-    """Sends tasks to the order's cluster, so many at a time, and hands over what comes back. A context manager.
-
-    The repositories of this machine travel as bundles to an existing cluster, whose workers do not see them.
-    """
-
-    def __init__(self, order: "Order", table: FleetTable, name: str) -> None:
-        self._order, self._table = order, table
-        self._fleet = f"code-commit-{name}-{os.urandom(6).hex()}"
-        self._connection = ExitStack()
-        self._waiting: defaultdict[str, deque[_Sent]] = defaultdict(deque)
-        """By host."""
-        self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
-        self._sent: dict[int, _Sent] = {}
-        self._begun: set[int] = set()
-        self._last = 0
-        self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
-        self._bundles: dict[str, Future[Source]] = {}
-        self._holders: defaultdict[str, set[str]] = defaultdict(set)
-        """By place of a repository: the workers that have begun a task of it, and so a copy."""
-        self._asked: dict[str, _Asked] = {}
-        self._faults: defaultdict[str, list[str]] = defaultdict(list)
-        """By worker: what failed there for its own reasons."""
-
-    def __enter__(self) -> Self:
-        self._connect()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with self._connection:
-            if self._client.status == "running":
-                self._ask_workers(clear_up)
-
-    def _connect(self, *, again: bool = False) -> None:
-        self._connection.close()
-        for known in (self._begun, self._bundles, self._holders, self._asked):
-            known.clear()
-        self._cluster = self._connection.enter_context(connect(self._order, self._table.say, again=again))
-        self._client = self._cluster.client
-        self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
-
-    def run(self, tasks: Sequence[FleetTask], desk: Desk, budget: Budget, later: Iterable[FleetTask] = ()) -> None:
-        """Do the tasks, as far as money and failures let it; copies that those of `later` need stay.
-
-        However it ends, nothing of it runs on. Raises what `connect` and `desk` raise, and ClusterError.
-        """
-        self._desk, self._budget, self._goes_on = desk, budget, True
-        self._left = Counter(task.place for task in (*tasks, *later))
-        for place in [*self._holders]:
-            self._forget(place)
-        while tasks:
-            for task in tasks:
-                self._waiting[task.host].append(_Sent(task, spent=desk.log_of(task)[1]))
-            try:
-                self._do_what_waits()
-                tasks = ()
-            except SchedulerLostError:
-                if self._cluster.is_local or not self._goes_on:
-                    raise
-                self._table.say("the scheduler is lost: waiting for it")
-                tasks = self._give_up()
-                self._connect(again=True)
-            except BaseException:
-                self._end_all()
-                raise
-
-    def _do_what_waits(self) -> None:
-        self._send_more()
-        while self._sent or self._has_pauses:
-            try:
-                self._attend(*self._inbox.get(timeout=1))
-            except Empty:
-                self._cluster.has_worker()
-            self._send_more()
-            self._collect()
-
-    def _give_up(self) -> list[FleetTask]:
-        """Return the tasks that are not done; free what they could have cost."""
-        costs = {self._last: 0.0} | {number: sent.cost - sent.spent for number, sent in self._sent.items()}
-        for number, cost in costs.items():
-            self._budget.settle(number, cost)
-        waiting = (sent for each in self._waiting.values() for sent in each)
-        tasks = [sent.task for sent in (*self._sent.values(), *waiting)]
-        self._sent.clear()
-        self._waiting.clear()
-        return tasks
-
-    @property
-    def _has_pauses(self) -> bool:
-        """Whether a task waits for a host that fails now, and may answer later."""
-        waits = (self._limiters[host] for host, waiting in self._waiting.items() if waiting)
-        can_begin = self._goes_on and not self._budget.is_used_up
-        return can_begin and any(limiter.pause and not limiter.is_given_up for limiter in waits)
-
-    def _send_more(self) -> None:
-        for host, waiting in self._waiting.items():
-            pace = self._limiters[host]
-            while waiting and self._goes_on and not self._budget.is_used_up and not pace.is_full:
-                idle = min(self._cluster.at_once - len(self._sent), len(waiting))
-                number, next_one = self._last + 1, waiting[0]
-                part = self._budget.take(number, next_one.limit, next_one.need, idle) if idle else None
-                if part is None:
-                    break
-                self._last = number
-                self._send(number, next_one, part)
-                waiting.popleft()
-                pace.running += 1
-
-    def _send(self, number: int, sent: _Sent, part: float) -> None:
-        log, sent.spent = self._desk.log_of(sent.task)
-        sent.cost = sent.spent
-        limit = None if part == float("inf") else sent.spent + part
-        arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
-        workers = self._fit_workers(sent.unfit)
-        sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
-        self._sent[number] = sent
-        sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
-
-    def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
-        """Return the workers that can take a task, None where all can. Raises ClusterError where none can any more."""
-        bad = {worker for worker, faults in self._faults.items() if len(faults) >= _MOST_FAULTS}
-        if not bad and not unfit:
-            return None
-        good = [worker for worker in self._client.nthreads() if worker not in bad]
-        if not good:
-            reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
-            raise ClusterError(f"no worker is left that does its work: {reasons}; the same command goes on then")
-        return [worker for worker in good if worker not in unfit] or good
-
-    def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
-        """Return where a worker finds the repository: a bundle goes to each worker that needs it, once."""
-        if task.path is None or self._cluster.is_local:
-            return Source(task.place)
-        if task.place not in self._bundles:
-            bundle = ask_git(["bundle", "create", "-q", "-", "--all", "HEAD"], task.path)
-            if bundle.returncode != 0:  # as of an empty repository
-                complaint = shown(bundle.stderr.decode("utf-8", "replace").strip())
-                return Source(task.place, problem=f"git bundle of {task.repository}: {complaint}")
-            source = Source(task.place, bundle.stdout)
-            while not self._cluster.has_worker():  # or scattering would fail
-                time.sleep(TICK)
-            (self._bundles[task.place],) = self._client.scatter([source], hash=False)
-        return self._bundles[task.place]
-
-    def _attend(self, what: str, number: int, worker: str) -> None:
-        """Take one piece of news of a task."""
-        if what == "begun" and number in self._sent:
-            self._begun.add(number)
-            self._sent[number].worker = worker
-            self._holders[self._sent[number].task.place].add(worker)
-        elif what == "ended":
-            self._begun.discard(number)
-        elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
-            self._asked[worker].when = 0.0
-        elif what == "limited" and number in self._sent:
-            self._limiters[self._sent[number].task.host].slow_down()
-        elif what == "done" and number in self._sent:
-            self._begun.discard(number)
-            self._take(number, self._sent[number])
-        self._table.running = len(self._begun)
-
-    def _collect(self) -> None:
-        """Fetch what the logs of running tasks have grown by, when they have and each second, if the worker answers."""
-        for asked in self._asked.values():
-            if asked.answer.done() and not asked.is_taken:
-                asked.is_taken = True
-                logs = {} if asked.answer.exception() else asked.answer.result()
-                for number, log in logs.items():
-                    if sent := self._sent.get(number):
-                        sent.cost = self._desk.keep(sent.task, log)
-        now = time.monotonic()
-        for worker in {self._sent[number].worker for number in self._begun if number in self._sent}:
-            last = self._asked.get(worker)
-            if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
-                self._desk.require_room()
-                self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
-            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
-                last.is_told = True
-                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
-
-    def _ask_workers(self, question: Callable[..., Any]) -> None:
-        """Call a function in all workers that answer soon."""
-        with suppress(OSError, TimeoutError):
-            workers = self._client.nthreads()
-            wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], _SECONDS_TO_ANSWER)
-
-    def _take(self, number: int, sent: _Sent) -> None:
-        """Hand over what came of a task, or let it wait: behind the others, but first where it lost its worker."""
-        outcome = self._outcome_of(sent)
-        del self._sent[number]
-        self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
-        result = outcome.result if outcome else None
-        is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
-        is_too_dear = self._settle(number, sent, result)
-        sent.lost += is_worker_lost
-        if result is None:
-            self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
-        if is_too_dear or is_tried_again:
-            self._waiting[sent.task.host].append(sent)
-        elif is_worker_lost and sent.lost < _MOST_LOST:
-            self._waiting[sent.task.host].appendleft(sent)
-        else:
-            self._left[sent.task.place] -= 1
-            self._forget(sent.task.place)
-            lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._desk.land(sent.task, outcome or TaskOutcome(machine_failed(sent.task, lost)))
-            return
-        if outcome:
-            self._desk.note(sent.task, outcome)
-
-    def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
-        """Count what a task cost; tell whether it could go on with more money."""
-        if result and result.run and result.cost_usd is not None:
-            sent.cost = result.cost_usd
-        sent.need, sent.future = result.needed_usd if result else 0.0, None
-        is_too_dear = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
-        sent.spent = sent.cost
-        return is_too_dear
-
-    def _forget(self, place: str) -> None:
-        """Let the workers remove their copies of a repository that has no tasks left."""
-        if not self._left[place]:
-            self._bundles.pop(place, None)
-            for worker in self._holders.pop(place, ()):
-                ask_worker(self._client, worker, drop_copy, self._fleet, place)
-
-    def _is_tried_again(self, sent: _Sent, result: Result | None) -> bool:
-        """Count the end of a task for its host; tell whether it waits, as the host fails and not the task."""
-        host, failure = sent.task.host, result.error if result and result.error in _OUTAGES else ""
-        limiter = self._limiters[host]
-        before = limiter.pause
-        limiter.ended(failure, has_answered=bool(result and result.attempts))
-        if not failure or limiter.is_given_up:
-            if failure and self._waiting[host]:
-                self._table.say(
-                    f"{host or 'the LLM'} is given up ({failure}): the same command goes on with what waits"
-                )
-            return False
-        if limiter.pause != before:
-            self._table.say(f"{host or 'the LLM'} fails ({failure}): one task tries again in {duration(limiter.pause)}")
-        sent.failed += 1
-        has_others = bool(self._waiting[host]) or limiter.running > 0
-        return bool(limiter.pause) or (has_others and sent.failed == 1)
-
-    def _is_worker_lost(self, sent: _Sent, result: Result | None) -> bool:
-        """Tell whether a task lost its worker, or failed there and can be done elsewhere; count its faults.
-
-        Where a clone is refused, that is the worker's fault if another one makes it.
-        """
-        if result is None:
-            return True
-        faults = blamed_workers(result, sent.unfit)
-        for worker, why in faults.items():
-            self._faults[worker].append(why)
-            if len(self._faults[worker]) == _MOST_FAULTS:
-                self._table.say(f"the worker {worker} gets no more tasks, {_MOST_FAULTS} failed there: {why}")
-        if result.worker in faults or result.error == "clone":
-            sent.unfit.add(result.worker)
-            return any(worker not in sent.unfit for worker in self._client.nthreads())
-        sent.unfit.clear()
-        return False
-
-    def _outcome_of(self, sent: _Sent) -> TaskOutcome | None:
-        """Return what came of a task, None where its worker was lost. Raises ClusterError."""
-        assert sent.future is not None  # noqa: S101 - it was sent
-        try:
-            return sent.future.result(timeout=_SECONDS_FOR_A_RESULT)
-        except (KilledWorker, CancelledError, TimeoutError, OSError) as error:
-            if self._client.status != "running":
-                raise SchedulerLostError(_LOST) from error
-            return None
-        except Exception as error:  # noqa: BLE001 - what a worker could not even begin
-            return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
-
-    def _end_all(self) -> None:
-        """End what runs and take what came of it; a second signal leaves at once, the workers then end it."""
-        self._table.__exit__()
-        if self._client.status != "running":
-            return
-        for ending in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(ending, lambda ending, _: os._exit(128 + ending))
-        if not (workers := self._client.nthreads()):
-            self._begun.clear()
-        if self._begun:
-            self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
-        for worker in workers:
-            ask_worker(self._client, worker, end_tasks, self._fleet)
-        now = time.monotonic()
-        while self._sent and time.monotonic() < now + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
-            with suppress(Empty, CodeCommitError):  # the disk is full
-                self._attend(*self._inbox.get(timeout=TICK))
-        self._client.cancel([sent.future for sent in self._sent.values()])
-
-
-@dataclass(slots=True)
-class _Asked:
-    """When a worker was asked what its tasks have logged, and its answer, which may never come."""
-
-    answer: "Answer[dict[int, bytes]]"
-    when: float
-    is_taken: bool = False
-    is_told: bool = False

@@ -7,17 +7,35 @@ import hashlib
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
+from typing import NamedTuple
+
+from code_commit.errors import NotSetUpError
+from code_commit.fleet.processes import TICK, TaskProcesses
+from code_commit.fleet.tasks import FleetTask
 
 _KEPT_FREE = 10 << 30  # bytes; a tenth of a smaller disk
 _tasks: Counter[Path] = Counter()
 """How many tasks use a copy."""
 _last_used: dict[Path, float] = {}
 _guard = Lock()
+_copying: defaultdict[Path, Lock] = defaultdict(Lock)
+
+
+class Source(NamedTuple):
+    """Where a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle.
+
+    `problem` says why there is none.
+    """
+
+    url: str
+    bundle: bytes | None = None
+    problem: str = ""
 
 
 def copy_path(place: Path, url: str) -> Path:
@@ -61,3 +79,37 @@ def make_room(place: Path, is_full: Callable[[Path], bool] = _is_full) -> None:
     for bare in copies:
         if is_full(place):
             remove_copy(bare)
+
+
+def find_commit(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> str:
+    """Return the task's commit in the worker's copy of the repository, made by the first task that needs it.
+
+    Raises NotSetUpError.
+    """
+    while not _copying[bare].acquire(timeout=TICK):
+        processes.check()
+    try:
+        if not bare.exists():
+            make_room(bare.parent)
+            _copy(task, source, bare, processes)
+        question = ("rev-parse", "-q", "--verify", "--end-of-options")
+        try:
+            return processes.git(bare, *question, f"{task.commit}^{{commit}}")
+        except NotSetUpError:
+            processes.git(bare, "fetch", "-q", "origin", task.commit)
+            return processes.git(bare, *question, "FETCH_HEAD^{commit}")
+    finally:
+        _copying[bare].release()
+
+
+def _copy(task: FleetTask, source: Source, bare: Path, processes: TaskProcesses) -> None:
+    if source.problem:
+        raise NotSetUpError(source.problem)
+    refs = "--mirror" if task.path else "--bare"  # a host has refs of every pull request as well
+    with TemporaryDirectory(dir=bare.parent, prefix="copy-", ignore_cleanup_errors=True) as folder:
+        url, copy = source.url, Path(folder, "copy")
+        if source.bundle is not None:
+            url = f"{folder}/bundle"
+            Path(url).write_bytes(source.bundle)
+        processes.git(bare.parent, "clone", "-q", refs, "--", url, str(copy))
+        copy.rename(bare)

@@ -10,7 +10,6 @@ commits have equal names, so a landing that was killed is found again, and no br
 
 import email
 import email.policy
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +25,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
 from code_commit.fleet.patches import diff_of
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_own, write_own
+from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
 from code_commit.git import ask_git
 from code_commit.terminal import shown
 
@@ -82,15 +81,11 @@ class LandError(Exception):
 
 def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing]:
     """Return how far each of these results got, by its id; a result of before that has another commit is another."""
-    landings = {}
+    landings: list[Landing] = []
     with suppress(OSError):
-        for line in read_own(out / LANDED).split(b"\n"):
-            with suppress(ValueError, TypeError, KeyError):
-                landing = Landing(**json.loads(line))
-                result = results.get(landing.id)
-                if result and (result.commit, result.patch) == (landing.commit, landing.patch):
-                    landings[landing.id] = landing
-    return landings
+        landings = read_lines(out / LANDED, Landing)
+    now = {name: (result.commit, result.patch) for name, result in results.items()}
+    return {each.id: each for each in landings if now.get(each.id) == (each.commit, each.patch)}
 
 
 def land_results(out: Path, results: Mapping[str, Result], options: LandOptions) -> Iterator[Landing]:

@@ -12,23 +12,23 @@ A task's folder is made complete beside its place and renamed, then its line is 
 
 import dataclasses
 import fcntl
-import gzip
-import io
 import json
 import os
 import re
 import shutil
-import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
+from code_commit.files import open_regular, replacing, sync_names, write_all
+from code_commit.fleet.packing import unpack
 from code_commit.runs.words import count, dollars, status_in_words
+
+T = TypeVar("T")
 
 RESULTS = "results.jsonl"
 PAGE = "index.html"
@@ -262,23 +262,23 @@ def add_result(results: dict[str, Result], result: Result) -> None:
 
 
 def load_lines(out: Path) -> list[Result]:
-    """Return all results in their order. A line that no fleet wrote, or half of one, counts as none.
-
-    Raises NotSetUpError where there is no results.jsonl.
-    """
-    from pydantic import TypeAdapter
-
+    """Return all results in their order. Raises NotSetUpError where there is no results.jsonl."""
     try:
-        lines = read_own(out / RESULTS).split(b"\n")
+        lines = read_lines(out / RESULTS, Result)
     except OSError as error:
         raise NotSetUpError(f"{out} holds no results of a fleet ({RESULTS}: {error.strerror})") from error
-    adapter, results = TypeAdapter(Result), []
-    for line in lines:
+    return [line for line in lines if re.fullmatch(NAME, line.id) and line.id.lower() not in RESERVED]
+
+
+def read_lines(file: Path, kind: type[T]) -> list[T]:
+    """Return the values of a file of JSON Lines, but for lines that no fleet wrote, or half of one. Raises OSError."""
+    from pydantic import TypeAdapter
+
+    adapter, values = TypeAdapter(kind), []
+    for line in read_own(file).split(b"\n"):
         with suppress(ValueError):
-            result = adapter.validate_json(line)
-            if re.fullmatch(NAME, result.id) and result.id.lower() not in RESERVED:
-                results.append(result)
-    return results
+            values.append(adapter.validate_json(line))
+    return values
 
 
 def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
@@ -375,49 +375,3 @@ def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
         old.rename(place / keep_as)
     shutil.rmtree(old, ignore_errors=True)
     sync_names(place.parent)
-
-
-def packed(
-    folders: Mapping[str, Path],
-    contents: Mapping[str, bytes] | None = None,
-    kept: dict[str, tuple[tuple[int, ...], bytes]] | None = None,
-) -> bytes:
-    """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError.
-
-    `contents` come first, in place of the files of that name. `kept` has the parts of an earlier archive with the
-    versions of their files: only what grew is compressed.
-    """
-    contents, kept = contents or {}, {} if kept is None else kept
-    parts = [_packed_file(name, content) for name, content in contents.items()]
-    for name, folder in folders.items():
-        for path in sorted(folder.rglob("*")):
-            member = str(Path(name, path.relative_to(folder)))
-            if path.is_file() and not path.is_symlink() and member not in contents:
-                version, (known, part) = identity_of(path.stat()), kept.get(member, ((), b""))
-                if version != known:
-                    kept[member] = version, (part := _packed_file(member, path.read_bytes()))
-                parts.append(part)
-    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1)])
-
-
-def _packed_file(name: str, content: bytes) -> bytes:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1)
-
-
-def unpack(archive: bytes, folder: Path) -> None:
-    """Write the regular files of an archive; what is none, or would lie outside the folder, is left out."""
-    folder.mkdir(mode=0o700)
-    if not archive:
-        return
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in tar:
-            path = folder / member.name
-            if not member.isreg() or not path.is_relative_to(folder) or ".." in path.parts:
-                continue
-            for parent in reversed(path.relative_to(folder).parents):
-                (folder / parent).mkdir(mode=0o700, exist_ok=True)
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with open(file, "wb") as copy, tar.extractfile(member) or io.BytesIO() as content:  # noqa: PTH123
-                shutil.copyfileobj(content, copy)

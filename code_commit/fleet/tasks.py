@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from code_commit.api import check_settings, provider_of
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.results import NAME, RESERVED
+from code_commit.fleet.results import NAME, RESERVED, Result
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text
 from code_commit.runs.words import count
 from code_commit.settings import SETTINGS, did_you_mean
@@ -151,6 +151,18 @@ class FleetTask(BaseModel):
         """The repository where it is a folder of this machine, None where git finds it by a URL."""
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
         return None if is_url else Path(os.path.realpath(self._list.parent / Path(self.repository).expanduser()))
+
+    def ended(self, status: str, exit_code: int, message: str, **facts: Any) -> Result:
+        """Return a result of the task; `facts` are further members. Without a run it costs nothing."""
+        line: dict[str, Any] = {
+            "identity": self.identity,
+            "repository": self.repository,
+            "base": self.commit,
+            "query": self.title,
+            "task": self.task or self.id,
+            "label": self.label,
+        }
+        return Result(self.id, self.digest, status, exit_code, message=message, **line, **{"cost_usd": 0.0, **facts})
 
     @property
     def place(self) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
+from code_commit.fleet.packing import packed
 from code_commit.fleet.page import Pages
 from code_commit.fleet.results import (
     Result,
@@ -26,14 +27,13 @@ from code_commit.fleet.results import (
     free_room,
     land,
     note,
-    packed,
     read_own,
     reserve_room,
     write_own,
 )
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, ended, first_run
+from code_commit.fleet.worker import TaskOutcome, first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
@@ -157,7 +157,7 @@ class Desk:
         self.name = hashlib.sha256(f"{platform.node()} {pages.out}".encode()).hexdigest()[:12]
         """The same at each start with this OUT."""
         self._out, self._results = pages.out, pages.results
-        self._table = table
+        self.table = table
         self._failures = failures
         self._pages = pages
         self._unfinished = unfinished
@@ -177,8 +177,8 @@ class Desk:
             return True
         outcome = self._write(task, outcome, is_over=outcome.result.status != "interrupted")
         self._unfinished.drop(task, but_its_own=outcome.result.status not in _FINAL)
-        self._table.landed(outcome.result)
-        self._table.totals.cost_usd = self._unfinished.spent
+        self.table.landed(outcome.result)
+        self.table.totals.cost_usd = self._unfinished.spent
         self._pages.write()
         return self._failures.allow_more_after(outcome.result)
 
@@ -187,13 +187,13 @@ class Desk:
         for task in tasks:
             baseline = self._baselines.of(task)
             if baseline.state == CANNOT_RUN:
-                result = ended(task, "not_set_up", NotSetUpError.exit_code, baseline.message, error="baseline")
-                self._table.landed(self._write(task, TaskOutcome(result), is_over=True).result)
+                result = task.ended("not_set_up", NotSetUpError.exit_code, baseline.message, error="baseline")
+                self.table.landed(self._write(task, TaskOutcome(result), is_over=True).result)
 
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
         """Take what came of a task that goes on later: its log, and a line where it has cost something."""
         self._write(task, outcome, is_over=False)
-        self._table.totals.cost_usd = self._unfinished.spent
+        self.table.totals.cost_usd = self._unfinished.spent
 
     def _write(self, task: FleetTask, outcome: TaskOutcome, *, is_over: bool) -> TaskOutcome:
         """Write what came of a task; on a full disk its log alone, in the room that is reserved for it."""
@@ -204,9 +204,9 @@ class Desk:
             outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result), **facts))
             if is_over:
                 land(self._out, *outcome, results=self._results)
-                add_result(self._results, outcome.result)
             elif outcome.result.run:
                 note(self._out, outcome.result)
+            if is_over or outcome.result.run:
                 add_result(self._results, outcome.result)
         except LogError:
             free_room(self._out)

@@ -9,7 +9,7 @@ from fleet_tools import Cluster, Server
 from forked_command import ForkedCommand
 
 MODULES = (
-    "code_commit.fleet.cluster",
+    "code_commit.fleet.dispatcher",
     "code_commit.fleet.page",
     *(f"distributed.cli.dask_{name}" for name in ("scheduler", "worker")),
 )

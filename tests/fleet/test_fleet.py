@@ -26,7 +26,8 @@ from fleet_tools import (
 
 from code_commit.commands import make_parser
 from code_commit.errors import NotSetUpError
-from code_commit.fleet import Order, _require_keys, run
+from code_commit.fleet import _require_keys, run
+from code_commit.fleet.options import FleetOptions
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask, read_tasks
 from code_commit.fleet.unfinished import log_path
@@ -194,7 +195,7 @@ def test_what_runs_again(options, done):
     earlier = {name: Result(name, tasks[name].digest, "success", 0) for name in ("changed", "green")}
     earlier["red"] = Result("red", tasks["red"].digest, "build_failed", 1)
     tasks["changed"] = tasks["changed"].model_copy(update={"query": "Another."})
-    assert {name for name in tasks if Order(**options).wants(tasks[name], earlier.get(name))} == set(done)
+    assert {name for name in tasks if FleetOptions(**options).wants(tasks[name], earlier.get(name))} == set(done)
 
 
 def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
@@ -202,7 +203,7 @@ def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path
     pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
     line = FleetTask(**task("a", "https://example.org/x", overlay={"b.txt": "b\n", "a.txt": None}, **pairs))
     earlier = "8ac9b8e82aeb15a2705b77eca2690587721ea917497b74c7489d08abef0b34a4"
-    assert not Order().wants(line, Result("a", earlier, "success", 0))
+    assert not FleetOptions().wants(line, Result("a", earlier, "success", 0))
     assert log_path(tmp_path, line).name == f".a.{line.digest[:16]}.log"
     (tmp_path / f".a.{earlier[:16]}.log").touch()
     assert log_path(tmp_path, line).name == f".a.{earlier[:16]}.log"
@@ -327,8 +328,9 @@ def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):
 
 def test_what_only_looks_at_the_list_does_without_dask(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "code_commit.fleet.cluster", raising=False)
-    monkeypatch.delattr("code_commit.fleet.cluster", raising=False)
+    for name in ("code_commit.fleet.cluster", "code_commit.fleet.dispatcher"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.delattr(name, raising=False)
     tasks = str(make_list(tmp_path / "tasks.jsonl", task("a", make_repository(tmp_path / "repository"))))
 
     def told(*words):
@@ -372,7 +374,7 @@ STRICT, OFF = {"sandbox": "strict"}, {"sandbox": "off"}
 def test_a_cluster_that_builds_could_command_is_refused_unless_that_is_asked_for(address, settings, told, tmp_path):
     repository = make_repository(tmp_path / "repository")
     lines = [task(f"t{number}", repository, settings=one) for number, one in enumerate(settings)]
-    order = Order(tasks=str(make_list(tmp_path / "tasks.jsonl", *lines)), scheduler=address)
+    order = FleetOptions(tasks=str(make_list(tmp_path / "tasks.jsonl", *lines)), scheduler=address)
     with pytest.raises(NotSetUpError) as refused:
         run(order._asdict())
     assert told in str(refused.value)

@@ -13,8 +13,8 @@ from command import git
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet import Order
 from code_commit.fleet.cluster import connect
+from code_commit.fleet.options import FleetOptions
 from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")
@@ -148,6 +148,6 @@ def test_the_smallest_cluster(tmp_path, whole):
 def test_a_cluster_that_wants_a_certificate_and_gets_none_is_no_bug_of_ours():
     with (
         pytest.raises(NotSetUpError, match="check your TLS configuration"),
-        connect(Order(scheduler="tls://127.0.0.1:1"), print),
+        connect(FleetOptions(scheduler="tls://127.0.0.1:1"), print),
     ):
         pass

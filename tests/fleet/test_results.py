@@ -15,8 +15,9 @@ import pytest
 from fleet_out import RECORD as RECORD_OF_A_RUN
 
 from code_commit.errors import LogError, NotSetUpError
+from code_commit.fleet.packing import packed
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, load_results, packed, results_folder
+from code_commit.fleet.results import Result, land, load_results, results_folder
 from code_commit.fleet.unfinished import Unfinished
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"

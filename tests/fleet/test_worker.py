@@ -26,9 +26,12 @@ from fleet_tools import (
 )
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.results import packed
+from code_commit.fleet.builds import put_files
+from code_commit.fleet.copies import Source
+from code_commit.fleet.packing import packed
+from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Source, TaskOutcome, TaskSupervision, WorkerError, cost_of, put_files, run_task
+from code_commit.fleet.worker import TaskOutcome, cost_of, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord, load_run_record
 
 UNWATCHED = TaskSupervision()
@@ -173,7 +176,9 @@ ON_A_SMALL_DISK = """
 import json, sys
 from pathlib import Path
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import Source, TaskSupervision, run_task
+from code_commit.fleet.copies import Source
+from code_commit.fleet.processes import TaskSupervision
+from code_commit.fleet.worker import run_task
 line = json.load(sys.stdin)
 try:
     print(run_task(FleetTask(**line), Source(line["repository"]), Path("place").absolute(), None, TaskSupervision()).result)

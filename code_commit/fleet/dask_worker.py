@@ -1,0 +1,122 @@
+"""A Dask worker's part of a fleet: it does the tasks that a client sends, and keeps their logs for it."""
+
+import os
+import shutil
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from distributed import get_worker
+from distributed.core import Status
+from distributed.utils import sync
+
+from code_commit.errors import LogError
+from code_commit.fleet.copies import Source, copy_path, remove_copy
+from code_commit.fleet.processes import TaskSupervision, WorkerError
+from code_commit.fleet.results import write_own
+from code_commit.fleet.tasks import FleetTask
+from code_commit.fleet.unfinished import latest_log, log_path
+from code_commit.fleet.worker import TaskOutcome, machine_failed, run_task
+from code_commit.version import __version__
+
+
+def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
+    task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int, version: str
+) -> TaskOutcome | None:
+    """Do the task in a Dask worker of this version; None where a worker was lost that had begun it."""
+    worker, event = get_worker(), f"{fleet}-{number}"
+    if version != __version__:
+        message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
+        return TaskOutcome(replace(machine_failed(task, message), worker=worker.address))
+    if sync(worker.loop, worker.scheduler.event_is_set, name=event):
+        return None
+    sync(worker.loop, worker.scheduler.event_set, name=event)
+    key, kept = worker.get_current_task(), log_path(_kept_logs(worker, fleet), task)
+
+    def is_wanted() -> bool:
+        state = worker.state.tasks.get(key)
+        is_executing = state is not None and state.state == "executing" and worker.status in _WORKING
+        return is_executing and fleet not in _ended
+
+    def tell(what: str) -> None:
+        worker.log_event(fleet, [what, number, worker.address])
+
+    def keep(log: bytes) -> None:
+        _logs[fleet][number] = log
+        _keep(kept, log)
+        tell("logged")
+
+    tell("begun")
+    try:
+        supervision = TaskSupervision(is_wanted, lambda: tell("limited"), keep, [*_tls_keys(worker), task.list_file])
+        outcome = run_task(task, source, _place(worker, fleet), max_cost, supervision, latest_log(log, kept))
+        if outcome.log:
+            _keep(kept, outcome.log)
+    except Exception as error:  # noqa: BLE001 - a full disk of the worker, or a bug, is this task's end alone
+        outcome = TaskOutcome(machine_failed(task, _words_for(error)))
+    finally:
+        _logs[fleet].pop(number, None)
+        with suppress(Exception):  # the scheduler may be lost
+            tell("ended")
+    return outcome._replace(result=replace(outcome.result, worker=worker.address))
+
+
+_logs: defaultdict[str, dict[int, bytes]] = defaultdict(dict)
+"""By fleet and task: what a worker's tasks have logged since the client asked."""
+_ended: set[str] = set()
+"""The fleets that do not go on."""
+
+
+def collect_logs(fleet: str) -> dict[int, bytes]:
+    """Return the packed logs of a worker's tasks that have grown."""
+    logs = _logs[fleet]
+    return {number: logs.pop(number) for number in list(logs)}
+
+
+def end_tasks(fleet: str) -> None:
+    """Let a worker end its tasks of the fleet; they come back as they are."""
+    _ended.add(fleet)
+
+
+def _words_for(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return str(error) if isinstance(error, WorkerError) else f"{type(error).__name__}: {error}"
+
+
+_WORKING = {Status.running, Status.paused, Status.closing_gracefully}
+
+
+def _tls_keys(worker: Any) -> list[str]:
+    """Return the files with the keys by which a worker shows that it is of the cluster."""
+    keys = (getattr(worker.security, f"tls_{role}_key", None) for role in ("client", "scheduler", "worker"))
+    return sorted({key for key in keys if key and os.path.isfile(key)})  # noqa: PTH113 - a key itself is no file's name
+
+
+def _place(worker: Any, fleet: str) -> Path:
+    return Path(worker.local_directory, fleet)
+
+
+def _kept_logs(worker: Any, fleet: str) -> Path:
+    """Return the folder with the logs of a fleet's tasks on this machine: it outlives the worker and the client."""
+    return Path(worker.local_directory).with_name(f"{fleet.rpartition('-')[0]}-logs")
+
+
+def _keep(file: Path, log: bytes) -> None:
+    with suppress(OSError, LogError):  # the client has it soon
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        write_own(file, log)
+
+
+def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
+    """Remove a worker's copy of a repository that the fleet has no more tasks of."""
+    Thread(target=remove_copy, args=[copy_path(_place(dask_worker, fleet), url)], daemon=True).start()
+
+
+def clear_up(fleet: str, dask_worker: Any) -> None:
+    """Remove a worker's copies of the fleet's repositories, and the logs that the client has."""
+    for folder in (_place(dask_worker, fleet), _kept_logs(dask_worker, fleet)):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""The options of `code-commit fleet`."""
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
+
+if TYPE_CHECKING:
+    from code_commit.fleet.results import Result
+    from code_commit.fleet.tasks import FleetTask
+
+
+def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            if 0 < (number := kind(text)) < math.inf:
+                return number
+        except ValueError:
+            pass
+        raise ArgumentTypeError(f"must be {name}, more than 0")
+
+    return parse
+
+
+class FleetOptions(NamedTuple):
+    """The options by their names, each with its metavar and its help."""
+
+    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
+    task: Annotated[str, "TEXT", "this task for each of --repositories, in place of TASKS"] = ""
+    repositories: Annotated[str, "FILE", "a path or URL a line; - reads standard input"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of those without one"] = ""
+    build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
+    config: Annotated[Path | None, "FILE", "with -m: a config.toml for all tasks"] = None
+    model: Annotated[Sequence[str], "MODEL", "do each task with this model (repeatable)"] = ()
+    setting: Annotated[Sequence[str], "NAME=VALUE", "and with this setting (repeatable)"] = ()
+    trials: Annotated[int, "N", "do each so many times"] = 1
+    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits"] = None
+    tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests"] = ()
+    commits: Annotated[str, "RANGE", "with --from-history: of these commits (default: HEAD)"] = "HEAD"
+    limit: Annotated[int | None, "N", "with --from-history: so many tasks at most"] = None
+    hidden: Annotated[bool, "", "with --from-history: the run does not see the tests"] = False
+    validate: Annotated[bool, "", "with --from-history: those that tests tell apart"] = False
+    out: Annotated[Path | None, "OUT", "the folder for the results"] = None
+    predictions: Annotated[Path | None, "FILE", "write the patches as SWE-bench takes them"] = None
+    at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
+    scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
+    wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None
+    insecure: Annotated[bool, "", "take a cluster that builds can command too"] = False
+    max_cost: Annotated[float | None, "USD", "for all tasks together: begin none beyond it"] = None
+    max_failures: Annotated[int | None, "N", "begin no more after N (default: when the first 20 all fail)"] = None
+    only: Annotated[Sequence[str], "ID", "do this task, again if need be (repeatable)"] = ()
+    exclude: Annotated[Sequence[str], "ID", "leave out this task, or a.* (repeatable)"] = ()
+    first: Annotated[int | None, "N", "do so many of what is left, look, then go on"] = None
+    failed: Annotated[bool, "", "rerun the tasks that did not end green"] = False
+    moved: Annotated[bool, "", "do again what conflicts, or whose base has moved on"] = False
+    no_baseline: Annotated[bool, "", "do not run the builds before anything is paid for"] = False
+    skip_red: Annotated[bool, "", "leave out the tasks whose build fails before that"] = False
+    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones"] = None
+    group: Annotated[Sequence[str], "PATCH", "with --land: these equal patches (repeatable)"] = ()
+    branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
+    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits"] = ""
+    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
+    check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
+    schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
+    json: Annotated[bool, "", "print the totals on stdout at the end"] = False
+    quiet: Annotated[bool, "", "print only errors"] = False
+
+    def wants(self, task: "FleetTask", earlier: "Result | None") -> bool:
+        """Tell whether the task is to be done; `earlier` is its result of before."""
+        if earlier is None or earlier.digest not in task.digests or earlier.is_open or self.only:
+            return True
+        return self.failed and not earlier.is_green
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    numbers = {int: _number(int, "a whole number"), float: _number(float, "a number")}
+    parser.add_argument("tasks", nargs="?", metavar="TASKS", help=FleetOptions.__annotations__["tasks"].__metadata__[1])
+    for name, annotation in list(FleetOptions.__annotations__.items())[1:]:
+        kind, (metavar, help_text) = annotation.__origin__, annotation.__metadata__
+        flag = "-m" if name == "task" else "--" + name.replace("_", "-")
+        single = next(iter(get_args(kind)), kind)
+        form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
+        if kind is bool:
+            form = {"action": "store_true"}
+        elif kind == Sequence[str]:
+            form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
+        parser.add_argument(flag, dest=name, help=help_text, **form)
