@@ -357,7 +357,7 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
             pages.write(at_once=True)
             table.close(out)
             if isinstance(error, Interrupted):
-                table.say("the same command goes on, each task at its next step")
+                table.say("rerun the same command to continue, each task at its next step")
             raise
         pages.write(at_once=True)
         labels = compare(map(asdict, earlier.values()))

@@ -1,7 +1,7 @@
-"""What one process does for a task in its clone: it rolls up and runs, or goes on with the run whose log is there.
+"""The process of one task in its clone: it rolls up and runs, or continues the run whose log is there.
 
-`isolated` starts it there, with the pathspecs and the options of the run as JSON. What each command prints is in a file
-beside the clone: rollup.json, run.json.
+`isolated` starts it there, with the pathspecs and the options of the run as JSON. The output of each command is in a
+file beside the clone: rollup.json, run.json.
 """
 
 import json

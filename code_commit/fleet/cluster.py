@@ -26,7 +26,7 @@ from code_commit.version import __version__
 if TYPE_CHECKING:
     from code_commit.fleet.options import FleetOptions
 
-SCHEDULER_LOST = "the scheduler is lost: what had ended is kept; the same command goes on with the rest"
+SCHEDULER_LOST = "the scheduler is lost: finished tasks are kept; rerun the same command to continue with the rest"
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
 _SECONDS_TO_ANSWER, _SECONDS_WITHOUT = 5, 120
 
@@ -58,7 +58,9 @@ class Cluster:
             self.last_seen, self.told = time.monotonic(), 0
             return True
         if lack >= self.wait:
-            raise ClusterError(f"no worker for {duration(lack)} (--wait): start some, then the same command goes on")
+            raise ClusterError(
+                f"no worker for {duration(lack)} (--wait): start some, then rerun the same command to continue"
+            )
         if lack // _SECONDS_WITHOUT > self.told:
             self.told += 1
             self.say(f"no worker for {duration(lack)}: waiting for one")

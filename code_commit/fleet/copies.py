@@ -28,7 +28,7 @@ _copying: defaultdict[Path, Lock] = defaultdict(Lock)
 
 
 class Source(NamedTuple):
-    """Where a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle.
+    """The place that a worker clones a repository from: a URL, a path that it sees, or the bytes of a git bundle.
 
     `problem` says why there is none.
     """

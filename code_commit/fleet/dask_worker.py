@@ -26,7 +26,7 @@ from code_commit.version import __version__
 def on_worker(  # noqa: PLR0913, PLR0917 - Dask hands them over one by one
     task: FleetTask, source: Source, max_cost: float | None, log: bytes, fleet: str, number: int, version: str
 ) -> TaskOutcome | None:
-    """Do the task in a Dask worker of this version; None where a worker was lost that had begun it."""
+    """Do the task in a Dask worker of this version; None if a lost worker had started it."""
     worker, event = get_worker(), f"{fleet}-{number}"
     if version != __version__:
         message = f"the worker has code-commit {__version__}, this is {version}: make them the same"
@@ -77,7 +77,7 @@ def collect_logs(fleet: str) -> dict[int, bytes]:
 
 
 def end_tasks(fleet: str) -> None:
-    """Let a worker end its tasks of the fleet; they come back as they are."""
+    """End a worker's tasks of the fleet; they return as they are."""
     _ended.add(fleet)
 
 

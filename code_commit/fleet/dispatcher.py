@@ -67,7 +67,7 @@ class _Sent:
 
     @property
     def limit(self) -> float | None:
-        """What its own settings leave of what it may cost, None where they say nothing."""
+        """The US dollars that its own `max_cost` leaves, None without one."""
         own: float | None = self.task.settings.get("max_cost")
         return own and max(own - self.spent, ROUNDING)
 
@@ -208,7 +208,9 @@ class Dispatcher:
         good = [worker for worker in self._client.nthreads() if worker not in bad]
         if not good:
             reasons = "; ".join(sorted({faults[-1] for faults in self._faults.values() if faults}))
-            raise ClusterError(f"no worker is left that does its work: {reasons}; the same command goes on then")
+            raise ClusterError(
+                f"no usable worker is left: {reasons}; fix that, then rerun the same command to continue"
+            )
         return [worker for worker in good if worker not in unfit] or good
 
     def _source_of(self, task: FleetTask) -> "Source | Future[Source]":
@@ -269,7 +271,7 @@ class Dispatcher:
             wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], _SECONDS_TO_ANSWER)
 
     def _take(self, number: int, sent: _Sent) -> None:
-        """Hand over what came of a task, or let it wait: behind the others, but first where it lost its worker."""
+        """Hand over the outcome of a task, or queue it again: behind the others, but first if it lost its worker."""
         outcome = self._outcome_of(sent)
         del self._sent[number]
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
@@ -317,7 +319,7 @@ class Dispatcher:
         if not failure or limiter.is_given_up:
             if failure and self._waiting[host]:
                 self._table.say(
-                    f"{host or 'the LLM'} is given up ({failure}): the same command goes on with what waits"
+                    f"{host or 'the LLM'} is given up ({failure}): rerun the command to continue with the others"
                 )
             return False
         if limiter.pause != before:
@@ -329,7 +331,7 @@ class Dispatcher:
     def _is_worker_lost(self, sent: _Sent, result: Result | None) -> bool:
         """Tell whether a task lost its worker, or failed there and can be done elsewhere; count its faults.
 
-        Where a clone is refused, that is the worker's fault if another one makes it.
+        A clone that a worker refuses is the worker's fault if another worker makes it.
         """
         if result is None:
             return True
@@ -345,7 +347,7 @@ class Dispatcher:
         return False
 
     def _outcome_of(self, sent: _Sent) -> TaskOutcome | None:
-        """Return what came of a task, None where its worker was lost. Raises ClusterError."""
+        """Return the outcome of a task, None if its worker was lost. Raises ClusterError."""
         assert sent.future is not None  # noqa: S101 - it was sent
         try:
             return sent.future.result(timeout=_SECONDS_FOR_A_RESULT)
@@ -357,7 +359,7 @@ class Dispatcher:
             return TaskOutcome(machine_failed(sent.task, f"{type(error).__name__}: {error}"))
 
     def _end_all(self) -> None:
-        """End what runs and take what came of it; a second signal leaves at once, the workers then end it."""
+        """End the running tasks and take their outcomes; a second signal leaves at once, and the workers end them."""
         self._table.__exit__()
         if self._client.status != "running":
             return

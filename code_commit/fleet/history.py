@@ -114,4 +114,4 @@ class Sieve(Unpaid):
 
 
 class EnoughError(CodeCommitError):
-    """What is known is enough: what still runs is ended."""
+    """Enough is known: the running builds are ended."""

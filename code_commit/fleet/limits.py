@@ -1,4 +1,4 @@
-"""What a fleet may spend, when it gives up, and how many tasks ask one host at a time."""
+"""The limits of a fleet: its budget, its failures, and how many tasks ask one host at a time."""
 
 import time
 from collections import Counter
@@ -9,16 +9,16 @@ from code_commit.llm.ledger import ROUNDING, Ledger
 from code_commit.runs.words import count, dollars
 
 _MOST_REFUSED = 3
-"""Tasks that the whole rest of the money was too little for; then no other begins."""
+"""Tasks that needed more than the rest of the money; after so many no other starts."""
 
 _FIRST = 4
-"""Tasks that share the money while nobody knows what a task costs."""
+"""Tasks that share the money while no task's cost is known."""
 
 
 class Budget:
     """Keeps a fleet below its `--max-cost`: each task has its part, and what it did not spend comes back.
 
-    `spent` is what earlier starts paid, `costs` what each task did cost that came to its end.
+    `spent` is the cost of earlier starts, `costs` the cost of each finished task.
     """
 
     def __init__(self, limit: float | None, spent: float = 0.0, costs: Iterable[float] = ()) -> None:
@@ -40,15 +40,13 @@ class Budget:
             return ""
         needs = f"one more call can cost {dollars(self._needed)}, and " if self._needed else ""
         spent = dollars(self._ledger.spent)
-        return (
-            f"--max-cost {self._ledger.limit:g} is too little for all: {needs}{spent} are spent; with more it goes on"
-        )
+        return f"--max-cost {self._ledger.limit:g} is used up: {needs}{spent} are spent; raise --max-cost to continue"
 
     def take(self, number: int, own_limit: float | None, need: float, idle: int) -> float | None:
         """Return what a task may cost in US dollars, infinite without a limit; None where it must wait for others.
 
-        `need` is what its next call needs, as far as that is known; `idle` is how many tasks could begin now. Each gets
-        what the dearest so far did cost, for all its attempts.
+        `need` is the cost of its next call, if known; `idle` is how many tasks could start now. Each is budgeted at the
+        dearest task so far, with all its attempts.
         """
         free = self._ledger.left
         if free == float("inf"):

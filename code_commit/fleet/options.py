@@ -47,7 +47,7 @@ class FleetOptions(NamedTuple):
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None
     insecure: Annotated[bool, "", "take a cluster that builds can command too"] = False
-    max_cost: Annotated[float | None, "USD", "for all tasks together: begin none beyond it"] = None
+    max_cost: Annotated[float | None, "USD", "for all tasks together: start none that could exceed it"] = None
     max_failures: Annotated[int | None, "N", "begin no more after N (default: when the first 20 all fail)"] = None
     only: Annotated[Sequence[str], "ID", "do this task, again if need be (repeatable)"] = ()
     exclude: Annotated[Sequence[str], "ID", "leave out this task, or a.* (repeatable)"] = ()

@@ -1,4 +1,4 @@
-"""What a task changed, as mails that `git am -3` and `git apply --index` take: of the answers, and of the build."""
+"""The changes of a task as mails for `git am -3` and `git apply --index`: one of the answers, one of the build."""
 
 import json
 from collections import Counter
@@ -99,7 +99,7 @@ def make_patches(git: Repository, base: str, record: RunRecord, log: Path, apart
 
 
 def diff_of(mail: bytes) -> bytes:
-    """Return the diff of a mail; of what is none as it is."""
+    """Return the diff of a mail, or the content itself if it is no mail."""
     begin, end = mail.find(_DIFF) + 1, mail.rfind(_TRAILER)
     return mail[begin:end] if begin and end > begin else mail
 

@@ -29,9 +29,9 @@ _ANOTHER_REPOSITORY = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 
 
 class TaskSupervision(NamedTuple):
-    """Who asked for a task: whether it is wanted still, and who is told that the provider wants fewer requests.
+    """Callbacks to the sender of a task: `is_wanted` tells whether to continue, `limited` hears of an answer 429.
 
-    `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, where they are here.
+    `logged` gets the packed log as it grows. `hidden` are files that a sandbox hides from builds, if they exist here.
     """
 
     is_wanted: Callable[[], bool] = lambda: True
@@ -49,7 +49,7 @@ class GitError(NotSetUpError):
 
 
 class EndedError(Exception):
-    """Nobody waits for the task any more, or its own time is over; all that it started has ended."""
+    """The task is not wanted any more, or timed out; all its processes have ended."""
 
 
 def tells_of_no_room(complaint: str) -> bool:

@@ -1,4 +1,4 @@
-"""What git says of the repositories of tasks: the commits that they name, and what a run needs of those."""
+"""Questions to git about the repositories of tasks: their commits, and the files that a run needs."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _AT_ONCE = 16
 def find_bases(wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Return the commit that each base (a branch, a tag, HEAD) of a path or URL is now; none where git has no answer.
 
-    Of a URL a commit's own name has none: it cannot move.
+    The SHA of a commit behind a URL has none: it cannot move.
     """
     places: defaultdict[str, set[str]] = defaultdict(set)
     for place, base in wanted:
@@ -48,7 +48,10 @@ def _commits_in(path: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def find_unfit(tasks: Mapping[int, FleetTask]) -> Iterator[tuple[int, str]]:
-    """Yield what a run would refuse of a task's commit, with the task's line. Of a URL the commit alone is fetched."""
+    """Yield each problem that a run would refuse a task's commit for, with the task's line.
+
+    Only the commit is fetched from a URL.
+    """
     places: defaultdict[str, dict[int, FleetTask]] = defaultdict(dict)
     for number, task in tasks.items():
         places[task.place][number] = task

@@ -39,14 +39,14 @@ RESERVED = frozenset({RESULTS, PAGE, LANDED, BASELINES, CLONES})
 """Names in OUT that no task may have, in lower case."""
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-"""What the id of a task looks like: it is the name of its folder."""
+"""The pattern of a task's id, which names its folder."""
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a task. `status` and `exit_code` are the run's, or those of what kept it from its end.
+    """The result of a task. `status` and `exit_code` are the run's, or say why it did not end.
 
     `digest` is that of the task's line, `identity` that of what the LLM is asked; `path` is the repository's folder on
     the client, `baseline` how its build ended before, `base` the commit as the line names it; `query` is the first
@@ -112,7 +112,7 @@ class Result:
 
     @property
     def word(self) -> str:
-        """What came of it in a word or two: `solved`, `green`, `build failed`."""
+        """The result in a word or two: `solved`, `green`, `build failed`."""
         return ("solved" if self.verified else "green") if self.is_green else status_in_words(self.status)
 
     @property
@@ -290,7 +290,7 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
     build_patch: bytes = b"",
     results: Mapping[str, Result] | None = None,
 ) -> None:
-    """Keep what came of a task: its folder, then its line. What its run did not get to is empty.
+    """Write the folder of a task's result, then its line. Parts that its run did not reach are empty.
 
     `log` is a log folder as `packed` returns it, `results` those that count, if they are known. A green result that was
     there before stays: in its place where it counts still, else below the new one. Raises LogError, as on a full disk:

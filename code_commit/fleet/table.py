@@ -1,4 +1,4 @@
-"""How a fleet goes on: a line on standard error for each task that is done, and on a terminal a live table below."""
+"""The progress of a fleet: a line on standard error for each finished task, and on a terminal a live table below."""
 
 import sys
 import time
@@ -63,7 +63,7 @@ class FleetTable:
         )
 
     def close(self, out: Path) -> None:
-        """Print what came of the fleet, and where its page is."""
+        """Print the totals of the fleet, and the path of its page."""
         self.__exit__()
         took = duration(time.monotonic() - self._started)
         if self._earlier == self.totals.tasks:
@@ -90,6 +90,6 @@ class FleetTable:
         return table
 
     def _time_left(self) -> str:
-        """Return how long it takes if it goes on as it did so far."""
+        """Return the time left at the pace so far."""
         done, left = self.totals.done - self._earlier, self.totals.tasks - self.totals.done
         return duration((time.monotonic() - self._started) / done * left) if done else "-"

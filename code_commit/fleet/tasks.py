@@ -30,9 +30,9 @@ _MOST_SHOWN = 50
 SUBMODULES = ".gitmodules"
 NO_SUBMODULES = f'the commit has submodules, which a clone here lacks: "overlay": {{"{SUBMODULES}": null}} goes without'
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
-"""Settings with which a task is no other one, and goes on where it was."""
+"""Settings that may change without making it another task: it continues."""
 _NOT_FELT = (*LIMITS, "sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "quiet", "verbose")
-"""Settings that change nothing in what the LLM is asked and answers."""
+"""Settings that change neither the prompt nor the answer."""
 
 NO_BUILD = (
     f'{BUILD_SCRIPT} is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
@@ -116,7 +116,7 @@ class FleetTask(BaseModel):
 
     @property
     def solution(self) -> Solution | None:
-        """What has done it, where it is asked whether this is a task; no line has it."""
+        """The commit that solved the task, for --validate; no field of the line."""
         return self._solution
 
     @property
@@ -171,7 +171,7 @@ class FleetTask(BaseModel):
 
     @property
     def host(self) -> str:
-        """Whose limits it counts against: its own address, else its provider, "" where the worker's keys decide."""
+        """The host whose rate limits apply: its base URL, else its provider, "" if the worker's keys decide."""
         model = self.settings.get("model")
         return str(self.settings.get("base_url") or (provider_of(model) if model else ""))
 

@@ -1,4 +1,4 @@
-"""The logs in OUT of tasks that did not come to their end: with its log a task goes on where it was.
+"""The logs in OUT of unfinished tasks: with its log a task continues its run.
 
     OUT/.ID.DIGEST.log  the log folder of the task's run, packed, its run.json first
 
@@ -37,7 +37,7 @@ from code_commit.fleet.worker import TaskOutcome, first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
-"""Of a task's digest, in the name of its log: another task's is not gone on with."""
+"""The length of a task's digest in the name of its log: the log of another task is ignored."""
 
 
 def latest_log(log: bytes, kept: Path) -> bytes:
@@ -63,7 +63,7 @@ def _record_in(log: bytes) -> RunRecord:
 
 
 def log_path(out: Path, task: FleetTask) -> Path:
-    """Return where the log of a task is that did not come to its end, or where an earlier version has put it."""
+    """Return the path of an unfinished task's log, or the path that an earlier version gave it."""
     ours, earlier = (out / f".{task.id}.{digest[:_DIGITS]}.log" for digest in task.digests)
     return earlier if earlier.exists() and not ours.exists() else ours
 
@@ -71,7 +71,7 @@ def log_path(out: Path, task: FleetTask) -> Path:
 class Unfinished:
     """The logs in OUT, and what all runs have cost, each counted once. `lines` are all results of before.
 
-    Those `built_again` go on by the log of their green result: what it changed is built, and no LLM is asked.
+    Tasks in `built_again` continue from the log of their green result: its change is built, no LLM is asked.
 
     Raises LogError; NotSetUpError where it is not known what a log's run did cost.
     """
@@ -100,11 +100,11 @@ class Unfinished:
 
     @property
     def spent(self) -> float:
-        """What all starts have paid, in US dollars."""
+        """The cost of all starts, in US dollars."""
         return sum(self._paid.values())
 
     def log_of(self, task: FleetTask) -> tuple[bytes, float]:
-        """Return the packed log to go on with, and what its run has cost; b"" where there is none. Raises LogError."""
+        """Return the packed log to continue from, and the cost of its run; b"" if there is none. Raises LogError."""
         try:
             log = read_own(log_path(self._out, task))
         except FileNotFoundError:
@@ -183,7 +183,7 @@ class Desk:
         return self._failures.allow_more_after(outcome.result)
 
     def refuse(self, tasks: Iterable[FleetTask]) -> None:
-        """Take those tasks whose build cannot run: nothing was asked for them."""
+        """Write a result for each task whose build cannot run: no LLM was asked."""
         for task in tasks:
             baseline = self._baselines.of(task)
             if baseline.state == CANNOT_RUN:
@@ -191,7 +191,7 @@ class Desk:
                 self.table.landed(self._write(task, TaskOutcome(result), is_over=True).result)
 
     def note(self, task: FleetTask, outcome: TaskOutcome) -> None:
-        """Take what came of a task that goes on later: its log, and a line where it has cost something."""
+        """Write the log of a task that continues later, and a line if it has cost something."""
         self._write(task, outcome, is_over=False)
         self.table.totals.cost_usd = self._unfinished.spent
 

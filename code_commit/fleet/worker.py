@@ -50,7 +50,7 @@ _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.ex
 
 
 class TaskOutcome(NamedTuple):
-    """What comes back of a task; what its run did not get to is empty."""
+    """The outcome of a task; parts that its run did not reach are empty."""
 
     result: Result
     record: bytes = b""
@@ -64,8 +64,8 @@ def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
 ) -> TaskOutcome:
     """Do the task in a clone below `place`, which is removed then, until its run has cost so many US dollars at most.
 
-    `log` is that of a run that it goes on with. One that nobody wants any more comes back as it is then. Raises
-    WorkerError and OSError.
+    `log` is that of a run to continue. A task that is not wanted any more returns as it is then. Raises WorkerError
+    and OSError.
     """
     begun = time.monotonic()
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -118,8 +118,8 @@ class _Run:
     def _take_up(self, log: bytes) -> None:
         """Put the log of an earlier start back; the limits of time and money are those that the task has now.
 
-        Of a run that had ended the last build is done again: what it made of other files is in no log. Where the base
-        is another now, that is all that can be done: the LLM has seen the files of before.
+        The last build of a finished run is repeated, since no log has its other files. If the base has moved, only that
+        is done: the LLM saw the earlier files.
         """
         if not log:
             return

@@ -1,4 +1,4 @@
-"""What the tests of a fleet share: a repository that is ready, recorded answers, and a list of tasks."""
+"""Helpers of the fleet's tests: a repository that is ready, recorded answers, and a list of tasks."""
 
 import contextlib
 import json
@@ -121,7 +121,7 @@ class Server:
 
     def __init__(self) -> None:
         self.answer: Callable[[int], tuple[int, str]] = lambda _: (200, RIGHT)
-        """What the call of this number, from 1 on, is answered with: status and text."""
+        """Return the status and the text that answer the call of this number, from 1 on."""
         self.calls: list[float] = []
         self.keys: set[str] = set()
         self.go = threading.Event()
@@ -225,7 +225,7 @@ def free_port() -> int:
 class Cluster:
     """A scheduler and two workers of two threads, processes of their own, each with a root of its own; all that they say goes by wire.
 
-    Where the tests may mount, `hidden` is a folder that only the client sees.
+    If the tests may mount, `hidden` is a folder that only the client sees.
     """
 
     def __init__(self, root: Path, forked: ForkedCommand, workers: str = "ab") -> None:

@@ -11,7 +11,7 @@ def run_fleet(cluster, tasks, *words):
 
 
 def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, cluster, server):
-    """Of three trials of each of three repositories; a build that is red is asked for as ever."""
+    """Two trials of each of four repositories; a red build is no reason not to ask."""
     builds = {"green": "grep ok ok.txt || true", "red": "grep -q '^ok$' ok.txt", "none": "echo first; no-such-tool"}
     roots = {name: make_repository(tmp_path / name, build) for name, build in builds.items()}
     lines = [task(name, root, settings=server.settings | {"max_repairs": 0}) for name, root in roots.items()]

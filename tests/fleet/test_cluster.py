@@ -1,4 +1,4 @@
-"""What a fleet does when something dies: two workers with roots of their own, and a repository that only the client
+"""A fleet when something dies: two workers with roots of their own, and a repository that only the client
 sees."""
 
 import os
@@ -37,7 +37,7 @@ from fleet_tools import (
 
 @pytest.fixture
 def marks(tmp_path):
-    """Where each build leaves a file named by its process; it ends when there is a file `go`."""
+    """A folder in which each build leaves a file named by its process; builds end when there is a file `go`."""
     (tmp_path / "marks").mkdir()
     return tmp_path / "marks"
 
@@ -92,7 +92,7 @@ def test_a_client_that_ends_stops_its_tasks_and_continues_them_later(cluster, se
             _, complaint = fleet.communicate(timeout=300)
             wait_for(lambda: at_work(cluster) is None)
         assert fleet.returncode == code, complaint
-        assert ("the same command goes on" in complaint) == (code == 130)
+        assert ("rerun the same command to continue" in complaint) == (code == 130)
         assert {name: result["status"] for name, result in results(tmp_path).items()} == {
             "done": "success",
             "begun": "interrupted",
@@ -226,7 +226,7 @@ def test_a_wait_for_a_worker_or_a_scheduler_has_an_end(lost, forked_fleet, serve
                 process.kill()
             _, complaint = fleet.communicate(timeout=300)
         assert fleet.wait() == 5, complaint
-        assert "the same command goes on" in complaint
+        assert "rerun the same command to continue" in complaint
         assert ("(--wait): start some" in complaint) == (lost == "worker")
         assert "Traceback" not in complaint
 
@@ -372,7 +372,7 @@ FAULTS = [
     out_has_no_room,
 ]
 ALSO_WITH_WHOLE = [interrupted, client_killed, scheduler_killed, worker_killed]
-"""What the tests of a client that ends, and of an answer not yet fetched, do by default."""
+"""The default cases of the tests of a client that ends, and of an answer not yet fetched."""
 
 
 @pytest.mark.parametrize("max_cost", ["", "0.66"])

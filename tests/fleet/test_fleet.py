@@ -148,7 +148,7 @@ def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_f
 
 
 def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_again(tmp_path, cluster, server):
-    """What was green is built again without the LLM, the rest runs again."""
+    """Green tasks are built again without the LLM, the others run again."""
     make_repository(tmp_path / "own", "echo its own; exit 1")
     bare = make_repository(tmp_path / "bare")
     git(bare, "rm", "-q", "build.sh")
@@ -190,7 +190,7 @@ def test_a_build_is_supplied_where_there_is_none_and_another_one_asks_no_llm_aga
     ],
 )
 def test_what_runs_again(options, done):
-    """Of those that have a result: one whose line changed, all that are named, with --failed those that failed."""
+    """Tasks with a result run again if their line changed, if they are named, and with --failed if they failed."""
     tasks = {name: FleetTask(**task(name, "https://example.org/x")) for name in ("new", "changed", "green", "red")}
     earlier = {name: Result(name, tasks[name].digest, "success", 0) for name in ("changed", "green")}
     earlier["red"] = Result("red", tasks["red"].digest, "build_failed", 1)
@@ -216,8 +216,8 @@ def test_the_money_of_all_is_not_passed(tmp_path, cluster, server):
     lines = [task(name, repository, settings=server.settings | prices) for name in ("a", "b")]
     done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", *lines), "--max-cost", "1", "--at-once", "2")
     assert done.returncode == 3, done.stderr
-    told = "one more call can cost $0.5500, and $0.5000 are spent; with more it goes on"
-    assert f"--max-cost 1 is too little for all: {told}" in done.stderr
+    told = "one more call can cost $0.5500, and $0.5000 are spent; raise --max-cost to continue"
+    assert f"--max-cost 1 is used up: {told}" in done.stderr
     assert len(server.calls) == 1
     assert [result["cost_usd"] for result in results(tmp_path).values()] == [0.5]
 

@@ -1,4 +1,4 @@
-"""What docs/fleet.md shows is done here: tried without a key (by two tasks), made into branches, on a small cluster."""
+"""The commands of docs/fleet.md: tried without a key (by two tasks), made into branches, on a small cluster."""
 
 import json
 import os
@@ -74,7 +74,7 @@ def test_tasks_without_a_key_become_branches(cluster, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq here")
 def test_the_results_of_many_repositories_become_branches_also_where_one_moved_on(cluster, tmp_path):
-    """Three have the same patch. What is red becomes no branch; what the build changed is a commit of its own."""
+    """Three have the same patch. A red result becomes no branch; the changes of a build are a commit of their own."""
     names = ("team-api", "team-web", "same", "moved", "red")
     build = "grep -q '^ok$' ok.txt && echo built >lock.txt"
     roots = {name: make_repository(tmp_path / name, build if name != "red" else "exit 1") for name in names}

@@ -1,4 +1,4 @@
-"""What is green becomes a branch in the user's clone: every state of it, and nothing else of the clone changes."""
+"""A green result becomes a branch in the user's clone: every state of it, and nothing else of the clone changes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a fleet may spend, when it gives up, and how it slows down."""
+"""The budget of a fleet, when it gives up, and how it slows down."""
 
 import pytest
 
@@ -52,8 +52,8 @@ def test_a_fleet_ends_when_the_rest_is_too_little():
         assert budget.take(number, None, 0.0, 1) == 0.75
         assert budget.settle(number, 0.0, needed=3.0)
     assert budget.is_used_up
-    told = "one more call can cost $3.0000, and $0.2500 are spent; with more it goes on"
-    assert budget.complaint == f"--max-cost 1 is too little for all: {told}"
+    told = "one more call can cost $3.0000, and $0.2500 are spent; raise --max-cost to continue"
+    assert budget.complaint == f"--max-cost 1 is used up: {told}"
 
 
 def test_a_fleet_without_money_ends_at_once():

@@ -132,7 +132,7 @@ def test_the_mail_merges_where_the_base_has_moved(tmp_path):
 
 
 def test_what_the_build_changed_of_tracked_files_is_a_second_mail(tmp_path):
-    """A lock file, say. What it wrote into a file of the answer belongs to that."""
+    """A lock file, say. Changes of the build in a file of the answer belong to the answer."""
     build = "echo $(cat ok.txt): 2 >größe.lock; echo more >>ok.txt; echo new >new; touch .git/index.lock; rm old.txt"
     root, outcome = do(tmp_path, RIGHT, build)
     assert outcome.result.is_green

@@ -1,4 +1,4 @@
-"""What git says of repositories, here and behind a URL, without a clone."""
+"""Questions to git about repositories, here and behind a URL, without a clone."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What a fleet keeps in OUT: whole or not at all, and nothing of anybody else."""
+"""The folder OUT: results are whole or not there at all, and nothing of the user's is touched."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def test_a_result_lands_with_its_files_for_its_owner_alone(out, log):
 
 
 def test_a_green_result_is_never_removed_by_a_red_one(out, log):
-    """Of the same line it counts still, and what the red one cost as well; of another line it is kept."""
+    """For the same line it still counts, with the cost of the red one; for another line it is kept."""
     land(out, GREEN, RECORD, PATCH, log)
     for number in range(2):
         land(out, Result("a", "d1", "build_failed", 1, cost_usd=0.25, paid_usd=0.75 + number), b"{}", b"", b"")

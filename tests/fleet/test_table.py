@@ -1,4 +1,4 @@
-"""What a person sees while a fleet goes on: lines that stay, and on a terminal a table below them."""
+"""The progress of a fleet on the terminal: lines that stay, and a live table below them."""
 
 import io
 import shlex

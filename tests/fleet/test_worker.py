@@ -350,7 +350,7 @@ def test_a_task_beyond_its_time_is_ended_and_keeps_its_log(tmp_path):
 @pytest.mark.parametrize("attempt", [1, 2, 4])
 @pytest.mark.parametrize("step", ["call", "build"])
 def test_an_unwanted_task_comes_back_and_goes_on_elsewhere(attempt, step, tmp_path, server, marks, whole):
-    """What was answered is not asked for again, and nothing of it runs on."""
+    """An answered call is not asked again, and no process is left."""
     if not whole and (attempt, step) not in ((1, "call"), (4, "build")):
         pytest.skip("part of the long sweep")
     last = 4 + (step == "call")  # the answer that was on its way is lost
