@@ -4,6 +4,7 @@
 file beside the clone: rollup.json, run.json.
 """
 
+import gc
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from code_commit.project import AGENT_CONFIG
 
 def work() -> NoReturn:
     """Do it all, and end the process with the exit code of the last command."""
+    gc.set_threshold(100_000)  # imports make many objects and no garbage
     for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
         sys.modules[name] = None  # type: ignore[assignment]
     pathspecs, options, is_moved = json.loads(sys.argv[1])
