@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -288,20 +287,6 @@ def _builds_of(options: FleetOptions) -> dict[str, Any]:
     return build | ({"overlay": {BUILD_SCRIPT: texts[options.build_instead]}} if options.build_instead else {})
 
 
-def _settings_in(config: Path | None) -> dict[str, Any]:
-    """Return the settings of a file as config.toml. Raises NotSetUpError."""
-    if config is None:
-        return {}
-    from code_commit.api import check_settings
-
-    try:
-        settings = tomllib.loads(read_text(config, "write settings into it, as in config.toml", str(config)))
-        check_settings(settings)
-    except (tomllib.TOMLDecodeError, NotSetUpError) as error:
-        raise NotSetUpError(f"{config}: {error}") from error
-    return settings
-
-
 def _listed(options: FleetOptions) -> "list[FleetTask]":
     """Return the tasks that the options name. Raises NotSetUpError."""
     from code_commit.fleet.tasks import list_repositories, parse_tasks, read_tasks
@@ -320,7 +305,7 @@ def _listed(options: FleetOptions) -> "list[FleetTask]":
     is_stdin = file == "-"
     text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
-    values = {"query": options.task, "setup": True, **_builds_of(options), "settings": _settings_in(options.config)}
+    values = {"query": options.task, "setup": True, **_builds_of(options)}
     return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
 
 
@@ -331,7 +316,6 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
     from code_commit.fleet.baseline import Baselines
     from code_commit.fleet.limits import Budget, Failures
     from code_commit.fleet.page import Pages
-    from code_commit.fleet.patches import write_predictions
     from code_commit.fleet.results import load_lines
     from code_commit.fleet.table import FleetTable
     from code_commit.fleet.unfinished import Desk, Unfinished
@@ -364,8 +348,6 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
         if any(task.label or task.verify or task.task for task in tasks):
             table.say(labels.table(terminal_width(sys.stderr) or 80))
         table.close(out)
-    if options.predictions:
-        write_predictions(options.predictions, out, earlier.values())
     for why in filter(None, (budget.complaint, failures.complaint)):
         Progress(Redactor([]), quiet=options.quiet).error(why)
     if options.json:

@@ -31,7 +31,6 @@ class FleetOptions(NamedTuple):
     repositories: Annotated[str, "FILE", "a path or URL a line; - reads standard input"] = ""
     build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of those without one"] = ""
     build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
-    config: Annotated[Path | None, "FILE", "with -m: a config.toml for all tasks"] = None
     model: Annotated[Sequence[str], "MODEL", "do each task with this model (repeatable)"] = ()
     setting: Annotated[Sequence[str], "NAME=VALUE", "and with this setting (repeatable)"] = ()
     trials: Annotated[int, "N", "do each so many times"] = 1
@@ -42,7 +41,6 @@ class FleetOptions(NamedTuple):
     hidden: Annotated[bool, "", "with --from-history: the run does not see the tests"] = False
     validate: Annotated[bool, "", "with --from-history: those that tests tell apart"] = False
     out: Annotated[Path | None, "OUT", "the folder for the results"] = None
-    predictions: Annotated[Path | None, "FILE", "write the patches as SWE-bench takes them"] = None
     at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
     scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
     wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None

@@ -1,7 +1,5 @@
 """The changes of a task as mails for `git am -3` and `git apply --index`: one of the answers, one of the build."""
 
-import json
-from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from email.header import Header
@@ -11,8 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from code_commit.api import read_changes
-from code_commit.files import read_regular_file
-from code_commit.fleet.results import Result, write_own
 from code_commit.git import Repository, UnansweredError
 from code_commit.runs.diff import FileEdit
 from code_commit.runs.record import RunRecord
@@ -102,22 +98,6 @@ def diff_of(mail: bytes) -> bytes:
     """Return the diff of a mail, or the content itself if it is no mail."""
     begin, end = mail.find(_DIFF) + 1, mail.rfind(_TRAILER)
     return mail[begin:end] if begin and end > begin else mail
-
-
-def write_predictions(file: Path, out: Path, results: Iterable[Result]) -> None:
-    """Write a line of SWE-bench for each result of a run; further trials go by a name of their own. Raises LogError."""
-    names: Counter[tuple[str, str]] = Counter()
-    lines = []
-    for result in sorted(results, key=lambda result: result.id):
-        if result.attempts:
-            task, name = result.task or result.id, result.label or result.model
-            names[task, name] += 1
-            trial = f".{names[task, name]}" if names[task, name] > 1 else ""
-            patch = out / result.id / "changes.patch"
-            diff = diff_of(read_regular_file(patch)) if patch.is_file() else b""
-            prediction = {"instance_id": task, "model_name_or_path": name + trial}
-            lines.append(json.dumps({**prediction, "model_patch": diff.decode("utf-8", "replace")}) + "\n")
-    write_own(file, "".join(lines).encode())
 
 
 def digest_of(mail: bytes) -> str:

@@ -1,6 +1,6 @@
 """The list of a fleet's tasks: JSON Lines, every mistake in them named with its line before anything starts.
 
-A first line may have what holds for all tasks. A line may also be an instance of SWE-bench.
+A first line may have what holds for all tasks.
 """
 
 import hashlib
@@ -260,7 +260,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
     for number, line in enumerate(lines, start=1):
         try:
             if line.strip() and not line.lstrip().startswith("#"):
-                values[number] = _task_of_instance(from_json(line), Path(name).parent)
+                values[number] = from_json(line)
         except ValueError as error:
             mistakes.append((number, f"Invalid JSON: {error}"))
     if not any(isinstance(each, dict) for each in values.values()):
@@ -316,22 +316,6 @@ def _bound(settings: Mapping[str, Any]) -> dict[str, Any]:
             with suppress(NotSetUpError):  # the task tells it
                 bound[f"{role}base_url"] = f"{provider_of(model)}:{url}"
     return bound
-
-
-def _task_of_instance(values: Any, folder: Path) -> Any:
-    """Return the values of the task that an instance of SWE-bench is, those of anything else as they are.
-
-    A folder of the repository's name, below that of the list, stands for the repository.
-    """
-    if not isinstance(values, dict) or "instance_id" not in values:
-        return values
-    repository = str(values.get("repo"))
-    return {
-        "id": values["instance_id"],
-        "repository": repository if (folder / repository).is_dir() else f"https://github.com/{repository}.git",
-        "commit": values.get("base_commit"),
-        "query": values.get("problem_statement"),
-    }
 
 
 def _explained(details: Mapping[str, Any]) -> str:

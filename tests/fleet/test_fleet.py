@@ -235,7 +235,7 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
         ("a", f"{poor},max_repairs=0", 1),
     }
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_dir()} == {line["id"] for line in found}
-    again = cluster.run_fleet(tasks, *words, "--predictions", str(tmp_path / "predictions.jsonl"), "--json")
+    again = cluster.run_fleet(tasks, *words, "--json")
     assert len((tmp_path / "out/results.jsonl").read_text().splitlines()) == 4, again.stderr
     for stderr in (done.stderr, again.stderr):
         rows = re.findall(r"^(?:a|green) +(. of 2) +(. of 2)$", stderr, re.MULTILINE)
@@ -244,16 +244,6 @@ def test_models_and_trials_side_by_side(tmp_path, cluster):
     assert (
         '<tr><th scope="row">green</th><td>2 of 2</td><td>0 of 2</td></tr>' in (tmp_path / "out/index.html").read_text()
     )
-
-    predictions = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
-    names = [f"{model},max_repairs=0{trial}" for model in (good, poor) for trial in ("", ".2")]
-    assert [line["model_name_or_path"] for line in predictions] == names
-    for line in predictions:
-        assert line.keys() == {"instance_id", "model_name_or_path", "model_patch"}
-        assert line["instance_id"] == "a"
-        (tmp_path / "model.patch").write_text(line["model_patch"])
-        assert line["model_patch"].startswith("diff --git a/ok.txt b/ok.txt\n")
-        git(repository, "apply", "--check", str(tmp_path / "model.patch"))
 
 
 def test_the_page_is_there_while_the_fleet_runs_and_after_a_kill(tmp_path, cluster, server):

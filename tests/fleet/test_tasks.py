@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from command import git
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
@@ -175,25 +174,6 @@ def test_one_way_is_in_no_name_and_prices_are_a_setting(tmp_path):
     for text in ("{", "3", ""):
         with pytest.raises(NotSetUpError, match="--setting: prices must be a table"):
             make_matrix(tasks, [f"prices={text}"], 1)
-
-
-def test_an_instance_of_swe_bench_is_a_task(tmp_path):
-    """Its patch, its tests and its hints are no part of that."""
-    base = git(make_repository(tmp_path / "one"), "rev-parse", "HEAD").strip()
-    instance = {"base_commit": base, "problem_statement": "It fails.", "patch": "diff", "hints_text": "it is x"}
-    names = {"one__one-1": "one", "two__two-2": "two/two"}
-    lines = [{"instance_id": name, "repo": repository, **instance} for name, repository in names.items()]
-    one, two = read_tasks(make_list(tmp_path / "tasks.jsonl", {"defaults": {"build": "make"}}, *lines))
-    assert (one.id, one.path, one.commit, one.query, one.build) == (
-        "one__one-1",
-        tmp_path / "one",
-        base,
-        "It fails.",
-        "make",
-    )
-    assert two.repository == "https://github.com/two/two.git"
-    with pytest.raises(NotSetUpError, match="id: one__one-1 is the name of more than one task"):
-        read_tasks(make_list(tmp_path / "twice.jsonl", lines[0], lines[0]))
 
 
 def test_a_list_of_repositories_names_its_tasks_after_them(tmp_path):
