@@ -28,7 +28,7 @@ Prints what the latest run changed in all, or the named one: new files and those
 removed included, as one diff that git apply --whitespace=nowarn reads, whatever
 became of the tree since. On a terminal it comes in colours and in git's pager.
 Standard error names each test, CI file and build file in it.
-Exits with 1 where the log has lost the content of a file of then ("unknown" with
+Exits with 1 where the log has lost what a file held then ("unknown" with
 --json, which also says which files have "changed_since")."""
 
 EXAMPLES = """\
