@@ -13,6 +13,7 @@ _ADVICE = {
     errno.EACCES: "permission denied: make the file and its folder writable for you",
     errno.EPERM: "not permitted: look for an immutable flag (`lsattr`) and at the owner of the file and its folder",
     errno.EROFS: "the file system is read-only: make it writable",
+    errno.EIO: "input/output error: check the disk and the system log",
 }
 
 
