@@ -202,6 +202,16 @@ def test_a_problem_of_a_call_names_its_arguments(arguments, message, project_fol
     assert not re.search(r"(^| )--?[a-z]", str(caught.value) + problems)
 
 
+def test_a_chat_key_alone_is_told_to_a_run_and_to_a_fleet(project_folder: Path):
+    (project_folder / "agent-config/chat-key.txt").write_text("test-key-0123456789")
+    (project_folder / "agent-config/chat-key.txt").chmod(0o600)
+    message = "chat key found: name model and base_url"
+    assert message in "\n".join(api.check(project_folder))
+    with pytest.raises(NotSetUpError, match=message):
+        api.count_missing_keys(project_folder, [{}])
+    assert not api.count_missing_keys(project_folder, [{"model": "chat:x"}])
+
+
 def test_an_argument_of_another_type_is_a_type_error(project_folder: Path):
     for call in (run, api.check):
         with pytest.raises(TypeError, match="query must be a str or None, not 3"):

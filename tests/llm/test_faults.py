@@ -67,7 +67,7 @@ CALL_FAULTS = {
     "silence for ever": Case((Fault("silence", times=99),), "given up after", silence=0.1),
     "not HTTP": Case((Fault("garbage"),)),
     "a web page": Case((Fault("html"),)),
-    "web pages for ever": Case((Fault("html", times=99),), "not this API's JSON.*--base-url"),
+    "web pages for ever": Case((Fault("html", times=99),), "with this API's JSON.*--base-url"),
     "a web page of 502": Case((Fault("html", status=502),)),
     "content length too long, no end": Case((Fault("wrong_length"),), ways=JOBS),
     "content length too long, after the end": Case((Fault("wrong_length"),), retried=False, ways=STREAMS),
@@ -141,9 +141,7 @@ CALL_FAULTS = {
     "429 for ever": Case(status(429, times=999), "This is a 429; given up.*llm-timeout"),
     "499": Case(status(499)),
     "500": Case(status(500)),
-    "500 that may not be retried": Case(
-        status(500, headers={"x-should-retry": "false"}), "does not help", retried=False
-    ),
+    "500 that may not be retried": Case(status(500, headers={"x-should-retry": "false"}), "cannot help", retried=False),
     "501": Case(status(501), "not accepted", retried=False),
     "502": Case(status(502)),
     "503": Case(status(503, times=2), waits=(1.0, 2.0)),
