@@ -128,7 +128,6 @@ VENDOR = Vendor(
     key_variable="ANTHROPIC_API_KEY",
     headers=headers,
     base_url="https://api.anthropic.com/v1",
-    added_version="/v1",
     api=API(
         "/messages",
         request_body,

@@ -102,7 +102,6 @@ VENDOR = Vendor(
     key_variable="GEMINI_API_KEY",
     headers=lambda key, _: {"x-goog-api-key": key},
     base_url="https://generativelanguage.googleapis.com/v1beta",
-    added_version="/v1beta",
     api=API("/interactions", request_body, usage, read, counter=TokenCounter(count_path, count_body, "totalTokens")),
     default_model="gemini-4-argon",
     bare_names=r"gemini-.*",

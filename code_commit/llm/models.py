@@ -121,7 +121,9 @@ def check_base_url(choice: ModelChoice, settings: Settings, role: str = "") -> s
         raise NotSetUpError(_explain_owner(choice, settings, owner, role))
     is_bare_host = url.count("/") == len("//")
     has_version = re.search(r"/v\d+[a-z0-9]*$", url) is not None
-    return url if has_version or not (vendor.adds_version_to_paths or is_bare_host) else url + vendor.added_version
+    if has_version or not vendor.base_url or not (vendor.adds_version_to_paths or is_bare_host):
+        return url
+    return f"{url}/{vendor.base_url.rpartition('/')[2]}"
 
 
 def bound_base_url(settings: Settings, role: str = "") -> str:

@@ -129,7 +129,6 @@ VENDOR = Vendor(
     name="openai",
     key_variable="OPENAI_API_KEY",
     base_url="https://api.openai.com/v1",
-    added_version="/v1",
     adds_version_to_paths=False,
     api=API(
         "/responses",

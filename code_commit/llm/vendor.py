@@ -100,8 +100,7 @@ class Vendor(NamedTuple):
     """Returns its own headers, from the key ("" for none) and the settings. Raises NotSetUpError."""
 
     base_url: str = ""  # as the vendor's own SDK takes it, with the version; "" if the user must name it
-    added_version: str = ""  # the segment that the SDK appends to a base URL without a version
-    adds_version_to_paths: bool = True  # whether the SDK does so to a URL with a path too, not only to a bare host
+    adds_version_to_paths: bool = True  # the SDK appends the version to any base URL, not only to a bare host
     api: API | None = None
 
     default_model: str = ""

@@ -69,7 +69,6 @@ models.VENDORS["fifth"] = Vendor(
     key_variable="FIFTH_API_KEY",
     headers=lambda key, settings: {"x-fifth-key": key},
     base_url="https://api.fifth.example/v1",
-    added_version="/v1",
     api=API("/chat/completions", chat.request_body, chat.usage, chat.read, chat.assemble),
     default_model="fifth-large",
     bare_names="fifth-.*",
