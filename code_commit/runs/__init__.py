@@ -1,1 +1,1 @@
-"""The runs: the record of each, its log, the list of all, and what is said of them."""
+"""The runs: their records, logs and diffs, the list of all runs, and the words for their results."""

@@ -1,4 +1,4 @@
-"""N-build.txt: the output of a build as it comes and how the build ended; and the files that the build rewrote."""
+"""N-build.txt: the output and the end of a build; and the files that the build rewrote."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ _ROOM_FOR_THE_END = 64 * 1024
 
 
 class BuildLog:
-    """N-build.txt while the build runs: its redacted output, which `show` gets too, and at last how it ended."""
+    """N-build.txt while the build runs: its redacted output, which is passed to `show` too, and its end."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class BuildLog:
         self._at_line_start = piece.endswith(b"\n")
 
     def _make_room(self) -> None:
-        """Remove the last bytes of a log that filled the disk, so that the run can write down how it ended."""
+        """Remove the last bytes of a log that filled the disk, to make room for the record of the end."""
         with suppress(OSError):
             os.ftruncate(self._file, max(0, os.fstat(self._file).st_size - _ROOM_FOR_THE_END))
         self._at_line_start = False

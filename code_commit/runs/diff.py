@@ -1,7 +1,8 @@
 """Changes of files as a unified diff that `git apply` reads, and as the numbers of run.json.
 
-Lines that stand once in both versions, in the same order, hold the versions together (Bram Cohen's patience diff); the
-lines between two of them are compared in turn. Starting `git diff --no-index` takes many times as long.
+Lines that occur once in both versions, in the same order, are anchors (Bram Cohen's patience diff); the lines between
+two of them are compared in turn. Starting `git diff --no-index` takes many times as long, and difflib takes quadratic
+time.
 """
 
 import re
@@ -76,7 +77,7 @@ def diff_files(
 ) -> tuple[list[AppliedChange], bytes]:
     """Return the numbers of each edit, and one diff of all of them by path, b"" if nothing differs.
 
-    It compares what `git` would store, so that `git apply --index` takes it, but no text is left out. A secret outside
+    The diff compares contents as `git` stores them, for `git apply --index`, but leaves no text out. A secret outside
     the `known` text is replaced by a line that `git apply` ignores.
     """
     changes, texts = [], {}
@@ -96,7 +97,7 @@ def diff_files(
 
 
 def with_hidden_text(written: bytes, stored: bytes, before: bytes = b"") -> bytes:
-    """Return the content as git stores it, but with new lines as written that hold text which git leaves out."""
+    """Return the content as git stores it, except new lines with text that git leaves out: these as written."""
     if written == stored or _without_conversion(written) == _without_conversion(stored):
         return stored
     lines, as_stored = _lines(written), _lines(stored)
@@ -139,7 +140,7 @@ def _count_lines(content: bytes) -> int:
 
 
 def _marked(mark: bytes, content: bytes) -> bytes:
-    """Return all lines with the mark before each, without building a list."""
+    """Return all lines with the mark before each, without a list of them."""
     if not content:
         return b""
     text = mark + content.removesuffix(b"\n").replace(b"\n", b"\n" + mark) + b"\n"
@@ -173,7 +174,7 @@ def _mode_lines(edit: FileEdit) -> list[bytes]:
 
 
 def _terminated(name: bytes) -> bytes:
-    """Return a name with a tab after it if it has a blank, as git and diff write it in `---` and `+++` lines."""
+    """Return the name for a `---` or `+++` line: with a tab after it if it has a blank, as git and diff do."""
     return name + b"\t" if b" " in name and not name.startswith(b'"') else name
 
 
@@ -212,7 +213,7 @@ def _hunk(old: Sequence[bytes], new: Sequence[bytes], blocks: Sequence[Block], c
 
 
 def _function_before(lines: Sequence[bytes], start: int) -> bytes:
-    """Return the nearest line before a hunk that names its function, as git puts it after `@@`, or b""."""
+    """Return the nearest line before a hunk that names a function, as git writes it after `@@`, or b""."""
     for line in reversed(lines[max(0, start - _FUNCTION_REACH) : start]):
         if _FUNCTION.match(line):
             return b" " + line.strip()[:80].decode("utf-8", "ignore").encode()
@@ -225,7 +226,7 @@ def _span(lines: Range) -> bytes:
 
 
 def _differing_ranges(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[Block]:
-    """Yield the ranges of lines that differ, in order, each pair as short as its ends allow."""
+    """Yield the ranges of lines that differ, in order, without equal lines at their ends."""
     pending = [(((0, len(old)), (0, len(new))), MOST_LEVELS)]
     while pending:
         block, levels = pending.pop()
@@ -251,7 +252,7 @@ def _without_equal_ends(old: Sequence[bytes], new: Sequence[bytes], block: Block
 
 
 def _anchors(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int]]:
-    """Return the places of lines that stand once in both, as many as are in the same order, by patience sorting."""
+    """Return the longest series of lines that occur once in both, in the same order, by patience sorting."""
     counts = Counter(old)
     place = {line: index for index, line in enumerate(new) if counts[line] == 1}
     again = Counter(new)

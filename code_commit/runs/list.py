@@ -1,4 +1,4 @@
-"""The runs that the log folder holds, found by their names and read from their run.json."""
+"""The runs in the log folder: found by name, read from their run.json."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from code_commit.project import AGENT_CONFIG, LOG_FOLDER_SUFFIX, Project
 from code_commit.runs.record import SCHEMA_VERSION, RunRecord, load_run_record
 from code_commit.terminal import shown
 
-# the time, and the number within that second (in older logs before the suffix)
+# the time, and the number within that second (before the suffix in older logs)
 _LOG_FOLDER = re.compile(rf"(\d{{4}}(?:-\d\d){{5}})(?:-(\d+))?{LOG_FOLDER_SUFFIX}(?:-(\d+))?")
 _RUNS = f"$(command ls {AGENT_CONFIG}/logs 2>/dev/null)"
 _COMPLETION = {
@@ -72,7 +72,7 @@ def add_run_argument(parser: ArgumentParser, purpose: str) -> None:
 
 
 def next_run_name(project: Project, started: datetime) -> str:
-    """Return the time in UTC as the name of a new run's folder; a number, or the next second, makes it the latest."""
+    """Return the name of a new run's folder: the time in UTC, with a number or the next second to be the latest."""
     moment, number = started.strftime(_MOMENT), 1
     if (runs := _ordered(project.logs)) and runs[-1][0] >= (moment, number):
         moment, number = runs[-1][0][0], runs[-1][0][1] + 1
@@ -84,7 +84,7 @@ def next_run_name(project: Project, started: datetime) -> str:
 
 
 def argument_of(folder: Path) -> str:
-    """Return the argument that names the run of this log folder, "" where it is the latest."""
+    """Return the argument that names the run of this log folder, "" for the latest."""
     runs = _ordered(folder.parent)
     return f" {short_name(folder.name)}" if runs and runs[-1][1] != folder.name else ""
 
@@ -141,7 +141,7 @@ def status_of(record: RunRecord) -> str:
 
 
 def _is_alive(pid: int, start: str) -> bool:
-    if pid <= 0:  # a process group's name, not a process's
+    if pid <= 0:  # the id of a process group
         return False
     try:
         os.kill(pid, 0)
@@ -153,7 +153,7 @@ def _is_alive(pid: int, start: str) -> bool:
 
 
 def process_start(pid: int) -> str:
-    """Return when a process started: the boot and the ticks since; "" without a /proc."""
+    """Return the start of a process: the boot and the ticks since; "" without /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -163,7 +163,7 @@ def process_start(pid: int) -> str:
 
 
 def is_standing(folder: Path) -> bool:
-    """Tell whether a run, no undo, was neither undone nor rolled back."""
+    """Tell whether a run is not an undo and was neither undone nor rolled back."""
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return changed_files(folder)
@@ -175,7 +175,7 @@ def changed_files(folder: Path) -> bool:
 
 
 class Removal(NamedTuple):
-    """The runs that were removed, and the bytes of their files; the old runs `kept`, by reason; and the failures."""
+    """The removed runs and the bytes of their files, the old runs `kept` by reason, and the failures."""
 
     runs: list[str]
     size: int
@@ -213,18 +213,18 @@ def remove_old_runs(project: Project, keep_runs: int, keep_days: int) -> Removal
 
 
 def _why_it_stays(folder: Path, later: Sequence[Path]) -> str:
-    """Return why an old run is kept, "" for one that can go."""
+    """Return the reason to keep an old run, "" for a run to remove."""
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         return "cannot be read"
     if run.finished is None or (run.has_next_step and not run.undone and not run.rolled_back):
-        return "did not come to an end"
+        return "did not end"
     undos = (read_run(other) for other in later) if run.undone else ()
     return "an undo put back" if any(getattr(undo, "undoes", "") == folder.name for undo in undos) else ""
 
 
 def _remove(folder: Path) -> int:
-    """Remove a folder, its unredacted snapshot first, or a link to one; return its files' bytes. Raises OSError."""
+    """Remove a folder, its unredacted snapshot first, or a link; return its files' bytes. Raises OSError."""
     import shutil  # few runs remove one
 
     if folder.is_symlink():

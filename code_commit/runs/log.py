@@ -30,7 +30,7 @@ from code_commit.terminal import shown
 from code_commit.version import __version__
 
 BeforeEnd = Callable[["RunLog", Status], object]  # called with the run's status before its end is written
-# as the run began with them; N-codebase.txt is that of attempt N
+# the inputs of the run; N-codebase.txt is the codebase of attempt N
 QUERY_OF_RUN, CODEBASE_OF_RUN = "query.txt", "codebase.txt"
 _LONGEST_NAME = 500
 _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
@@ -39,7 +39,7 @@ _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 def open_run_log(
     project: Project, command: Command, settings: Settings, listener: RunListener, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Make the folder and the record of a new run. Raises NotSetUpError."""
+    """Create the folder and the record of a new run. Raises NotSetUpError."""
     started = datetime.now(UTC)
     try:
         project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ class RunLog:
         self.save("asking")
 
     def finish(self, status: Status, exit_code: int, message: str | None = None) -> RunRecord:
-        """Write down the end of the run, which no later signal changes, and return the record. Raises LogError."""
+        """Record the end of the run, which no later signal changes, and return the record. Raises LogError."""
         hold_signals()
         with ending_signals_held():  # of a caller's own handlers
             if self._before_end:
@@ -166,7 +166,7 @@ class RunLog:
         self.listener.step(self.record, event)
 
     def write_record(self) -> None:
-        """Rewrite run.json, and keep room for its last state in case the disk is full by then."""
+        """Rewrite run.json, and reserve disk space for its last state."""
         self.record.totals = records.sum_up(self.record, time.monotonic() - self._started)
         data = self.redactor.redact_json(self.record)
         try:
@@ -200,7 +200,7 @@ class RunLog:
 
 
 class AttemptLog:
-    """One attempt's numbered files and its part of the record; the listener of its exchange with the LLM."""
+    """The numbered files and the record of an attempt; the listener of its exchange with the LLM."""
 
     def __init__(self, log: RunLog, attempt: Attempt) -> None:
         self._log = log
@@ -230,7 +230,7 @@ class AttemptLog:
         self._log.write_record()
 
     def settled(self, settlement: Settlement) -> None:
-        """Count what a final reply cost; the next step that is written down has it."""
+        """Add the cost of a final reply; the next recorded step has it."""
         self.released(settlement.reserved)
         if settlement.unsettled_usd:
             self.record.unsettled_usd.append(settlement.unsettled_usd)
@@ -269,7 +269,7 @@ class AttemptLog:
         self._log.save("responded")
 
     def recorded_response(self) -> Response | None:
-        """Return the response of this attempt before its run was interrupted, None where it had none."""
+        """Return the response of this attempt of an interrupted run, None if there was none."""
         if self.record.finish_reason is None:
             return None
         text = (self._log.folder / self._name("response.txt")).read_bytes().decode("utf-8", "surrogatepass")
@@ -299,7 +299,7 @@ class AttemptLog:
         self._log.save("chosen")
 
     def declined(self, reason: str) -> DeclinedError:
-        """Note that the LLM declines; return the error with a bounded part of its reason."""
+        """Record that the LLM declines; return the error with a bounded part of its reason."""
         self._give_verdict("declined")
         self._log.save("declined")
         return DeclinedError(self._log.redactor.redact_cut(reason[:_MOST_NOTES]))
@@ -311,7 +311,7 @@ class AttemptLog:
         self._log.save("chosen")
 
     def applying(self, changes: VerifiedChanges) -> None:
-        """Take the changes about to be applied, or proposed in a dry run; the verdict stays open."""
+        """Record the changes about to be applied, or proposed in a dry run, without a verdict."""
         self._changed(edits_of(changes))
         self._log.add_warnings(changes.warnings)
         self._log.save("applying")
@@ -335,7 +335,7 @@ class AttemptLog:
         self._log.write_bytes(self._name("changes.diff"), diff)
 
     def built(self, edits: Sequence[FileEdit]) -> None:
-        """Take the changes that the build made to files of the answers."""
+        """Record the changes that the build made to files of the answers."""
         changes, diff = diff_files(edits, self._log.git, known=self.known_text)
         self._log.record.rewritten = rewritten_files(changes, edits)
         (self._log.folder / records.BUILT_DIFF).unlink(missing_ok=True)
@@ -343,7 +343,7 @@ class AttemptLog:
             self._log.write_bytes(records.BUILT_DIFF, diff)
 
     def compared(self, change: int | None, failure: int | None) -> None:
-        """Note the first attempts with the same change and with the same failure, None where none has."""
+        """Record the first attempts with the same change and the same failure, None for none."""
         if (change, failure) != (self.record.same_change_as, self.record.same_failure_as):
             self.record.same_change_as, self.record.same_failure_as = change, failure
             self._log.save("repeated")

@@ -1,4 +1,4 @@
-"""The steps of a run on stderr, redacted, without control characters: a line each, and a live region on a terminal."""
+"""The steps of a run on stderr, redacted and without control characters: lines, and a live region on a terminal."""
 
 import re
 import sys
@@ -33,7 +33,7 @@ _REDRAWS_PER_SECOND = 5
 
 
 class Progress:
-    """Prints the steps of a run. A context manager: on leaving it only the lines stay on the terminal."""
+    """Prints the steps of a run. A context manager: on exit only the lines stay on the terminal."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Progress:
         self._output = self._unfinished = b""
 
     def configure(self, redactor: Redactor, *, quiet: bool, verbose: bool = False) -> None:
-        """Take the settings of a run, which are known after its first messages."""
+        """Set the settings of a run, which are known after its first messages."""
         self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def __enter__(self) -> Self:
@@ -68,7 +68,7 @@ class Progress:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the live region off the terminal while the user is asked there."""
+        """Remove the live region from the terminal while the user is asked there."""
         self.__exit__()
         yield
         self.__enter__()
@@ -112,7 +112,7 @@ class Progress:
             self._on_step(record, event)
 
     def _hold(self, lead: str, retry: Retry) -> None:
-        """Show a retry in the live region, in one line with those before it for the same reason."""
+        """Show a retry in the live region, in one line with the preceding ones for the same reason."""
         if len(words.retries_in_words([*self._retries, retry])) > 1:
             self._end_retries()
         self._retries.append(retry)
@@ -157,10 +157,10 @@ class Progress:
 
 
 def print_lines(text: str, colour: str, stream: TextIO, live: "Live | None") -> None:
-    """Print lines that stay, in rows of the terminal's width, above the live region."""
+    """Print lines above the live region, in rows of the terminal's width."""
     width = terminal.terminal_width(stream)
     printed = "\n".join(row for line in text.split("\n") for row in terminal.wrapped(line, width))
-    with suppress(OSError, ValueError):  # its reader may be gone: what goes on stays the same
+    with suppress(OSError, ValueError):  # the reader may be gone, which does not end the run
         if live:
             live.console.print(printed, style=colour or None, markup=False, highlight=False, soft_wrap=True)
         else:
@@ -239,7 +239,7 @@ def _attempt_lines(record: RunRecord, event: Event, *, verbose: bool) -> list[st
 
 
 def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
-    """Return the LLM's words outside the blocks, unless an earlier attempt had the same."""
+    """Return the LLM's words outside the blocks, unless they repeat those of an earlier attempt."""
     if not attempt.notes or attempt.notes in [other.notes for other in earlier]:
         return []
     from textwrap import wrap
@@ -254,7 +254,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
 
 def _rejected(record: RunRecord, *, verbose: bool) -> list[str]:
-    """Return the first reason in brief; in full with --verbose, or where a person has to tell the LLM."""
+    """Return the first reason in brief, or the reasons in full with --verbose or for a saved response."""
     *earlier, attempt = (each for each in record.attempts if each.rejections)  # a resumed choice may have a later one
     if same := next((other.number for other in earlier if other.reasons == attempt.reasons), None):
         return [f"response {words.REJECTED}, for the same reasons as in attempt {same}"]
@@ -312,7 +312,7 @@ def _closing_lines(record: RunRecord) -> list[str]:
 
 
 class _LiveRegion:
-    """Two rows at most on a terminal: the phase with its elapsed time, and the state inside it, made fit by `clean`."""
+    """Up to two rows on a terminal: the phase with its elapsed time, and its state, passed through `clean`."""
 
     def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
         self._clean = clean
@@ -325,10 +325,10 @@ class _LiveRegion:
         self.live = start_live(stream, self._draw, _REDRAWS_PER_SECOND)
 
     def begin_phase(self, lead: str, phase: str, until: str) -> None:
-        """Show another phase, "" for none, which ends at that time of day at the latest."""
+        """Show another phase, "" for none, which ends at `until` at the latest."""
         self._lead, self._phase, self._until, self._phase_started = lead, phase, until, time.monotonic()
         self._state = ""
-        self.live.refresh()  # or the lines printed next would stand above the phase that is over
+        self.live.refresh()  # else the next lines would be printed above the old phase
 
     def show(self, state: str) -> None:
         """Show a state of the LLM call, or the last line of this end of a build's output."""

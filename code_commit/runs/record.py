@@ -41,7 +41,7 @@ Event = Literal["started", _OfCall, _OfChange, "warned", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """How build.sh ended: one of `exit_code` and `signal` (in a sandbox for 128 + N too); maybe none when timed out."""
+    """The end of build.sh: `exit_code` or `signal` (in a sandbox for 128 + N too), or neither after a timeout."""
 
     exit_code: int | None
     signal: int | None
@@ -61,7 +61,7 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A request that is repeated after `delay` seconds, `until` a time in UTC or "" for ever; its HTTP `status`."""
+    """A failed request, its HTTP `status`, repeated after `delay` seconds, `until` a time in UTC ("" for ever)."""
 
     reason: str
     status: int | None = None
@@ -141,7 +141,7 @@ class TreeBefore:
 
 @dataclass(frozen=True, slots=True)
 class RunError:
-    """Why a run ended without success: `kind` is its status, or the way in which the LLM could not be asked.
+    """The reason for a failed run: `kind` is its status, or the way in which the LLM could not be asked.
     `needed_usd` is the price beyond --max-cost, `left_usd` the rest of it; `may_be_paid`: a lost answer may cost.
     """
 
@@ -233,7 +233,7 @@ class RunRecord:
 
     @property
     def final_code(self) -> int:
-        """Its exit code; that of a bug where its end was not written down."""
+        """Its exit code, that of a bug if the end is not recorded."""
         return EXIT_INTERNAL_ERROR if self.exit_code is None else self.exit_code
 
     @property
@@ -243,7 +243,7 @@ class RunRecord:
 
     @property
     def spent_usd(self) -> float:
-        """The cost of all its calls, at most where it is not known."""
+        """The cost of all its calls, with the highest cost of those whose cost is unknown."""
         totals = sum_up(self, 0.0)
         costs = [attempt.cost_usd or 0.0 for attempt in self.attempts]
         return sum(costs) + (self.choice.cost_usd or 0.0 if self.choice else 0.0) + totals.unsettled_usd

@@ -1,4 +1,4 @@
-"""The review: git is asked before a run and after its builds, and changes that `git diff` hides become warnings."""
+"""The review: compares git's view before a run and after its builds, and warns of changes that `git diff` hides."""
 
 import os
 import re
@@ -85,7 +85,7 @@ def _is_clean_filtered(project: Project) -> bool:
 
 
 def untracked_before(before: TreeState | None, paths: Iterable[str]) -> list[str]:
-    """Return the paths that git listed as untracked before the run: git diff has no old content of them."""
+    """Return the paths that were untracked before the run: git diff has no old content of them."""
     return sorted(path for path in paths if before is not None and before.listed.get(path) == _UNTRACKED)
 
 
@@ -98,7 +98,7 @@ def _stamp(project: Project, path: str) -> Stamp:
 
 
 def review_changes(project: Project, before: TreeState, record: RunRecord) -> list[str]:
-    """Note in the record what builds changed since `before`; return warnings about changes that git hides."""
+    """Record what builds changed since `before`; return warnings about changes that git hides."""
     try:
         after = look_at_tree(project) or before
     except UnansweredError as error:
@@ -117,7 +117,7 @@ def review_changes(project: Project, before: TreeState, record: RunRecord) -> li
 
 
 def _rule_files(project: Project, since: str, known: Collection[str]) -> Iterator[str]:
-    """Yield touched rule files for git that bear on a known file, but for the root's .gitignore."""
+    """Yield the changed rule files of git that apply to a known file, except the root's .gitignore."""
     start = datetime.fromisoformat(since).timestamp()
     top = project.git.work_tree if project.git else project.root
     above = (os.path.relpath(folder, project.root) for folder in project.root.parents if folder.is_relative_to(top))

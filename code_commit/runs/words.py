@@ -33,7 +33,7 @@ _FACTS = {
     "no-match": "the lines to replace are not in the file",
     "ambiguous": "the lines to replace are in the file more than once",
     "not-allowed": "--allow does not name it",
-}  # reasons of a rejection for people, where the LLM's begins otherwise
+}  # reasons of a rejection for people, by rule, in place of the message to the LLM
 _FILE_KINDS: dict[FileKind, str] = {"test": "a test", "ci": "a CI file", "build": "a build file"}
 
 
@@ -62,7 +62,7 @@ def _retry(retry: Retry) -> str:
 
 
 def time_of_day(moment: str) -> str:
-    """Return a moment of run.json as local time: `19:51:35`, with the day where that is not near. Raises ValueError."""
+    """Return a moment of run.json as local time: `19:51:35`, with the day if it is not near. Raises ValueError."""
     limit = datetime.fromisoformat(moment).timestamp()
     style = "%H:%M:%S" if abs(limit - time.time()) < _HALF_A_DAY else "%Y-%m-%d %H:%M"
     return time.strftime(style, time.localtime(limit))
@@ -84,7 +84,7 @@ def listed(names: Collection[str], most: int = 5) -> str:
 
 
 def done_by_build(record: RunRecord) -> str:
-    """Return `changed Cargo.lock and left 2 new files: a, b`; "" where the builds did neither."""
+    """Return `changed Cargo.lock and left 2 new files: a, b`; "" if the builds did neither."""
     changed = [f"changed {listed(record.build_changes)}"] if record.build_changes else []
     names, unnamed = ", ".join(record.new_file_names), record.new_files - len(record.new_file_names)
     more = f": {names}{f' and {unnamed:,} more' if unnamed else ''}" if names else ""
@@ -93,7 +93,7 @@ def done_by_build(record: RunRecord) -> str:
 
 
 def awaited(record: RunRecord) -> str:
-    """Return the current wait of a run: `asking openai:gpt-6.2-sol`, `running build.sh`; "" between the two."""
+    """Return the current wait of a run: `asking openai:gpt-6.2-sol`, `running build.sh`, or ""."""
     attempt = record.attempts[-1] if record.attempts and record.asks else None
     if attempt is None or record.status != "running":
         return ""
@@ -103,7 +103,7 @@ def awaited(record: RunRecord) -> str:
 
 
 def rewritten_by_build(record: RunRecord) -> str:
-    """Return `reformatted a.py, b.py and removed c.txt`; "" where the last build left all as the answers did."""
+    """Return `reformatted a.py, b.py and removed c.txt`; "" if the last build changed no file of an answer."""
     paths: dict[str, list[str]] = {}
     for file in () if record.rolled_back else record.rewritten:
         paths.setdefault(_REWRITTEN[file.action], []).append(file.path)
@@ -137,7 +137,7 @@ def rejection_of(attempt: Attempt) -> str:
 
 
 def asked_of(attempt: Attempt) -> str:
-    """Return `asks to see src/a.py, src/b.py: f, nothing written`; "" where an answer asks for no files."""
+    """Return `asks to see src/a.py, src/b.py: f, nothing written`; "" if the answer asks for no files."""
     return f"asks to see {listed(attempt.asked, 8)}, nothing written" if attempt.asked else ""
 
 
@@ -166,7 +166,7 @@ def check_lines(changes: Iterable[AppliedChange]) -> list[str]:
 
 
 def ending_of(build: BuildResult) -> str:
-    """Return how a build ended: `exit code 139 (SIGSEGV) after 2.0 s`, `killed by signal 9 (SIGKILL) after 2.0 s`."""
+    """Return the end of a build: `exit code 139 (SIGSEGV) after 2.0 s`, `killed by signal 9 (SIGKILL) after 2.0 s`."""
     after = f"after {duration(build.seconds)}"
     if build.timed_out:
         return f"timed out {after} (--build-timeout)"
@@ -185,12 +185,12 @@ def _signal_name(number: int) -> str:
 
 
 def build_of(attempt: Attempt) -> str:
-    """Return `build failed: exit code 1 after 7.3 s`; "" where nothing was built."""
+    """Return `build failed: exit code 1 after 7.3 s`; "" without a build."""
     return f"build {outcome_of(attempt)}: {ending_of(attempt.build)}" if attempt.build else ""
 
 
 def repeats_of(attempt: Attempt) -> str:
-    """Return `the change of attempt 1 again, failed just as after attempt 1`; "" where an attempt repeats none."""
+    """Return `the change of attempt 1 again, failed just as after attempt 1`; "" without a repetition."""
     change, failure = attempt.same_change_as, attempt.same_failure_as
     parts = [f"the change of attempt {change} again" if change else "", f"failed just as after attempt {failure}"]
     return ", ".join(filter(None, parts if failure else parts[:1]))
@@ -216,7 +216,7 @@ def cost_in_words(cost: float | None, unsettled: float, *, short: bool = False) 
 
 
 def spent(call: Attempt | FileChoice) -> str:
-    """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" where nothing was counted."""
+    """Return `52,113 tokens in (1,024 cached), 3,420 out, $0.1384`; "" if nothing was counted."""
     usage = call.usage
     unsettled = call.unsettled_usd if isinstance(call, FileChoice) else sum(call.unsettled_usd)
     if usage is None or not usage.input + usage.output:

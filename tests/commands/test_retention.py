@@ -47,11 +47,11 @@ def size_of(folder: Path) -> int:
 KINDS = {
     "2026-01-01-00-00-00": ({}, ""),
     "2026-01-01-00-00-00-2": ({"status": "rejected"}, ""),
-    "2026-01-02-00-00-00": ({"status": "llm_error"}, "did not come to an end"),
-    "2026-01-03-00-00-00": ({"status": "interrupted"}, "did not come to an end"),
+    "2026-01-02-00-00-00": ({"status": "llm_error"}, "did not end"),
+    "2026-01-03-00-00-00": ({"status": "interrupted"}, "did not end"),
     "2026-01-04-00-00-00": ({"status": "interrupted", "rolled_back": True}, ""),
-    "2026-01-05-00-00-00": ({"status": "running", "finished": None, "pid": 2**22 - 3}, "did not come to an end"),
-    "2026-01-06-00-00-00": ({"command": "undo", "status": "running", "finished": None}, "did not come to an end"),
+    "2026-01-05-00-00-00": ({"status": "running", "finished": None, "pid": 2**22 - 3}, "did not end"),
+    "2026-01-06-00-00-00": ({"command": "undo", "status": "running", "finished": None}, "did not end"),
     "2026-01-07-00-00-00": ({"schema_version": 99}, "cannot be read"),
     "2026-01-08-00-00-00": ({"undone": True}, "an undo put back"),
     "2026-01-08-12-00-00": ({"undone": True}, ""),
@@ -67,7 +67,7 @@ def test_prune_removes_what_ended_and_is_needed_by_nothing(latest: Path, run_cod
     older(latest, "2026-01-11-00-00-00", command="undo", undoes=f"2026-01-08-00-00-00{SUFFIX}")
     shutil.rmtree(latest / "snapshot")  # as that of a run whose every answer was rejected
     going = [name for name, (_, why) in KINDS.items() if not why]
-    unfinished = [name for name, (_, why) in KINDS.items() if why == "did not come to an end"]
+    unfinished = [name for name, (_, why) in KINDS.items() if why == "did not end"]
     size = sum(size_of(folders[name]) for name in going)
     before = names(root)
 
@@ -83,7 +83,7 @@ def test_prune_removes_what_ended_and_is_needed_by_nothing(latest: Path, run_cod
         "kept 1 older run that an undo put back: 2026-01-08-00-00-00",
         "kept 1 older run that cannot be read: 2026-01-07-00-00-00",
         "kept 1 older run that undo takes back next: 2026-01-09-00-00-00",
-        f"kept 4 older runs that did not come to an end: {', '.join(unfinished)}",
+        f"kept 4 older runs that did not end: {', '.join(unfinished)}",
     ]
     assert run_code_commit(root, "log", "--prune").stdout.startswith("removed 0 runs, 0 bytes\nkept ")
 
