@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Lists all runs, oldest first. With RUN (the beginning of its name is enough):
-that run attempt by attempt, with its rejections, its changes and the end of each
-failed build. --markdown, --html and --open show the latest run if none is named;
---json without RUN prints all runs."""
+that run attempt by attempt, with its rejections, its changes and the end of
+each failed build. --markdown, --html and --open show the latest run if none is
+named; --json without RUN prints all runs."""
 
 EXAMPLES = """\
 code-commit log
