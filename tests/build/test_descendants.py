@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from build_watch import alive, alive_after
+from build_watch import alive, alive_after, in_time
 from command import chess_board
 
 DRIVER = Path(__file__).with_name("build_driver.py")
@@ -63,12 +63,15 @@ def test_a_hostile_build_ends_in_time(build, request, mark, whole, mode, name):
         pytest.skip("part of the long sweep")
     if mode != "off":
         request.getfixturevalue("needs_bwrap")
-    built = build(
-        f"#!/bin/bash\necho early\n{script}\n", mode=mode, timeout=timeout, environment={**os.environ, "MARK": mark}
+    limit = own_time + timeout + PAST_THE_END
+    environment = {**os.environ, "MARK": mark}
+    built = in_time(
+        limit,
+        lambda: build(f"#!/bin/bash\necho early\n{script}\n", mode=mode, timeout=timeout, environment=environment),
     )
     assert built.error is None, built
     assert built.output.startswith("early\n")
-    assert built.seconds < own_time + timeout + PAST_THE_END
+    assert built.seconds < limit
     assert built.result.timed_out is (timeout > 0)
     assert not built.result.passed
     if timeout:
@@ -122,6 +125,7 @@ def test_a_server_of_an_earlier_build_that_is_stopped_is_gone_at_once(build):
 def test_no_exit_status_of_a_callers_own_child_is_taken(build, where):
     """Also of those that began a session of their own, and end while the build runs."""
     own = []
+    ended = threading.Event()
 
     def begin():
         own.extend(subprocess.Popen(["sh", "-c", "sleep 0.1; exit 7"], start_new_session=new) for new in (False, True))
@@ -129,9 +133,12 @@ def test_no_exit_status_of_a_callers_own_child_is_taken(build, where):
     if where == "before":
         begin()
     else:
-        thread = threading.Timer(0.2, lambda: (begin(), time.sleep(2)))
+        thread = threading.Timer(0.2, lambda: (begin(), ended.wait()))
         thread.start()
     built = build("#!/bin/bash\nfor i in {1..20}; do (setsid sleep 0.01 &); sleep 0.04; done; exit 3\n")
+    ended.set()
+    if where == "meanwhile":
+        thread.join()
     assert built.result.exit_code == 3
     assert [process.wait() for process in own] == [7, 7]
 
@@ -164,7 +171,13 @@ def test_what_a_build_leaves_behind_lives_on_only_if_it_was_meant_to(build, requ
         request.getfixturevalue("needs_bwrap")
     command, lives_on = LEFT_BEHIND[name]
     script = f"#!/bin/bash\n{command}\nsleep 0.2\nexit 0\n"
-    built = build(script, mode=mode, environment={**os.environ, "MARK": mark})
+
+    def build_alone():
+        for pid in alive(mark):
+            os.kill(pid, signal.SIGKILL)
+        return build(script, mode=mode, environment={**os.environ, "MARK": mark})
+
+    built = in_time(PAST_THE_END, build_alone)
     assert built.result.passed
     assert built.seconds < PAST_THE_END
     expected = 1 if lives_on and mode != "strict" else 0
