@@ -10,7 +10,6 @@ and a kill takes nothing that was written.
 """
 
 import ctypes
-import gc
 import importlib
 import json
 import os
@@ -240,6 +239,4 @@ if __name__ == "__main__":
     import_all()
     for extra in sys.argv[2:]:
         importlib.import_module(extra)
-    gc.collect()
-    gc.freeze()  # else a collection would copy what is shared
     serve(socket.socket(fileno=int(sys.argv[1])))
