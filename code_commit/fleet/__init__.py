@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from code_commit.fleet.limits import Budget
     from code_commit.fleet.results import Result
     from code_commit.fleet.tasks import FleetTask
-    from code_commit.fleet.unfinished import Desk
+    from code_commit.fleet.unfinished import ResultStore
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -318,7 +318,7 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
     from code_commit.fleet.page import Pages
     from code_commit.fleet.results import load_lines
     from code_commit.fleet.table import FleetTable
-    from code_commit.fleet.unfinished import Desk, Unfinished
+    from code_commit.fleet.unfinished import ResultStore, Unfinished
 
     earlier, kept, left, again = _plan(options, chosen, out)
     tasks = [*kept, *left]
@@ -332,11 +332,11 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
         begun = {task.id for task in left if unfinished.log_of(task)[0]}
         left.sort(key=lambda task: task.id not in begun)
         baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
-        desk = Desk(unfinished, table, failures, pages, baselines)
+        store = ResultStore(unfinished, table, failures, pages, baselines)
         try:
             pages.write()
             if left:
-                _run_tasks(options, left, desk, baselines, budget)
+                _run_tasks(options, left, store, baselines, budget)
         except (ClusterError, Interrupted) as error:
             pages.write(at_once=True)
             table.close(out)
@@ -359,13 +359,13 @@ def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out:
 
 
 def _run_tasks(
-    options: FleetOptions, left: "list[FleetTask]", desk: "Desk", baselines: "Baselines", budget: "Budget"
+    options: FleetOptions, left: "list[FleetTask]", store: "ResultStore", baselines: "Baselines", budget: "Budget"
 ) -> None:
     """Run the builds, then the tasks that can begin, on one cluster. Raises ClusterError and Interrupted."""
     from code_commit.fleet.limits import Budget
 
-    with _cluster().Dispatcher(options, desk.table, desk.name) as dispatcher:
+    with _cluster().Dispatcher(options, store.table, store.name) as dispatcher:
         dispatcher.run(baselines.builds, baselines, Budget(None), left)
-        desk.table.say(baselines.in_words)
-        dispatcher.run(baselines.fit(left, skip_red=options.skip_red), desk, budget)
-    desk.refuse(left)
+        store.table.say(baselines.in_words)
+        dispatcher.run(baselines.fit(left, skip_red=options.skip_red), store, budget)
+    store.refuse(left)

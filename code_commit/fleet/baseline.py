@@ -31,7 +31,7 @@ class Baseline:
 
 
 class Unpaid:
-    """Takes what comes back of builds that ask no LLM, as `Desk` does of tasks: they have no log, and cost nothing."""
+    """Takes the results of builds, in place of a `ResultStore`: they ask no LLM, have no log and cost nothing."""
 
     def log_of(self, _: FleetTask) -> tuple[bytes, float]:
         return b"", 0.0

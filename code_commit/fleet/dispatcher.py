@@ -36,7 +36,7 @@ from code_commit.version import __version__
 
 if TYPE_CHECKING:
     from code_commit.fleet.options import FleetOptions
-    from code_commit.fleet.unfinished import Desk
+    from code_commit.fleet.unfinished import ResultStore
 
 _MOST_LOST = 3  # workers that may be lost with a task
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
@@ -122,19 +122,21 @@ class Dispatcher:
         self._client = self._cluster.client
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
 
-    def run(self, tasks: Sequence[FleetTask], desk: "Desk", budget: Budget, later: Iterable[FleetTask] = ()) -> None:
-        """Do the tasks, as far as money and failures let it; copies that those of `later` need stay.
+    def run(
+        self, tasks: Sequence[FleetTask], store: "ResultStore", budget: Budget, later: Iterable[FleetTask] = ()
+    ) -> None:
+        """Do the tasks, as far as money and failures allow; copies that the tasks of `later` need stay.
 
-        However it ends, nothing of it runs on. Raises what `connect` and `desk` raise, and ClusterError.
+        No process is left, however it ends. Raises ClusterError, and as `connect` and `store` do.
         """
-        self._desk, self._budget, self._goes_on = desk, budget, True
+        self._store, self._budget, self._goes_on = store, budget, True
         self._left = Counter(task.place for task in (*tasks, *later))
         self._waiting.clear()
         for place in [*self._holders]:
             self._forget(place)
         while tasks:
             for task in tasks:
-                self._waiting[task.host].append(_Sent(task, spent=desk.log_of(task)[1]))
+                self._waiting[task.host].append(_Sent(task, spent=store.log_of(task)[1]))
             try:
                 self._do_what_waits()
                 tasks = ()
@@ -191,7 +193,7 @@ class Dispatcher:
                 pace.running += 1
 
     def _send(self, number: int, sent: _Sent, part: float) -> None:
-        log, sent.spent = self._desk.log_of(sent.task)
+        log, sent.spent = self._store.log_of(sent.task)
         sent.cost = sent.spent
         limit = None if part == float("inf") else sent.spent + part
         arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
@@ -253,12 +255,12 @@ class Dispatcher:
                 logs = {} if asked.answer.exception() else asked.answer.result()
                 for number, log in logs.items():
                     if sent := self._sent.get(number):
-                        sent.cost = self._desk.keep(sent.task, log)
+                        sent.cost = self._store.keep(sent.task, log)
         now = time.monotonic()
         for worker in {self._sent[number].worker for number in self._begun if number in self._sent}:
             last = self._asked.get(worker)
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
-                self._desk.require_room()
+                self._store.require_room()
                 self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
             elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
                 last.is_told = True
@@ -289,10 +291,10 @@ class Dispatcher:
             self._left[sent.task.place] -= 1
             self._forget(sent.task.place)
             lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._desk.land(sent.task, outcome or TaskOutcome(machine_failed(sent.task, lost)))
+            self._goes_on = self._store.land(sent.task, outcome or TaskOutcome(machine_failed(sent.task, lost)))
             return
         if outcome:
-            self._desk.note(sent.task, outcome)
+            self._store.note(sent.task, outcome)
 
     def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
         """Count what a task cost; tell whether it could go on with more money."""

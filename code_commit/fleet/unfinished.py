@@ -148,7 +148,7 @@ class Unfinished:
         self._costs[task, run] = cost
 
 
-class Desk:
+class ResultStore:
     """Keeps what comes back from the cluster in OUT, and tells it on the terminal. Raises LogError."""
 
     def __init__(
