@@ -105,10 +105,10 @@ def read_text(path: Path, purpose: str, name: str = "") -> str:
         raise NotSetUpError(f"{shown_path} is missing: {purpose}") from error
     except OSError as error:
         raise NotSetUpError(f"{shown_path} cannot be read: {error.strerror}") from error
-    return text_of(content, shown_path, purpose)
+    return require_text(content, shown_path, purpose)
 
 
-def text_of(content: bytes, name: str, purpose: str) -> str:
+def require_text(content: bytes, name: str, purpose: str) -> str:
     """Return a content as text, exactly as it is. Raises NotSetUpError when it is empty or not UTF-8."""
     try:
         text = content.decode("utf-8")

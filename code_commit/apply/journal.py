@@ -1,7 +1,7 @@
 """One transaction as a value, and as the JSON file that is its journal and later its part of a snapshot.
 
 The journal stands in `agent-config/.txn`, with the new files and the old ones: on the tree's file system, where renames
-are atomic, and unseen by git. Where a rename cannot cross over (a mount), the copies stand in a folder beside their
+are atomic, and unseen by git. If a rename cannot cross over (a mount), the copies stand in a folder beside their
 targets, hidden from git by a `.gitignore` of its own.
 
 `journal.json` is there exactly while files may be half changed, `settled.json` while only cleaning up is left.

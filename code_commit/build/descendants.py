@@ -39,7 +39,7 @@ class Orphans:
 
     @contextlib.contextmanager
     def adopted(self) -> Iterator[None]:
-        """Adopt orphans inside the block. Those still alive after it live on: they are reaped, not ended."""
+        """Adopt orphans inside the block. Survivors live on after it: they are reaped, not ended."""
         children = _children()
         self._left &= children
         self._strangers = children - self._left

@@ -21,8 +21,8 @@ from code_commit.runs.review import TreeState
 from code_commit.settings import Settings
 
 T = TypeVar("T")
-Need = Literal["tree", "build", "llm", "query", "prompts"]
-_ALL: frozenset[Need] = frozenset({"tree", "build", "llm", "query", "prompts"})
+Requirement = Literal["tree", "build", "llm", "query", "prompts"]
+_ALL: frozenset[Requirement] = frozenset({"tree", "build", "llm", "query", "prompts"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class RunInputs:
         return self.resumed is not None and self.resumed.record.command == "run"
 
     @property
-    def needs(self) -> frozenset[Need]:
+    def needs(self) -> frozenset[Requirement]:
         """The parts of a set-up that the command cannot do without."""
         if self.command == "apply":
             return frozenset({"tree", "build"} if self.builds else {"tree"})

@@ -15,7 +15,7 @@ from code_commit.errors import EXIT_BUILD_FAILED, EXIT_SUCCESS, NotSetUpError
 from code_commit.exchange import Response, VisibleFiles
 from code_commit.interrupts import interruptible
 from code_commit.parse import notes_of
-from code_commit.project import Project, text_of
+from code_commit.project import Project, require_text
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
 from code_commit.settings import add_settings
@@ -95,7 +95,7 @@ def _read_response(source: str, progress: Progress) -> str:
     except OSError as error:
         raise NotSetUpError(f"{shown(source)} cannot be read: {error.strerror}") from error
     name = "the response on standard input" if source == "-" else shown(source)
-    return text_of(data, name, "apply the whole answer of an LLM")
+    return require_text(data, name, "apply the whole answer of an LLM")
 
 
 def _read_standard_input(progress: Progress) -> bytes:

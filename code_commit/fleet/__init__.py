@@ -27,7 +27,7 @@ from code_commit.errors import (
 from code_commit.fleet.options import FleetOptions
 from code_commit.fleet.options import add_arguments as add_arguments
 from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, text_of
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
 from code_commit.redaction import Redactor
 from code_commit.runs.progress import Progress
 from code_commit.runs.words import count
@@ -303,7 +303,7 @@ def _listed(options: FleetOptions) -> "list[FleetTask]":
         return read_tasks(Path(options.tasks), look)
     file, purpose = options.repositories, "write a path or URL into each line"
     is_stdin = file == "-"
-    text = text_of(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
+    text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
     folder = Path() if is_stdin else Path(file).parent
     values = {"query": options.task, "setup": True, **_builds_of(options)}
     return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)

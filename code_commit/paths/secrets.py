@@ -76,7 +76,7 @@ _SECRET_SHAPES = {
     r"\bsk-((proj|svcacct|admin|ant|or)-[0-9A-Za-z_-]{40}|[0-9A-Za-z]{32})": ("an API key", "sk-"),
 }
 """The shapes of secrets, for Python's and Rust's regular expressions; the kind of each, and texts of which it has one.
-Those of Amazon and age are from gitleaks."""
+Amazon's and age's are from gitleaks."""
 _IN_EVERY_SECRET = " ".join(texts for _, texts in _SECRET_SHAPES.values()).split()
 """Texts without any of these have no secret; the import that finds shapes takes 34 ms."""
 ENCRYPTING_FILTERS = r"(?s)git-crypt(-.*)?|crypt(_.*)?|sops.*"
