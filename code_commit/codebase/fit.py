@@ -307,8 +307,8 @@ def _shortened(lines: str, survey: Survey) -> str:
     if len(lines) <= _LONGEST_OUTLINE:
         return lines
     numbered, room = list(enumerate(lines.splitlines(keepends=True))), _LONGEST_OUTLINE
-    kept = []
-    for number, line in sorted(numbered, key=lambda item: -sum(word in item[1].lower() for word in survey.words)):
+    shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], []
+    for number, line in sorted(numbered, key=lambda item: -shared[item[0]]):
         if (room := room - len(line)) < 0:
             break
         kept.append(number)
@@ -348,7 +348,7 @@ def is_test(path: str) -> bool:
 
 def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
     """Return the files next to the chosen ones: their imports, what imports them, and their tests."""
-    code = {name for name in chosen if not _is_document(name)}
+    code = {name for name in chosen if not _is_document(name) and _module(name)}
     by_module = defaultdict(list)
     for file in sections:
         if not _is_document(file.name):

@@ -97,6 +97,8 @@ _DETAIL = re.compile(
 _NUMBERS = re.compile(r"( L\d+-\d+)$")
 _LONGEST_LINE = 10_000  # characters: a grammar can take gigabytes for a longer one
 _PIECE, _PARSING_TIME = 65_536, 0.5  # bytes, seconds
+LONG = 10
+"""Lines of a definition that an outline numbers: a shorter one is named, or chosen with what is around it."""
 
 
 class Definition(NamedTuple):
@@ -125,12 +127,14 @@ class _Entry(NamedTuple):
 def outline(path: str, text: str, *, numbered: bool = False) -> str:
     """Return a file's outline, "" for data, an unknown language or a file that cannot be parsed.
 
-    With `numbered` each definition is followed by its lines, as in `def f(x): L12-20`.
+    With `numbered` a long definition is followed by its lines, as in `def f(x): L12-40`.
     """
-    if numbered:
-        found = [item for item in read_definitions(path, text) if item.text]
-        return "".join(f"{item.text}{f' L{item.first}-{item.last}' if item.name else ''}\n" for item in found)
-    return "".join(f"{entry.text}\n" for entry in _entries(path, text) if entry.text)
+    entries = _entries(path, text)
+    lines = [entry.text for entry in entries]
+    for number, end in enumerate(_ends(entries, text) if numbered else ()):
+        first = entries[number].first
+        lines[number] += f" L{first}-{end}" if lines[number] and end - first >= LONG - 1 else ""
+    return "".join(f"{line}\n" for line in lines if line)
 
 
 @functools.lru_cache(maxsize=4)

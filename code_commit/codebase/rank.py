@@ -61,7 +61,8 @@ class Mention(NamedTuple):
 class Survey:
     """The files, and what reading them once told about the query; numbers are places in `files`.
 
-    `judges` are the files that build.sh names; `missing` are names that they use and no other file holds, by judge.
+    `plain` are names of `lines` that the query writes as words. `judges` are the files that build.sh names; `missing`
+    are names that they use and no other file holds, by judge.
     """
 
     query: str
@@ -71,6 +72,7 @@ class Survey:
     defining: Collection[int] = ()
     holding_rare: Collection[int] = ()
     lines: Mapping[str, Sequence[Mention]] = field(default_factory=dict)
+    plain: Collection[str] = ()
     judges: Collection[str] = ()
     missing: Mapping[str, Collection[str]] = field(default_factory=dict)
 
@@ -106,11 +108,12 @@ class _Words:
         self.first = names_in(beginning(query))
         self.long = names_in(beginning(plain), 6)
         self.told = self.code | self.long
+        self.names = {name: re.compile(rf"{name}\b") for name in self.code | self.first | self.long}
         self.joined = _joined(beginning(plain))
-        self.names = {
-            name: (re.compile(rf"{name}\b"), [number for number, word in enumerate(self.words) if word in name.lower()])
-            for name in self.code | self.first | self.long
-        }
+        self.parts = {
+            name: {number for number, word in enumerate(self.words) if word in name.lower()}
+            for name in (*self.names, *self.joined)
+        }  # numbers of words: without one of them a file does not hold the name
         self.counts: list[list[int]] = []
         self.defined = defaultdict[str, list[int]](list)
         self.lines = defaultdict[str, list[Mention]](list)
@@ -120,16 +123,17 @@ class _Words:
         lower, number = text.lower(), len(self.counts)
         counts = [lower.count(word) for word in self.words]
         self.counts.append(counts)
-        for name, (pattern, within) in self.names.items():
-            if not all(counts[word] for word in within):
+        held = {number for number, times in enumerate(counts) if times}
+        for name, pattern in self.names.items():
+            if not held.issuperset(self.parts[name]):
                 continue
             starts = (match.start() for match in pattern.finditer(text))
             if len(self.defined[name]) <= _RARE and any(_is_definition(text, start) for start in starts):
                 self.defined[name].append(number)
             if name in self.told:
                 self._note_lines(name, file, text, _places(text, pattern))
-        for name in self.joined:
-            if name in lower and len(lower) == len(text):
+        for name in self.joined if len(lower) == len(text) else ():
+            if held.issuperset(self.parts[name]) and name in lower:
                 self._note_lines(name, file, text, _places(lower, re.compile(name), within_words=True))
 
     def _note_lines(self, name: str, file: Section, text: str, places: Iterator[int]) -> None:
@@ -172,7 +176,8 @@ def survey_files(
     for word, numbers in holding.items():
         if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
             rare |= numbers
-    told = identifiers(_NO_NAMES.sub("", query), found) or words.long
+    written = identifiers(_NO_NAMES.sub("", query), found)
+    told = written or words.long
     return Survey(
         query=query,
         words=words.words,
@@ -181,6 +186,7 @@ def survey_files(
         defining=set().union(*(words.defined[name] for name in code if len(words.defined[name]) <= _RARE)),
         holding_rare=rare,
         lines={name: lines for name, lines in words.lines.items() if name in told or name in words.joined},
+        plain=told - written,
         judges=judges,
         missing=used.missing,
     )
@@ -257,21 +263,26 @@ def within(survey: Survey, folders: Collection[str]) -> Survey:
 
 
 def show_mentions(survey: Survey, seen: Collection[str] = ()) -> str:
-    """Return the lines that hold the query's names, rare names first, without those of files that are `seen`."""
+    """Return the lines that hold the query's names, rare names first, without those of files that are `seen`.
+
+    Of a plain word they are only the lines that define it. Names that tests lack have to share a word with the query.
+    """
     found, already = [], set[str]()
     for name, lines in sorted(survey.lines.items(), key=lambda item: (-len(item[0]), item[0])):
         told = [line for line in lines if line.path not in seen and line.text not in already]
         if len(lines) > _TOO_MANY_LINES or not told:
             continue
-        telling = [line for line in told if len(lines) <= _MANY_LINES or line.kind == _DEFINES]
+        is_telling = len(lines) <= _MANY_LINES and name not in survey.plain
+        telling = [line for line in told if is_telling or line.kind == _DEFINES]
         some = sorted(telling, key=lambda line: (line.kind, line.place))[:_MENTIONS_OF_ONE]
         more = f", {len(some)} shown" if len(some) < len(lines) else ""
         text = "".join(line.text for line in some)
         already.update(line.text for line in some)
         found += [(len(lines), f"{name}: {count(len(lines), 'line')}{more}\n{text}")] if some else []
-    mentions = ""
-    for test, names in survey.missing.items():
-        mentions += f"used in {test}, in no other file: {listed(sorted(names), _MOST_USED)}\n" if names else ""
+    mentions, words = "", [word for word in survey.words if len(word) >= _LONG]
+    for test, missing in survey.missing.items():
+        names = sorted(name for name in missing if any(word in name.lower() for word in words))
+        mentions += f"used in {test}, in no other file: {listed(names, _MOST_USED)}\n" if names else ""
     for _, text in sorted(found):
         mentions += text if len(mentions) + len(text) <= _MENTIONS else ""
     return mentions

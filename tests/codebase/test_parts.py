@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.codebase.outline import outline, read_definitions
+from code_commit.codebase.outline import LONG, outline, read_definitions
 from code_commit.codebase.parts import FileRequest, carried_ranges, find_part, read_requests
 from code_commit.codebase.text import lines_of, parse_codebase, window, window_section
 from code_commit.exchange import Window
@@ -109,12 +109,14 @@ def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
     ]
 
 
-def test_an_outline_of_a_long_file_says_the_lines():
-    assert outline("a.py", SOURCE, numbered=True).split("\n")[:4] == [
+def test_an_outline_of_a_long_file_says_the_lines_of_its_long_definitions():
+    source = "import os\n\n" + "".join(
+        f"@cached\ndef f_{lines}(x):\n" + "    pass\n" * (lines - 2) for lines in (LONG - 1, LONG)
+    )
+    assert outline("a.py", source, numbered=True).split("\n")[:3] == [
         "import os",
-        "from a import ( b, )",
-        "@cached def run(x): L12-14",
-        "class A: L17-24",
+        "@cached def f_9(x):",
+        "@cached def f_10(x): L12-21",
     ]
     names = [found.name for found in read_definitions("a.md", "# A\n\ntext\n\n## B\nx\n# C\n")]
     assert names == ["A", "A.B", "C"]

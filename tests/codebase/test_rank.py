@@ -68,11 +68,13 @@ def test_of_files_that_are_shown_no_line_is_told_and_cuts_are_marked():
     assert show_mentions(survey, ["a.py", "b.py"]) == ""
 
 
-def test_names_that_a_test_of_the_build_uses_and_the_code_lacks_are_told():
-    files = sections(t="from m import wrapped\nassert m.known(m.fresh_name) == wrapped\n", m="def known(): ...\n")
-    told = show_mentions(survey_files(files, "Do it", judges=["t.py"]))
-    assert told == "used in t.py, in no other file: fresh_name, wrapped\n"
-    assert show_mentions(survey_files(files, "Do it")) == ""
+def test_names_of_the_task_that_a_test_of_the_build_uses_and_the_code_lacks_are_told():
+    test = "from m import wrapped\nassert m.known(m.fresh_name) == wrapped\nmock.assert_called_once()\n"
+    files, query = sections(t=test, m="def known(): ...\n"), "Give what is wrapped a fresh name"
+    told = show_mentions(survey_files(files, query, judges=["t.py"]))
+    assert told.startswith("used in t.py, in no other file: fresh_name, wrapped\n")
+    assert show_mentions(survey_files(files, "Do it", judges=["t.py"])) == ""
+    assert "used in" not in show_mentions(survey_files(files, query))
 
 
 def test_a_part_of_a_survey_and_files_that_came_later_keep_their_worth():

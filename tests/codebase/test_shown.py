@@ -94,6 +94,7 @@ def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
     assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
     assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
     assert find_near(files, ["README.md"]) == {"README.md"}
+    assert find_near([*files, *(Section(name, 1, file_section(name, "")) for name in (".a", ".b"))], [".a"]) == {".a"}
     far = {"a/x.py": "", "b/x.py": "", "c/y.py": "import x\n"}
     files = [Section(name, 9, file_section(name, text)) for name, text in far.items()]
     assert find_near(files, ["c/y.py"]) == {"c/y.py"}, "nobody knows which one is meant"
@@ -380,7 +381,7 @@ def test_a_file_that_changed_since_its_part_was_shown_is_stale_and_shown_anew(wi
     assert (with_large / "large.py").read_text() == changed.replace("return 20\n", "return 21\n")
 
 
-def test_a_file_too_large_to_be_shown_is_its_outline_with_lines(with_large: Path, run_code_commit: Run):
+def test_a_file_too_large_to_be_shown_is_its_outline(with_large: Path, run_code_commit: Run):
     large = LARGE + "".join(f"x_{number} = {'1' * 90}\n" for number in range(3000))
     (with_large / "large.py").write_text(large)
     answers = ["^^^files\nlarge.py\n^^^end\n", "^^^files\nlarge.py:84-85\nlarge.py: f_10\n^^^end\n"]
@@ -389,7 +390,7 @@ def test_a_file_too_large_to_be_shown_is_its_outline_with_lines(with_large: Path
     )
     prompts, _ = prompts_and_rules(with_large)
     assert done.returncode == 0, done.stderr
-    assert f"--- large.py (outline, {len(large):,} bytes) ---\nimport os\ndef f_0 L4-5\ndef f_1 L8-9\n" in prompts[1]
+    assert f"--- large.py (outline, {len(large):,} bytes) ---\nimport os\ndef f_0\ndef f_1\n" in prompts[1]
     assert "--- large.py (lines 1-1, 44-45, 84-85 of 5,003) ---\n" in prompts[2]
 
 
@@ -427,16 +428,18 @@ def test_the_choice_is_told_what_may_change_and_where_names_stand(root: Path, ru
     [
         (
             "Let it be quicker to a teacher.",
-            "quicker: 1 line\nlib/core.py:1:quicker\nteacher: 2 lines\nlib/core.py:2:teacher\n",
+            "quicker: 1 line\nlib/core.py:1:def quicker(): ...\nteacher: 3 lines, 1 shown\nlib/core.py:2:class teacher:\n",
         ),
         ("Mind `usual` things", "usual: 51 lines, 1 shown\nb.py:1:def usual():\n"),
         ("Mind `other` things", "other: 9 lines, 8 shown\na.py:1:other\nb.py:3:other\na.py:2:other\n"),
         ("Mind `usually` things", ""),
+        ("Mind a garden", ""),
     ],
 )
 def test_mentions_of_a_name_are_those_that_tell_most(query: str, told: str):
     texts = {"a.py": "other\n" * 8 + "usual\n" * 50 + "usually\n" * 50, "b.py": "def usual():\n\nother\n"}
-    texts |= {"lib/core.py": "quicker\nteacher\nteacher\n"}
+    texts |= {"lib/core.py": "def quicker(): ...\nclass teacher:\nteacher\nteacher\n"}
+    texts["README.md"] = "Here is no garden.\n"
     files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
     mentions = show_mentions(survey_files(files, query))
     assert mentions.startswith(told)
