@@ -54,7 +54,12 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
     prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
     repair = longest // 4 if settings.max_repairs else 0
-    return request._replace(fit=max(longest - repair - estimate_tokens(prompt.text), 1))
+    room = longest - repair - estimate_tokens(prompt.text)
+    if room <= 0 and not request.select:
+        window = context_window(choice, settings) or longest
+        told = f"the window of {window:,} tokens leaves no room for a file after the answer, the task and the system"
+        raise NotSetUpError(f"{told} prompts: use a model with a larger one, or lower max_output_tokens")
+    return request._replace(fit=max(room, 1))
 
 
 def codebase_for(plan: RunPlan, choose: Choose | None = None) -> Codebase:

@@ -18,6 +18,7 @@ _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
 _NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
+_ANSWER = "answer"
 _MOST_UNKNOWN, _MOST_HINTS = 20, 5
 _ONLY_OPEN = "Send a list with what is open alone: files of the folders shown now, and right paths for wrong ones."
 _UNKNOWN = "no file of [codebase] that can be chosen"
@@ -27,10 +28,11 @@ class NothingChosenError(RejectedResponseError):
     complaint = "the LLM named no files to roll up: try another --select-model, or code-commit rollup --fit without one"
 
 
-def selection_prompt(instructions: str, query: str, mentions: str, outlines: str) -> Prompt:
-    """Return the prompt that asks which files are needed whole; the task comes last, after the long text."""
+def selection_prompt(instructions: str, query: str, mentions: str, outlines: str, closing: str) -> Prompt:
+    """Return the prompt that asks which files are needed; the task and the `closing` lines follow the long text."""
     parts = {"codebase": labelled("codebase", outlines), "query": labelled("query", query)}
     parts["mentions"] = labelled("mentions", mentions) if mentions else ""
+    parts[_ANSWER] = labelled(_ANSWER, closing) if closing else ""
     return Prompt(instructions, "", "".join(parts.values()), parts)
 
 
@@ -80,7 +82,9 @@ def _ask_again(prompt: Prompt, answer: _Answer, outlines: str) -> Prompt:
     """Return the prompt for what an answer left open: with a list in it the codebase is not sent again."""
     told = "\n".join(f"- {reason}" for reason in answer.rejection.reasons) if answer.reasons else ""
     if not answer.has_list:
-        return prompt._replace(rest=prompt.rest + labelled("rejected response", told))
+        parts = {**prompt.parts, "rejected response": labelled("rejected response", told)}
+        parts[_ANSWER] = parts.pop(_ANSWER)  # stays the end
+        return prompt._replace(rest="".join(parts.values()), parts=parts)
     done = f"Taken from your last list: {', '.join(answer.requests) or 'nothing'}. {_ONLY_OPEN}"
     parts = {"codebase": labelled("codebase", outlines) if outlines else "", "query": prompt.parts["query"]}
     parts["rejected response"] = labelled("rejected response", f"{told}\n{done}".strip())

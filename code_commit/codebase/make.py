@@ -111,7 +111,9 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequ
     limit = min(_NOTES, room // _SHARE_OF_END) if need.is_chosen else 0
     made = fit_sections(context, room - len(end) - limit, need)
     if need.chosen is None and not made.whole and not made.outlines:
-        raise NotSetUpError(f"{tokens:,} tokens have no room for a file: allow more of them")
+        raise NotSetUpError(
+            f"{tokens:,} tokens have no room for a file: allow more, or use a model with a larger window"
+        )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
     if only_named := {file.name: count(file.bytes, "byte") for file in [*made.names, *made.unnamed]}:
         left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named

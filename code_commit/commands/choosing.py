@@ -11,6 +11,7 @@ from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
 from code_commit.codebase.fit import PART, Choice, FitRequest, is_test
 from code_commit.codebase.make import fitted
+from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
 from code_commit.codebase.select import EXCLUDED, CodebaseRequest, Selection
@@ -21,7 +22,7 @@ from code_commit.llm.asking import asking
 from code_commit.llm.keys import choose_selector
 from code_commit.llm.models import UNLIMITED, longest_prompt, require_money
 from code_commit.llm.vendor import CHARACTERS_PER_TOKEN, LlmConfig, estimate_tokens
-from code_commit.prompts.layout import load_system_prompt, may_change
+from code_commit.prompts.layout import load_system_prompt, may_change, repeat_task, split_closing
 from code_commit.runs.log import QUERY_OF_RUN, RunLog, open_run_log, reopen_run_log
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import RunRecord
@@ -36,13 +37,14 @@ _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 
 _PARTS = f"""\
 Of a file of more than {PART:,} bytes name what the task needs in place of all of
-it: definitions, a method with its class, or lines, on as many lines of the list
-as you need; its imports come with them. Outlines of such files say the lines of
-each definition (L120-180).
+it, after a colon: definitions, a method with its class, and ranges of lines, as
+many as you need, with commas between them or on more lines of the list. Its
+imports come with them. Outlines of such files have the lines of each definition
+of {LONG} lines or more (L120-180).
 
 ^^^files
-src/core.py: Command.get_help, parse_options
-docs/api.md:270-300
+src/core.py: Command.get_help, parse_options, 120-180
+docs/api.md: 270-300, 410-425
 ^^^end
 
 """
@@ -78,16 +80,18 @@ class FileChooser:
 
         plan, project, redactor = self.plan, self.plan.project, self.plan.redactor
         asked = choose_selector(plan.settings, plan.llm.choice, plan.keys)
-        instructions = load_system_prompt(project.system_prompts, "file_selection") + (_PARTS if request.edits else "")
+        rules, closing = split_closing(load_system_prompt(project.system_prompts, "file_selection"))
+        closing = repeat_task(closing, request.query)
+        instructions = rules + (_PARTS if request.edits else "")
         instructions += "".join(f"{line}\n\n" for line in may_change(plan.settings))
         files = {file.name: file for file in survey.files}
         fixed = _fixed_tests(plan.settings, files)
         need = FitRequest(survey, chosen=(), most_outlines=_OUTLINES, fixed=fixed, edits=request.edits)
-        rest = instructions + request.query + show_mentions(survey)
+        rest = instructions + request.query + show_mentions(survey) + closing
         tokens = min(_tokens_for(asked, rest), plan.settings.choice_tokens)
         outlines = fitted(selection, redactor, tokens, need)
         mentions = redactor.redact_text(show_mentions(survey, outlines.sizes))
-        prompt = selection_prompt(instructions, request.query, mentions, outlines.text)
+        prompt = selection_prompt(instructions, request.query, mentions, outlines.text, closing)
         if self._is_small(survey, selection, request, len(prompt.text)):
             return None
 

@@ -87,6 +87,12 @@ def split_closing(prompt: str) -> tuple[str, str]:
     return text + mark[:1], closing
 
 
+def repeat_task(closing: str, query: str) -> str:
+    """Return the last lines of a prompt with the task in them, without it where it is long."""
+    query = query.strip()
+    return closing.replace("{query}", query) if len(query) <= _LONGEST_AGAIN else closing.replace(_TASK_AGAIN, ". ")
+
+
 def load_system_prompt(overrides: Path, name: str) -> str:
     own = overrides / f"{name}.txt"
     packaged = Path(__file__).parents[2] / "system_prompts" / own.name
@@ -186,12 +192,11 @@ def lay_out(
 
 def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:
     """Return the reasons of a rejection, then what to send now: the task again, where it is short, and the form."""
-    text, query = "", task.query.strip()
+    text = ""
     if rejection:
         text = labelled("rejected response", rejection.text)
         closing = split_closing(task.prompts.rejected_response)[1] or closing
-    closing = closing if len(query) <= _LONGEST_AGAIN else closing.replace(_TASK_AGAIN, ". ")
-    closing = closing.replace("{form}", _WHOLE_OR_EDITS if offers_edits else _WHOLE).replace("{query}", query)
+    closing = repeat_task(closing, task.query).replace("{form}", _WHOLE_OR_EDITS if offers_edits else _WHOLE)
     if rejection and rejection.send_whole:
         paths = ", ".join(map(shown, rejection.send_whole))
         closing = f"Send {paths} whole this time, without ^^^find.\n{closing}"

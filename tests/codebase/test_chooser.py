@@ -72,7 +72,11 @@ def test_the_chosen_files_are_whole_the_others_outlines(root: Path, run_code_com
     )
     asked = of(root, record, "1-query.txt")
     assert "[codebase]\n--- AGENTS.md ---\nUse tabs.\n" in asked
-    assert asked.endswith("[query]\nMake ok.txt say ok.\n\n")
+    assert "\n\n[query]\nMake ok.txt say ok.\n\n[answer]\nChoose the files for the task in [query] now" in asked
+    assert asked.endswith(
+        "do the task:\n\nMake ok.txt say ok.\n\nSay why in a few sentences, then send the list: one file a line, its"
+        " path\nspelled as in [codebase], between a line ^^^files and a line ^^^end.\n\n"
+    )
     assert "src/core.py: Command.get_help" not in asked, "answers are whole files"
     assert f"--- src/part_07.py (outline, {size}) ---\ndef part_07\n\n" in asked
     assert "looks like a secret: secret.pem" in asked

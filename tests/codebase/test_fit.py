@@ -98,6 +98,16 @@ def test_it_fits_for_sure_or_is_refused(tokens, root: Path, run_code_commit: Run
         assert "have no room for a file" in done.stderr
 
 
+def test_a_window_without_room_for_a_file_is_named(root: Path, run_code_commit: Run):
+    (root / "agent-config/config.toml").write_text("context_window = 3000\n")
+    done = run_code_commit(root, "rollup", "--fit", "--model", "chat:x", "--base-url", "http://127.0.0.1:9")
+    assert done.returncode == 2
+    assert (
+        "the window of 3,000 tokens leaves no room for a file after the answer, the task and the system prompts: use a"
+        " model with a larger one, or lower max_output_tokens\n"
+    ) in done.stderr
+
+
 def test_what_fits_is_as_it_would_be_without(root: Path, run_code_commit: Run):
     plain, _ = fitted(run_code_commit, root)
     text, result = fitted(run_code_commit, root, "--fit", "1_000_000")
