@@ -45,8 +45,8 @@ class VisibleFiles(NamedTuple):
     """The project's files that a prompt shows: a codebase, and beside it the texts of `files`.
 
     `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
-    codebase that were removed since; `windows` are the files shown in part, by path. It `is_guess` where nobody knows
-    what the LLM saw: edits may stand anywhere in a file.
+    codebase that were removed since; `windows` are the files shown in part, by path. `is_guess` says that
+    it is unknown what the LLM saw: edits may stand anywhere in a file.
     """
 
     codebase: str = ""

@@ -156,8 +156,8 @@ def show_asked(viewer: FileViewer, codebase: str, names: Sequence[str], room: in
 def _find_asked(
     viewer: FileViewer, path: str, text: str, request: FileRequest
 ) -> tuple[ShownFile | None, Sequence[str]]:
-    """Return what a request comes to, and a phrase on each item of it that is not there; a very large file that is
-    asked for whole is its outline, under a name that no file has.
+    """Return the requested file or lines, and a phrase for each item that the file lacks. A very large file that is
+    requested whole is shown as its outline, under a name that no file has.
     """
     if viewer.show_lines is None or path in viewer.whole:
         return FileReplacement(path, text), ()

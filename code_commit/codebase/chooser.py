@@ -17,7 +17,7 @@ from code_commit.settings import did_you_mean
 _FENCE = re.compile(r"\^{3,}[ \t]*(files|end)")
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _ONE_BEFORE = "the last answer has no list: the files of the one before it are taken"
-_NO_LIST = "there is no list: send the paths, one a line, between ^^^files and ^^^end"
+_NO_LIST = "the answer has no list: send the paths, one a line, between ^^^files and ^^^end"
 _ANSWER = "answer"
 _MOST_UNKNOWN, _MOST_HINTS = 20, 5
 _ONLY_OPEN = "Send a list with what is open alone: files of the folders shown now, and right paths for wrong ones."

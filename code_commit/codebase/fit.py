@@ -71,7 +71,7 @@ class FitRequest(NamedTuple):
     `chosen` are the files to show whole beside those that all tasks need, None where words choose. For a choice the
     outlines are short, `most_outlines` of them, and `fixed` files have none. With `edits` an answer may change a file
     shown in part, such as change logs by their `heads` and chosen files by their `parts`, None
-    where these were not found. Of long `conventions` the headings are shown.
+    where these were not found. Long `conventions` are shown by their headings.
     """
 
     survey: Survey
@@ -168,7 +168,7 @@ def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fi
 
 
 def _telling_parts(ranked: Sequence[Section], request: FitRequest) -> dict[str, Window]:
-    """Return the definitions that hold the query's names, of the best of the long files that nobody chose."""
+    """Return the definitions that hold the query's names, of the best long files that were not chosen."""
     lines = defaultdict[str, set[int]](set)
     for mention in chain.from_iterable(request.survey.telling()):
         lines[mention.path].add(mention.line)

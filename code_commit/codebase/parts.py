@@ -38,7 +38,7 @@ class FileRequest(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The lines of a file that a request comes to, None for none, and a phrase for each item that is not there."""
+    """The requested lines of a file, None if it has none of them, and a phrase for each item that the file lacks."""
 
     window: Window | None
     missing: Sequence[str]

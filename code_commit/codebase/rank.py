@@ -265,7 +265,7 @@ def within(survey: Survey, folders: Collection[str]) -> Survey:
 def show_mentions(survey: Survey, seen: Collection[str] = ()) -> str:
     """Return the lines that hold the query's names, rare names first, without those of files that are `seen`.
 
-    Of a plain word they are only the lines that define it. Names that tests lack have to share a word with the query.
+    A plain word has only the lines that define it. Names that tests lack have to share a word with the query.
     """
     found, already = [], set[str]()
     for name, lines in sorted(survey.lines.items(), key=lambda item: (-len(item[0]), item[0])):

@@ -31,7 +31,7 @@ MINIFIED = "minified"
 NO_ROOM = "no room"
 NOT_CHOSEN = "not chosen"
 EXCLUDED = "excluded"
-_LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: that nobody names, and of which an LLM may choose parts
+_LARGE, _LARGEST = 256_000, 10_000_000  # bytes of a file: unless it is named, and where an LLM may choose parts of it
 _HELD = 24_000_000  # characters of texts in memory; others are read again
 CONVENTIONS = re.compile(
     r"(LLMInstructions\.md)|(AGENTS\.md)|(CLAUDE\.md)|(\.github/copilot-instructions\.md)|(\.cursor/rules/[^/]+)"

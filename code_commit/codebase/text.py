@@ -50,7 +50,7 @@ def file_section(path: str, text: str) -> str:
 class Section:
     """A file as it stands in a codebase, after the line that names it; `bytes` is the file's size.
 
-    A text that is not held is read again whenever somebody asks for it.
+    A released text is read again at each use.
     """
 
     __slots__ = ("_read", "_text", "bytes", "name")

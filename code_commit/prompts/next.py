@@ -33,7 +33,7 @@ _UNREADABLE = "(since build.sh ran it can be neither shown nor replaced: {})\n"
 
 
 class Room(NamedTuple):
-    """The room for a prompt: its most characters, None where nobody knows, and a function that shortens its codebase.
+    """The room for a prompt: its most characters, None if unknown, and a function that shortens its codebase.
     `shrink` takes the characters and a text whose files come first, and raises NotSetUpError; None if that is not
     wanted.
     """
