@@ -13,34 +13,6 @@ OLD_NAMES = {"Given", "Asked", "Shown", "Told", "Need", "Saved", "Desk", "Order"
 OLD_NAMES |= {"refit", "shells", "is_aside", "find_twins"}
 NAMES_OF_ONE_THING = {"settle", "cost_of", "require_fit", "select_files", "text_of"}
 
-OTHER_WORDS = {
-    "apply/journal.py",
-    "build/sandbox.py",
-    "codebase/fit.py",
-    "commands/mcp_server.py",
-    "commands/page/changes.py",
-    "commands/page/logged_run.py",
-    "commands/page/view.py",
-    "commands/stats.py",
-    "fleet/cluster.py",
-    "fleet/clone.py",
-    "fleet/history.py",
-    "fleet/limits.py",
-    "fleet/patches.py",
-    "fleet/repositories.py",
-    "fleet/results.py",
-    "fleet/tasks.py",
-    "fleet/unfinished.py",
-    "fleet/worker.py",
-    "llm/models.py",
-    "parse/__init__.py",
-}
-"""The modules whose docstrings are still to be written anew."""
-
-OTHER_NAMES = {"check/plan.py", "codebase/parts.py", "fleet/__init__.py", "fleet/unfinished.py"}
-SHARED_NAMES = {"cost_of", "text_of"}
-"""The modules with old names, and the names of two things, that are still to be changed."""
-
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
     """Yield the docstrings, of constants too."""
@@ -61,12 +33,12 @@ def definitions(tree: ast.Module) -> Iterator[str]:
 
 def test_no_sentence_of_a_docstring_begins_with_its_subordinate_clause():
     found = {name for name, tree in MODULES.items() if any(map(RIDDLE.search, docstrings(tree)))}
-    assert found - OTHER_WORDS == set(), "begin with the verb: Return ..., Raise ..., Write ..."
+    assert found == set(), "begin with the verb: Return ..., Raise ..., Write ..."
 
 
 def test_no_name_that_was_a_riddle_is_back():
     found = {name for name, tree in MODULES.items() if OLD_NAMES.intersection(definitions(tree))}
-    assert found - OTHER_NAMES == set(), "redesigned: RunInputs, LlmConfig, VisibleFiles, FitRequest, UndoScope ..."
+    assert found == set(), "redesigned: RunInputs, LlmConfig, VisibleFiles, FitRequest, UndoScope ..."
 
 
 def test_these_names_are_of_one_thing_each():
@@ -76,4 +48,4 @@ def test_these_names_are_of_one_thing_each():
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name in NAMES_OF_ONE_THING
     ]
-    assert {name for name in functions if functions.count(name) > 1} - SHARED_NAMES == set()
+    assert {name for name in functions if functions.count(name) > 1} == set()

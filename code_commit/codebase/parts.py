@@ -37,7 +37,7 @@ class FileRequest(NamedTuple):
         return not self.names and not self.ranges
 
 
-class Part(NamedTuple):
+class FoundPart(NamedTuple):
     """The requested lines of a file, None if it has none of them, and a phrase for each item that the file lacks."""
 
     window: Window | None
@@ -77,7 +77,7 @@ def _read_request(line: str, paths: Collection[str]) -> FileRequest:
     return FileRequest(path, tuple(names), tuple(ranges))
 
 
-def find_part(path: str, text: str, request: FileRequest) -> Part:
+def find_part(path: str, text: str, request: FileRequest) -> FoundPart:
     """Return the lines that a request names, with the file's imports and the comments above a definition."""
     lines, missing, found = lines_of(text), list[str](), list[tuple[int, int]]()
     for first, last in request.ranges:
@@ -93,7 +93,7 @@ def find_part(path: str, text: str, request: FileRequest) -> Part:
         else:
             missing.append(_explain_missing(name, there or definitions, is_known=bool(there), number=len(missing)))
     part = window(path, text, [*found, *_imports(definitions)]) if found else None
-    return Part(part, missing)
+    return FoundPart(part, missing)
 
 
 def _named(definitions: Iterable[Definition], name: str) -> list[Definition]:

@@ -229,7 +229,7 @@ class _Run:
             "model": record.asked_model,
             "commit": self._commit,
             "run": first_run(record),
-            "cost_usd": cost_of(record),
+            "cost_usd": recorded_cost(record),
             "input_tokens": totals.usage.input,
             "output_tokens": totals.usage.output,
             "attempts": totals.attempts,
@@ -301,7 +301,7 @@ class _Run:
         return next(reversed(list_runs(self._root)), None)
 
 
-def cost_of(record: RunRecord) -> float | None:
+def recorded_cost(record: RunRecord) -> float | None:
     """Return what a run can have cost in US dollars, None where a price is not known.
 
     A call whose end is not known counts with the most that it can have cost.

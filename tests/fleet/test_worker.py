@@ -31,7 +31,7 @@ from code_commit.fleet.copies import Source
 from code_commit.fleet.packing import packed
 from code_commit.fleet.processes import TaskSupervision, WorkerError
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, cost_of, run_task
+from code_commit.fleet.worker import TaskOutcome, recorded_cost, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord, load_run_record
 
 UNWATCHED = TaskSupervision()
@@ -464,14 +464,14 @@ def test_a_lost_answer_counts_at_its_bound_or_without_a_price_not_at_all():
         "", "", "run", "", "", "", 1, attempts=[Attempt(1, "initial", cost_usd=0.25), Attempt(2, "retry")]
     )
     record.finished, record.error = "now", RunError("network")
-    assert cost_of(record) == 0.25
+    assert recorded_cost(record) == 0.25
     record.error = RunError("network", may_be_paid=True)
-    assert cost_of(record) is None
+    assert recorded_cost(record) is None
     record.attempts[1].unsettled_usd = [0.5, 0.5]
-    assert cost_of(record) == 1.25
+    assert recorded_cost(record) == 1.25
     record.finished = record.error = None
     record.attempts[1].unsettled_usd = []
-    assert cost_of(record) is None
+    assert recorded_cost(record) is None
 
 
 def test_the_choice_of_files_counts_where_it_has_a_price():
@@ -484,7 +484,7 @@ def test_the_choice_of_files_counts_where_it_has_a_price():
         (0, None, 0.0, 0.25),
     ):
         record.choice = FileChoice("a choice", calls=calls, cost_usd=usd, unsettled_usd=unsettled)
-        assert cost_of(record) == cost
+        assert recorded_cost(record) == cost
 
 
 @pytest.mark.parametrize(("moved", "calls"), [("other.txt", 0), ("ok.txt", 1)])
