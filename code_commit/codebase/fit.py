@@ -9,9 +9,10 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice, takewhile, zip_longest
+from itertools import chain, islice
 from typing import NamedTuple
 
+from code_commit.codebase.near import find_near, has_test_name, is_document
 from code_commit.codebase.outline import beside, brief, outline, read_definitions
 from code_commit.codebase.parts import FileRequest
 from code_commit.codebase.rank import CHANGE_LOG, Survey, rank
@@ -47,15 +48,6 @@ _MOST_BYTES = 4  # of a character
 _HEADING = re.compile(r"#{1,3} .*|(?P<text>\S.*)(?=\n(?:={3,}|-{3,}|~{3,})$)", re.MULTILINE)
 _UNRELEASED = re.compile(r"(?i)\bunreleased\b|\bupcoming\b|\bin development\b|\bnot (?:yet )?released\b")
 _IDLE = re.compile(r"(?:.*/)?(?:(?i:README)(?:\.[^./]*)?|FUNDING\.ya?ml|dependabot\.ya?ml)")
-_IMPORT = re.compile(
-    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
-    r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
-    re.MULTILINE,
-)
-_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
-_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
-_MOST_OF_A_NAME = 100  # files: one that more have tells nothing
-_FOLDER_NAMES = {"__init__", "index", "mod"}
 
 
 class Choice(NamedTuple):
@@ -288,30 +280,42 @@ def _parts(files: Iterable[Section], request: FitRequest) -> Iterator[tuple[str,
     """Yield the outlines of files and the heads of change logs, where they are shorter than the file."""
     for file in files:
         if part := request.parts.get(file.name):
-            text = window_section(part)
+            hidden = [(each.first, each.name) for each in read_definitions(file.name, file.file_text)]
+            text = window_section(part, hidden=hidden)
         elif file.name in request.heads:
             text = window_section(request.heads[file.name]) if request.edits and not request.most_outlines else ""
         else:
             lines = outline(file.name, file.content, numbered=request.edits and file.bytes > PART)
             if request.most_outlines:
-                lines = _shortened(brief(beside(lines, tests=False)), request.survey)
+                lines = lines if is_document(file.name) else brief(beside(lines, tests=False))
+                lines = _shortened(lines, request.survey)
             elif request.chosen is not None:
-                lines = beside(lines, tests=_TEST_NAME.search(_module(file.name)) is not None)
+                lines = beside(lines, tests=has_test_name(file.name))
             text = file.as_outline(lines) if lines else ""
         if text and len(text) < len(file.text):
             yield file.name, text
 
 
 def _shortened(lines: str, survey: Survey) -> str:
-    """Return an outline of bearable length: of a longer one the lines that share words with the query, then others."""
+    """Return an outline of bearable length: of a longer one the lines that share words with the query, then others.
+
+    A line stands below that of its class.
+    """
     if len(lines) <= _LONGEST_OUTLINE:
         return lines
     numbered, room = list(enumerate(lines.splitlines(keepends=True))), _LONGEST_OUTLINE
-    shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], []
-    for number, line in sorted(numbered, key=lambda item: -shared[item[0]]):
-        if (room := room - len(line)) < 0:
+    shared, kept = [sum(map(line.lower().__contains__, survey.words)) for _, line in numbered], set[int]()
+    owners, owner_of = list[tuple[int, int]](), list[set[int]]()
+    for number, line in numbered:
+        depth = len(line) - len(line.lstrip())
+        owners = [owner for owner in owners if owner[0] < depth]
+        owner_of.append({number, *(owner for _, owner in owners)})
+        owners.append((depth, number))
+    for number, _ in sorted(numbered, key=lambda item: -shared[item[0]]):
+        added = owner_of[number] - kept
+        if (room := room - sum(len(numbered[each][1]) for each in added)) < 0:
             break
-        kept.append(number)
+        kept |= added
     text = "".join(numbered[number][1] for number in sorted(kept))
     return f"{text}... and {count(len(numbered) - len(kept), 'definition')} more\n"
 
@@ -330,71 +334,21 @@ def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Window], list[str
     return heads, told
 
 
+def _level(text: str, heading: re.Match[str]) -> int:
+    """Return the level of a heading, 1 for the highest, by its signs or by those that underline it."""
+    signs = len(heading[0]) - len(heading[0].lstrip("#"))
+    return signs or 1 + "=-~".index(text[heading.end() + 1])
+
+
 def _end_of_unreleased(text: str) -> tuple[int, bool | None]:
     """Return how many lines of a change log to show, with the heading after its section for what is not released, and
     whether it has such a section; None where it has no sections.
     """
     text = text[:_LONGEST_HEAD]
     headings = list(_HEADING.finditer(text))
-    for heading, after in zip_longest(headings, headings[1:]):
+    for number, heading in enumerate(headings):
         if _UNRELEASED.search(text[heading.start() : heading.end() + _NEAR_TITLE]):
+            level = _level(text, heading)
+            after = next((each for each in headings[number + 1 :] if _level(text, each) <= level), None)
             return min(text.count("\n", 0, after.start()) + 2, _MOST_UNRELEASED) if after else _HEAD, True
     return (_HEAD_OF_RELEASE, False) if len(headings) > _SECTIONS else (_HEAD, None)
-
-
-def is_test(path: str) -> bool:
-    return _TEST_NAME.search(_module(path)) is not None or _TEST_FOLDER.search(path) is not None
-
-
-def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
-    """Return the files next to the chosen ones: their imports, what imports them, and their tests."""
-    code = {name for name in chosen if not _is_document(name) and _module(name)}
-    by_module = defaultdict(list)
-    for file in sections:
-        if not _is_document(file.name):
-            by_module[_module(file.name)].append(file.name)
-    modules = {_module(name) for name in code}
-
-    def meant(modules: Iterable[str], importing: str) -> set[str]:
-        named = (by_module.get(module, ()) for module in modules)
-        return {name for names in named if len(names) <= _MOST_OF_A_NAME for name in _nearest(names, importing)}
-
-    tested = {_TEST_NAME.sub("", module) for module in modules}
-    near = {
-        f.name for f in sections if _module(f.name) not in modules and _TEST_NAME.sub("", _module(f.name)) in tested
-    }
-    for file in sections:
-        text = file.text if modules else ""
-        if file.name in code:
-            near |= meant(_imports(file.name, text), file.name)
-        elif any(module in text for module in modules) and not code.isdisjoint(
-            meant(modules & _imports(file.name, text), file.name)
-        ):
-            near.add(file.name)
-    return near.union(chosen)
-
-
-def _is_document(path: str) -> bool:
-    return path.endswith((".md", ".rst", ".txt"))
-
-
-def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
-    """Yield the paths that share the most leading folders with a path; of several that share none, no path."""
-
-    def shared(other: str) -> int:
-        pairs = zip(other.split("/")[:-1], path.split("/")[:-1], strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-    common = {other: shared(other) for other in paths}
-    most = max(common.values(), default=0)
-    return (other for other, number in common.items() if number == most and (most or len(common) == 1))
-
-
-def _module(path: str) -> str:
-    folder, _, base = path.rpartition("/")
-    stem = base.partition(".")[0]
-    return folder.rpartition("/")[2] if stem in _FOLDER_NAMES else stem
-
-
-def _imports(path: str, text: str) -> set[str]:
-    return set() if _is_document(path) else set(re.findall(r"[\w-]+", " ".join(_IMPORT.findall(text))))

@@ -65,7 +65,7 @@ _BODY = re.compile(r".*_body|block|field_declaration_list|interface_type")
 _FUNCTION_VALUE = re.compile(r"(arrow_function|function_expression|generator_function)")
 _TEST = re.compile(rb"(?:(describe|context|feature|suite)|scenario|test|it|specify|should)\b[.\w]*[ (]+([\"'`])(.*?)\2")
 _LOAD = re.compile(rb"(require|require_relative|load|source|\.)[ (]+\S[^\n]*|attr_\w+ [^\n]*")
-_COMMENT = re.compile(r"#|//|/\*|--")
+_COMMENT = re.compile(r"(?<=\S)[ \t]+(?:#(?!\[)|//).*|(?<=\n)[ \t]*(?:#(?!\[)|//).*")  # to the end of a line
 _NAME_FIELDS = ("name", "declarator", "left", "type")
 _NAMES = re.compile("identifier|_name|_element")
 _IMPLEMENTED = re.compile(r"impl_item|generic_type")  # of Rust: the block has the name of its type
@@ -83,7 +83,7 @@ _DEFINITION = re.compile(
 )
 _MARKDOWN = re.compile(r"^(?:(?P<fence>```|~~~)(?s:.*?)^(?P=fence)|(#{1,6}[ \t].*))", re.MULTILINE)
 _UNDERLINED = re.compile(r"^(\S.{2,})\n(={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$", re.MULTILINE)
-_IMPORT = re.compile(r"\s*(?:from|import|package|(?:pub )?use|using|#include)\b")
+_IMPORT = re.compile(r"\s*(?:(?:from|import|package|(?:pub )?use|using|#include)\b|(?:const|let|var)\s.*\brequire\()")
 _TEST_OR_IMPORT = re.compile(
     rf"{_IMPORT.pattern}|\s*(?:@.* )?(?:async )?(?:class|def|fn|func?|function)\s+(?:[Tt]est|Benchmark|Example|Fuzz)"
     r"|\s*(?:context|describe|feature|it|scenario|should|specify|suite|test)\b[.\w]*[ (]"
@@ -360,12 +360,13 @@ def _call(source: bytes, node: "Node", depth: int) -> Iterator[_Entry]:
 
 
 def _shown(piece: bytes, depth: int, longest: int) -> str:
-    """Return source text on one line, but with its line ends if a comment in it would swallow the rest."""
+    """Return source text on one line, without the comments of lines."""
     text = piece.decode("utf-8", "replace").rstrip("; \n")
     for sign in ("=>", "=", "{"):
         text = text.removesuffix(sign).rstrip()
-    if not _COMMENT.search(text):
-        text = " ".join(text.split())
+    if "\n" in text:
+        text = _COMMENT.sub("", text)
+    text = " ".join(text.split())
     return "  " * depth + (text if len(text) <= longest else f"{text[:longest]} ...")
 
 

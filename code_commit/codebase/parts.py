@@ -119,6 +119,8 @@ def _explain_missing(name: str, others: Sequence[Definition], *, is_known: bool,
 
 
 def _with_comments(lines: Sequence[str], first: int) -> int:
+    if first > 2 and not lines[first - 2].strip() and lines[first - 3].endswith("*/"):
+        first -= 1
     while first > 1 and _ABOVE.match(lines[first - 2]):
         first -= 1
     return first

@@ -39,7 +39,8 @@ _LIKE_IT, _MOST_TOUCHED = 50, 30  # commits whose messages are most like the que
 _NO_NAMES = re.compile(r"\b\w+://\S+|(?<!\S)[^\s@]+@\S+|^\w+\(\w+\)!?:|^[A-Z][\w-]+-by:.*", re.MULTILINE)
 _MENTIONS, _LONGEST_MENTION, _MENTIONS_OF_ONE = 4_000, 120, 8  # characters of all, and of a line; lines of a name
 _MANY_LINES, _TOO_MANY_LINES, _DEFINES = 40, 100, 0
-_MOST_JOINED, _JOINED_WORDS = 12, (3, 2)  # words at the query's beginning, and how many of them one name joins
+_MOST_JOINED, _JOINED_WORDS, _BEGINNING = 40, (3, 2), 400  # names, how many words one joins, characters of the query
+_NOT_JOINED = r"\b(?:and|are|but|for|from|has|have|into|its|must|not|should|that|the|then|this|when|where|which|with)\b"
 _USED = re.compile(r"(?:\.|\bimport )([A-Za-z_]\w{3,})")
 _OWN = re.compile(rf"{_KEYWORD}[ \t]+(\w+)")
 _FEW_NAMES, _MOST_USED = 40, 12
@@ -138,9 +139,12 @@ class _Words:
 
     def _note_lines(self, name: str, file: Section, text: str, places: Iterator[int]) -> None:
         lines, line, counted = self.lines[name], 0, 0
+        is_defined_here = self.defined[name][-1:] == [len(self.counts) - 1]
         for place, at in enumerate(places if not CHANGE_LOG.fullmatch(file.name) else ()):
-            if len(lines) > _TOO_MANY_LINES:
-                return
+            if len(lines) > _TOO_MANY_LINES and not (is_defined_here and _is_definition(text, at)):
+                if not is_defined_here:
+                    return
+                continue
             line, counted = line + text.count("\n", counted, at), at
             end = text.find("\n", at)
             whole = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else None].strip()
@@ -270,7 +274,7 @@ def show_mentions(survey: Survey, seen: Collection[str] = ()) -> str:
     found, already = [], set[str]()
     for name, lines in sorted(survey.lines.items(), key=lambda item: (-len(item[0]), item[0])):
         told = [line for line in lines if line.path not in seen and line.text not in already]
-        if len(lines) > _TOO_MANY_LINES or not told:
+        if not told:
             continue
         is_telling = len(lines) <= _MANY_LINES and name not in survey.plain
         telling = [line for line in told if is_telling or line.kind == _DEFINES]
@@ -301,9 +305,9 @@ def names_in(text: str, least: int = 3) -> set[str]:
 
 def _joined(text: str) -> list[str]:
     """Return names that words standing together may be parts of: `option_name`, `optionname`."""
-    words = re.findall(r"[a-z]{3,}", text.lower())[:_MOST_JOINED]
-    tuples = [words[at : at + many] for many in _JOINED_WORDS for at in range(len(words) - many + 1)]
-    return list(dict.fromkeys(sign.join(parts) for parts in tuples for sign in ("_", "")))
+    runs = [re.findall(r"[a-z]{3,}", run) for run in re.split(rf"[^a-z\s-]+|{_NOT_JOINED}", text.lower()[:_BEGINNING])]
+    tuples = [run[at : at + many] for many in _JOINED_WORDS for run in runs for at in range(len(run) - many + 1)]
+    return list(dict.fromkeys(sign.join(parts) for parts in tuples for sign in ("_", "")))[:_MOST_JOINED]
 
 
 def _is_definition(text: str, name: int) -> bool:

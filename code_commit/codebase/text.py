@@ -29,7 +29,7 @@ _OWN_NAMES = {line.removeprefix("--- ").removesuffix(" ---") for line in (NAMES_
 _PART = re.compile(  # `a.py (outline, 1,234 bytes)`, `a.py (lines 1-14, 310-352 of 3,520)`
     r"(.+) \((?:outline(?:, [\d,]+ bytes)?|lines (?P<lines>\d+-\d+(?:, \d+-\d+)*)(?: of (?P<of>[\d,]+))?)\)"
 )
-_GAP = "[... lines {}-{} are not shown here ...]\n"
+_GAP, _NAMES_OF_GAP = "[... lines {}-{} are not shown here{} ...]\n", 400  # characters
 _NEAR = 4  # lines: a shorter gap is shown
 _DRESSED = (
     r"(?:(?:[-*+•]|\d+[.)]|---)\s+)?[\"'`]?(?:\./+)*(.+?)[\"'`]?"
@@ -101,13 +101,27 @@ def lines_of(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def window_section(part: Window, mark: str = "") -> str:
-    """Return the passages of a file after a line that says which they are, with a line for each gap between them."""
+def window_section(part: Window, mark: str = "", hidden: Sequence[tuple[int, str]] = ()) -> str:
+    """Return the passages of a file after a line that says which they are, with a line for each gap between them.
+
+    `hidden` are the first lines and the names of definitions: a gap names those that begin in it.
+    """
     text, end = "", 0
     for (first, last), (_, passage) in zip(part.ranges, part.passages, strict=True):
-        text += (_GAP.format(end + 1, first - 1) if end else "") + passage
+        text += (_describe_gap(end + 1, first - 1, hidden) if end else "") + passage
         end = last
     return file_section(f"{mark}{part.path} (lines {part.where} of {part.lines:,})", text)
+
+
+def _describe_gap(first: int, last: int, definitions: Iterable[tuple[int, str]]) -> str:
+    names = [name for line, name in definitions if name and first <= line <= last]
+    told, room = list[str](), _NAMES_OF_GAP
+    for name in names:
+        if (room := room - len(name) - len(", ")) < 0:
+            told.append(f"and {len(names) - len(told)} more")
+            break
+        told.append(name)
+    return _GAP.format(first, last, f": {', '.join(told)}" if told else "")
 
 
 def _read_window(match: re.Match[str], text: str) -> Window:

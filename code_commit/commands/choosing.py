@@ -9,8 +9,9 @@ from code_commit.apply import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key
-from code_commit.codebase.fit import PART, Choice, FitRequest, is_test
+from code_commit.codebase.fit import PART, Choice, FitRequest
 from code_commit.codebase.make import fitted
+from code_commit.codebase.near import is_test
 from code_commit.codebase.outline import LONG
 from code_commit.codebase.parts import FileRequest, find_part
 from code_commit.codebase.rank import Survey, rank, show_mentions, within
@@ -36,11 +37,12 @@ _CHANGES, _CHOSEN, _MOST_CHOICES = 2, 5, 10
 """Calls after a choice, and how many files it takes, as measured; so many times a choice no codebase is small."""
 
 _PARTS = f"""\
-Of a file of more than {PART:,} bytes name what the task needs in place of all of
-it, after a colon: definitions, a method with its class, and ranges of lines, as
+Of a file of more than {PART:,} bytes name only the parts that the task needs,
+after a colon: definitions, a method as Class.method, and ranges of lines, as
 many as you need, with commas between them or on more lines of the list. Its
-imports come with them. Outlines of such files have the lines of each definition
-of {LONG} lines or more (L120-180).
+imports come by themselves, and so does the comment above a definition. Outlines
+of such files have the lines of each definition of {LONG} lines or more
+(L120-180). Smaller files may be named in parts too.
 
 ^^^files
 src/core.py: Command.get_help, parse_options, 120-180

@@ -7,6 +7,10 @@ import pytest
 from command import Run, git, module, recorded, the_log
 from fake_server import FakeServer
 
+from code_commit.codebase.fit import _shortened, heads_of_logs
+from code_commit.codebase.rank import survey_files
+from code_commit.codebase.text import Section, file_section
+
 ROLLUP = "agent-config/codeRollup.txt"
 
 
@@ -348,3 +352,26 @@ def test_of_a_long_file_the_definitions_that_hold_the_task_s_names_are_shown(roo
     made, result = fitted(run_code_commit, root, "--fit", "30000")
     assert part in made, made
     assert (result["files"] > 60, "--- long.py ---" in made) == (True, False), "the room is for other files"
+
+
+def test_the_section_for_unreleased_changes_ends_at_a_heading_of_its_level():
+    new = "unreleased\n==========\n\n## Improvements\n\n- one\n\n## Fixes\n\n- two\n\n5.0.0\n=====\n\n## Fixes\n"
+    text = new + "\n- old\n" * 99
+    heads, told = heads_of_logs([Section("HISTORY.md", len(text), file_section("HISTORY.md", text))])
+    (head,) = heads.values()
+    assert head.content == new.removesuffix("\n## Fixes\n")
+    assert told == ["HISTORY.md has a section for changes that are not released: what users notice is entered there\n"]
+
+
+def test_a_cut_outline_keeps_the_class_of_a_definition_that_stays():
+    classes = "".join(
+        f"class Part{number}\n" + "".join(f"  def method_{each}_of_{number}\n" for each in range(20))
+        for number in range(9)
+    )
+    kept = _shortened(classes, survey_files([], "method_19_of_8 and method_18_of_7")).splitlines()
+    assert len(kept) < classes.count("\n")
+    owner = ""
+    for line in kept[:-1]:
+        owner = owner if line.startswith("  ") else line
+        assert line.rpartition("_")[2] == owner.removeprefix("class Part") or line == owner
+    assert {"  def method_19_of_8", "class Part8", "class Part7"} <= set(kept)

@@ -129,3 +129,8 @@ def test_beside_other_files_there_are_no_imports_and_of_tests_the_helpers():
     assert (
         beside(lines, tests=True) == "@pytest.fixture def root(path):\nfunc performRequest(r http.Handler) *Recorder\n"
     )
+
+
+def test_the_comments_of_lines_are_left_out_of_a_value():
+    source = 'class A:\n    SHOWN = {  # all of them\n        "off",  # none\n        # more\n        "on",\n    }\n'
+    assert brief(outline("a.py", source)) == "class A\n  SHOWN\n"

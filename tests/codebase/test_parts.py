@@ -1,5 +1,6 @@
 """Lists that name parts of files: what their lines ask for, where that stands, and where it stands after a change."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,27 @@ def test_a_name_that_many_definitions_have_is_told_with_some_of_them():
     assert find_part("a.txt", "a\n", FileRequest("a.txt", ("f",))).missing == [
         "f: the definitions of this file cannot be found, name lines"
     ]
+
+
+def test_a_part_has_the_comment_above_a_definition_and_the_modules_that_are_required():
+    source = "var a = require('a')\nvar b = 1\n\n/**\n * Sends.\n */\n\nresponse.send = function send(body) {\n  a(body)\n}\n"
+    part = find_part("a.js", source, FileRequest("a.js", ("response.send",)))
+    assert part.window is not None
+    assert part.window.ranges == [(1, 10)], "a short gap is shown"
+    far = source.replace("var b = 1\n", "var b = 1\n" * 9)
+    part = find_part("a.js", far, FileRequest("a.js", ("response.send",)))
+    assert part.window is not None
+    assert part.window.ranges == [(1, 1), (12, 18)]
+
+
+def test_a_gap_names_the_definitions_that_it_hides():
+    source = "import os\n" + "".join(f"def f{number}():\n    return {number}\n\n\n" for number in range(200))
+    part = find_part("a.py", source, FileRequest("a.py", ("f3", "f150"))).window
+    assert part is not None
+    text = window_section(part, hidden=[(each.first, each.name) for each in read_definitions("a.py", source)])
+    assert "\n[... lines 2-13 are not shown here: f0, f1, f2 ...]\n" in text
+    assert re.search(r"\n\[\.\.\. lines 16-601 are not shown here: f4, .*, f\d+, and \d+ more \.\.\.]\n", text)
+    assert max(map(len, text.splitlines())) < 500
 
 
 def test_an_outline_of_a_long_file_says_the_lines_of_its_long_definitions():

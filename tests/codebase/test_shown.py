@@ -80,27 +80,6 @@ def test_build_sh_and_what_it_names_are_whole_in_every_codebase(root: Path, run_
         assert (f"--- checks/judge.py ---\n{module('judge', 9)}" in text) == (what != "a pathspec"), what
 
 
-def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
-    texts = {
-        "a/src/lib.rs": "mod util;\n",
-        "b/src/lib.rs": "mod util;\n",
-        "a/b/lib.rs": "",
-        "README.md": "",
-        "a/NEWS.md": "",
-        "b/util.md": "",
-    }
-    texts |= {"tests/it.rs": "use crate::util::It;\n", "tests/a/util.rs": "", "a/src/util.rs": "", "b/src/util.rs": ""}
-    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
-    assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
-    assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
-    assert find_near(files, ["README.md"]) == {"README.md"}
-    assert find_near([*files, *(Section(name, 1, file_section(name, "")) for name in (".a", ".b"))], [".a"]) == {".a"}
-    far = {"a/x.py": "", "b/x.py": "", "c/y.py": "import x\n"}
-    files = [Section(name, 9, file_section(name, text)) for name, text in far.items()]
-    assert find_near(files, ["c/y.py"]) == {"c/y.py"}, "nobody knows which one is meant"
-    assert find_near(files[1:], ["c/y.py"]) == {"c/y.py", "b/x.py"}
-
-
 def test_only_what_is_next_to_the_chosen_files_has_an_outline(root: Path, run_code_commit: Run):
     text = rolled_up(run_code_commit, root, "--select", *recorded(root, CHOICE))
     for name in ("lib/deep/used.py", "app.py", "tests/test_core.py"):

@@ -1,0 +1,97 @@
+"""The files next to others: what they import, what imports them, and their tests."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
+
+from code_commit.codebase.text import Section
+
+_IMPORT = re.compile(
+    r"(?:^[ \t]*(?:from|import|(?:pub )?(?:use|mod)|using|#[ \t]*include|source|load|export\b.*\bfrom)"
+    r"|\brequire(?:_relative)?)\b(?:[^(\n]*\([^)]{0,2000}\)|.*)",
+    re.MULTILINE,
+)
+_SEPARATOR = re.compile(r"::|[./]")  # of an imported path's names
+_TEST_NAME = re.compile(r"^tests?[_-]|[_-](?:tests?|spec)$|(?<=[a-z])Tests?$")
+_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testdata|specs?|__tests__)/")
+_MOST_OF_A_NAME = 100  # files: one that more have tells nothing
+_FOLDER_NAMES = {"__init__", "index", "mod"}
+
+
+def has_test_name(path: str) -> bool:
+    return _TEST_NAME.search(_module(path)) is not None
+
+
+def is_test(path: str) -> bool:
+    return has_test_name(path) or _TEST_FOLDER.search(path) is not None
+
+
+def find_near(sections: Sequence[Section], chosen: Collection[str]) -> set[str]:
+    """Return the files next to the chosen ones: their imports, what imports them, and their tests."""
+    code = {name for name in chosen if not is_document(name) and _module(name)}
+    by_module = defaultdict[str, list[str]](list)
+    for file in sections:
+        if not is_document(file.name):
+            by_module[_module(file.name)].append(file.name)
+    modules = {_module(name) for name in code}
+
+    def meant(imported: Iterable[tuple[str, str]], importing: str) -> Iterator[str]:
+        for module, folder in imported:
+            there = by_module.get(module, [])
+            inside = [name for name in there if folder and _folder(name) == folder]
+            if len(inside or there) <= _MOST_OF_A_NAME:
+                yield from _nearest(inside or there, importing)
+
+    tested = {_TEST_NAME.sub("", module) for module in modules}
+    near = {
+        f.name for f in sections if _module(f.name) not in modules and _TEST_NAME.sub("", _module(f.name)) in tested
+    }
+    for file in sections:
+        text = file.text if modules else ""
+        if file.name in code:
+            near.update(meant(_imports(file.name, text), file.name))
+        elif any(module in text for module in modules):
+            imported = ((module, folder) for module, folder in _imports(file.name, text) if module in modules)
+            if not code.isdisjoint(meant(imported, file.name)):
+                near.add(file.name)
+    return near.union(chosen)
+
+
+def is_document(path: str) -> bool:
+    return path.endswith((".md", ".rst", ".txt"))
+
+
+def _nearest(paths: Iterable[str], path: str) -> Iterator[str]:
+    """Yield the paths that share the most leading folders with a path; of several that share none, no path."""
+
+    def shared(other: str) -> int:
+        pairs = zip(other.split("/")[:-1], path.split("/")[:-1], strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    common = {other: shared(other) for other in paths}
+    most = max(common.values(), default=0)
+    return (other for other, number in common.items() if number == most and (most or len(common) == 1))
+
+
+def _module(path: str) -> str:
+    return _place(path)[-1]
+
+
+def _folder(path: str) -> str:
+    """Return the name of the folder that a module is imported from."""
+    return "".join(_place(path)[-2:-1])
+
+
+def _place(path: str) -> list[str]:
+    """Return the folders of a module and its name; the file of a package stands for its folder."""
+    *folders, base = path.split("/")
+    stem = base.partition(".")[0]
+    return folders or [""] if stem in _FOLDER_NAMES else [*folders, stem]
+
+
+def _imports(path: str, text: str) -> set[tuple[str, str]]:
+    """Return the names in a file's imports, each with the name before it in an imported path, "" without one."""
+    paths = [] if is_document(path) else re.findall(r"[\w.:/-]+", " ".join(_IMPORT.findall(text)))
+    split = (_SEPARATOR.split(each) for each in paths)
+    return {(name, before) for names in split for name, before in zip(names, ["", *names], strict=False) if name}

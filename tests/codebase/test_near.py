@@ -1,0 +1,45 @@
+from code_commit.codebase.near import find_near, is_test
+from code_commit.codebase.text import Section, file_section
+
+
+def test_of_files_with_one_name_the_nearest_is_meant_by_an_import():
+    texts = {
+        "a/src/lib.rs": "mod util;\n",
+        "b/src/lib.rs": "mod util;\n",
+        "a/b/lib.rs": "",
+        "README.md": "",
+        "a/NEWS.md": "",
+        "b/util.md": "",
+    }
+    texts |= {"tests/it.rs": "use crate::util::It;\n", "tests/a/util.rs": "", "a/src/util.rs": "", "b/src/util.rs": ""}
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    assert find_near(files, ["tests/it.rs"]) == {"tests/it.rs", "tests/a/util.rs"}
+    assert find_near(files, ["b/src/util.rs"]) == {"b/src/util.rs", "b/src/lib.rs"}
+    assert find_near(files, ["README.md"]) == {"README.md"}
+    assert find_near([*files, *(Section(name, 1, file_section(name, "")) for name in (".a", ".b"))], [".a"]) == {".a"}
+    far = {"a/x.py": "", "b/x.py": "", "c/y.py": "import x\n"}
+    files = [Section(name, 9, file_section(name, text)) for name, text in far.items()]
+    assert find_near(files, ["c/y.py"]) == {"c/y.py"}, "nobody knows which one is meant"
+    assert find_near(files[1:], ["c/y.py"]) == {"c/y.py", "b/x.py"}
+
+
+def test_an_imported_path_means_the_file_in_its_folder():
+    texts = {
+        "app/run.py": "from lib.core import x\nfrom lib.core.names import y\nimport lib.tools as core\n",
+        "lib/core/__init__.py": "",
+        "lib/core/names.py": "",
+        "app/core.py": "",
+        "app/names.py": "",
+        "other/tools.py": "",
+    }
+    files = [Section(name, 9, file_section(name, text)) for name, text in texts.items()]
+    found = find_near(files, ["app/run.py"])
+    assert {"lib/core/__init__.py", "lib/core/names.py"} <= found
+    assert "app/names.py" not in found, "its folder is not the one that is imported from"
+    assert find_near(files, ["lib/core/names.py"]) == {"lib/core/names.py", "app/run.py"}
+
+
+def test_a_test_is_known_by_its_name_or_its_folder():
+    assert [
+        path for path in ("tests/x.py", "test_x.py", "x_spec.rb", "CoreTest.java", "src/x.py") if not is_test(path)
+    ] == ["src/x.py"]
