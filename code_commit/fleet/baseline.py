@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import BASELINES, append_line, read_lines
+from code_commit.fleet.results import BASELINES, Result, append_line, read_lines
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
 from code_commit.fleet.worker import TaskOutcome
 
@@ -35,6 +35,12 @@ class Unpaid:
 
     def log_of(self, _: FleetTask) -> tuple[bytes, float]:
         return b"", 0.0
+
+    def paid_for(self, _: FleetTask) -> float:
+        return 0.0
+
+    def count(self, result: Result) -> Result:
+        return result
 
     def require_room(self) -> None:
         pass
@@ -63,7 +69,7 @@ class Baselines(Unpaid):
         return self._known.get(self._keys.get(task.id, ""), Baseline("", ""))
 
     def fit(self, tasks: Sequence[FleetTask], *, skip_red: bool) -> list[FleetTask]:
-        """Return the tasks that can begin; red is no reason against it, unless it is to be left out."""
+        """Return the tasks that can begin; those with a red build too, unless `skip_red`."""
         unfit = (CANNOT_RUN, RED) if skip_red else (CANNOT_RUN,)
         return [task for task in tasks if self.of(task).state not in unfit]
 

@@ -1,7 +1,7 @@
 """The process of one task in its clone: it rolls up and runs, or continues the run whose log is there.
 
-`isolated` starts it there, with the pathspecs and the options of the run as JSON. The output of each command is in a
-file beside the clone: rollup.json, run.json.
+`isolated` starts it there, with the pathspecs and the options of a run continued and of one begun anew as JSON. The
+output of each command is in a file beside the clone: rollup.json, run.json.
 """
 
 import gc
@@ -24,12 +24,12 @@ def work() -> NoReturn:
     gc.set_threshold(100_000)  # imports make many objects and no garbage
     for name in ("httpx._main", "anyio", "trio"):  # httpx's own command with click and rich, and what is not needed
         sys.modules[name] = None  # type: ignore[assignment]
-    pathspecs, options, is_moved = json.loads(sys.argv[1])
+    pathspecs, again, anew, is_moved = json.loads(sys.argv[1])
     code = 0
     with suppress(Interrupted):
-        code = _go_on(options, is_moved=is_moved)
+        code = _go_on(again, is_moved=is_moved)
         if code == NotSetUpError.exit_code:
-            code = _command("rollup", "--", *pathspecs) or _command("run", "--quiet", *options)
+            code = _command("rollup", "--", *pathspecs) or _command("run", "--quiet", *anew)
     os._exit(code)
 
 

@@ -51,8 +51,8 @@ class _Sent:
     """A task that waits, or is on its way.
 
     `failed` counts the runs of it that its host failed, `lost` counts the workers that were lost with it, or could not
-    do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` what its run
-    had cost when it was sent, `cost` what it has now.
+    do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` is what its
+    runs had cost when it was sent, `cost` what they have now, `continued` the cost of the run that it continues.
     """
 
     task: FleetTask
@@ -61,6 +61,7 @@ class _Sent:
     need: float = 0.0
     spent: float = 0.0
     cost: float = 0.0
+    continued: float = 0.0
     future: "Future[TaskOutcome | None] | None" = None
     worker: str = ""
     failed: int = 0
@@ -69,7 +70,7 @@ class _Sent:
     def limit(self) -> float | None:
         """The US dollars that its own `max_cost` leaves, None without one."""
         own: float | None = self.task.settings.get("max_cost")
-        return own and max(own - self.spent, ROUNDING)
+        return own and max(own - self.continued, ROUNDING)
 
 
 def blamed_workers(result: Result, unfit: Collection[str]) -> dict[str, str]:
@@ -136,7 +137,7 @@ class Dispatcher:
             self._forget(place)
         while tasks:
             for task in tasks:
-                self._waiting[task.host].append(_Sent(task, spent=store.log_of(task)[1]))
+                self._waiting[task.host].append(_Sent(task, continued=store.log_of(task)[1]))
             try:
                 self._do_what_waits()
                 tasks = ()
@@ -193,9 +194,9 @@ class Dispatcher:
                 pace.running += 1
 
     def _send(self, number: int, sent: _Sent, part: float) -> None:
-        log, sent.spent = self._store.log_of(sent.task)
-        sent.cost = sent.spent
-        limit = None if part == float("inf") else sent.spent + part
+        log, sent.continued = self._store.log_of(sent.task)
+        sent.cost = sent.spent = self._store.paid_for(sent.task)
+        limit = None if part == float("inf") else sent.continued + part
         arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._fit_workers(sent.unfit)
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
@@ -255,7 +256,8 @@ class Dispatcher:
                 logs = {} if asked.answer.exception() else asked.answer.result()
                 for number, log in logs.items():
                     if sent := self._sent.get(number):
-                        sent.cost = self._store.keep(sent.task, log)
+                        self._store.keep(sent.task, log)
+                        sent.cost = self._store.paid_for(sent.task)
         now = time.monotonic()
         for worker in {self._sent[number].worker for number in self._begun if number in self._sent}:
             last = self._asked.get(worker)
@@ -298,10 +300,11 @@ class Dispatcher:
 
     def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
         """Count what a task cost; tell whether it could go on with more money."""
-        if result and result.run and result.cost_usd is not None:
-            sent.cost = result.cost_usd
+        if result:
+            sent.cost = self._store.count(result).paid_usd or 0.0
         sent.need, sent.future = result.needed_usd if result else 0.0, None
         is_too_dear = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
+        sent.continued += sent.cost - sent.spent
         sent.spent = sent.cost
         return is_too_dear
 

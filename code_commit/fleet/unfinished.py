@@ -124,6 +124,10 @@ class Unfinished:
         self.sizes[task.id] = len(log)
         return self._note(task.id, log)
 
+    def paid_for(self, task: FleetTask) -> float:
+        """Return what all runs of a task have cost so far."""
+        return self._paid[task.id]
+
     def count(self, result: Result) -> Result:
         """Return the result with what all runs of its task have cost."""
         if result.run and result.cost_usd is not None:
@@ -131,7 +135,7 @@ class Unfinished:
         return replace(result, paid_usd=self._paid[result.id])
 
     def drop(self, task: FleetTask, *, but_its_own: bool) -> None:
-        """Remove the logs of a task that are gone on with no more: of lines that it had before, or its own too."""
+        """Remove the logs of a task's former lines; unless `but_its_own`, also its present one."""
         self.sizes.pop(task.id, None)
         own = {log_path(self._out, task)} if but_its_own else set()
         for path in self._logs[task.id] - own:
@@ -163,7 +167,7 @@ class ResultStore:
         self._unfinished = unfinished
         self._baselines = baselines
         self.log_of = unfinished.log_of
-        self.keep = unfinished.keep
+        self.keep, self.paid_for, self.count = unfinished.keep, unfinished.paid_for, unfinished.count
         table.totals.cost_usd = unfinished.spent
 
     def require_room(self) -> None:

@@ -35,6 +35,7 @@ from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.git import Repository, UnansweredError
 from code_commit.llm.call import TOO_MANY_REQUESTS
+from code_commit.llm.ledger import ROUNDING
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT
 from code_commit.runs.record import RunRecord, load_run_record
 from code_commit.runs.words import duration, ending_of
@@ -96,6 +97,7 @@ class _Run:
         self._workshop = Workshop(task, root.parent, self._processes, tuple(supervision.hidden))
         self._said = ""
         self._is_moved = False
+        self._spent = 0.0
         self._commit = ""
         self._repository: Repository | None = None
         self._record_seen = 0
@@ -128,6 +130,7 @@ class _Run:
         with suppress(ValueError, FileNotFoundError, tarfile.TarError):  # no log of ours: it begins anew
             unpack(log, folder)
             record = load_run_record((folder / "run.json").read_bytes())
+            self._spent = record.spent_usd
             record.options = {name: value for name, value in record.options.items() if name not in LIMITS}
             self._is_moved = (folder / _BASE).exists() and (folder / _BASE).read_text() != self._commit
             if self._is_moved:
@@ -153,9 +156,13 @@ class _Run:
         return not lost and all(found[edit.path] == edit.old for edit in edits)
 
     def _roll_up_and_run(self, max_cost: float | None) -> None:
-        """Write codeRollup.txt and run the main job, or go on with it. Raises NotSetUpError."""
-        options = [] if max_cost is None else ["--max-cost", repr(max_cost)]
-        self._code_commit(json.dumps([self._task.rollup, options, self._is_moved]))
+        """Write codeRollup.txt and run the main job, or continue it. Raises NotSetUpError.
+
+        The limit holds for both: a run that begins anew has what the earlier one left.
+        """
+        limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
+        again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
+        self._code_commit(json.dumps([self._task.rollup, again, anew, self._is_moved]))
         printed = self._printed("rollup.json")
         if self._printed("run.json") is None and printed and "exit_code" in printed:
             kind = WorkerError if printed["exit_code"] == MachineError.exit_code else NotSetUpError

@@ -507,14 +507,19 @@ def test_a_run_whose_build_fails_on_a_moved_base_begins_anew(tmp_path, server):
     """Its LLM has not seen what moved, and would write over it."""
     build = "grep -q '^ok$' ok.txt && { test ! -e other.txt || grep -q both ok.txt; }"
     repository = make_repository(tmp_path / "repository", build)
-    line = task("a", repository, settings=server.settings)
-    outcome = do(line, tmp_path / "first")
+    line = task("a", repository, settings=server.settings | PRICES)
+    outcome = do(line, tmp_path / "first", max_cost=5.0)
     (repository / "other.txt").write_text("moved\n")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "moved")
     server.calls.clear()
     server.answer = lambda _: (200, "^^^ok.txt\nok\nboth\n^^^end\n")
-    again = do(line, tmp_path / "second", log=outcome.log)
+    again = do(line, tmp_path / "second", log=outcome.log, max_cost=5.0)
     assert (again.result.is_green, again.result.attempts, len(server.calls)) == (True, 1, 1), again.result
+    paid = outcome.result.cost_usd
+    limit = json.loads(unpacked(again.log)["run.json"])["options"]["max_cost"]
+    assert (paid > 0, limit) == (True, pytest.approx(5.0 - paid)), (
+        "the run that begins anew has what the first one left"
+    )
     assert "moved" in unpacked(again.log)["codebase.txt"].decode() + unpacked(again.log)["1-query.txt"].decode()
     assert b"+both" in again.patch
