@@ -44,7 +44,7 @@ ShownFile = FileReplacement | Window  # a file that a prompt shows, whole or in 
 class VisibleFiles(NamedTuple):
     """The project's files that a prompt shows: a codebase, and beside it the texts of `files`.
 
-    `whole` are the files that the codebase holds whole, None where it has nothing else; `removed` are files of the
+    `whole` are the files that the codebase holds whole, None for all of them; `removed` are files of the
     codebase that were removed since; `windows` are the files shown in part, by path. `is_guess` says that
     it is unknown what the LLM saw: edits may stand anywhere in a file.
     """

@@ -31,7 +31,7 @@ class RunInputs:
 
     `request` is the codebase to make; with `fresh` it is made even where the settings take codeRollup.txt. `resumed` is
     the interrupted run, or choice of files, to continue. `environment` holds keys and settings, also for the build.
-    `starts` says that the run follows: servers of this machine may be asked.
+    `starts` is True where a run follows: then servers of this machine may be asked.
     """
 
     command: Literal["run", "apply", "prompt", "rollup"] = "run"
