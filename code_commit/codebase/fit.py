@@ -321,7 +321,7 @@ def _shortened(lines: str, survey: Survey) -> str:
 
 
 def heads_of_logs(files: Iterable[Section]) -> tuple[dict[str, Window], list[str]]:
-    """Return the first lines of each long change log, and a sentence for each of the root: whether it wants an entry."""
+    """Return the first lines of each long change log, and a sentence for each of the root: does it want an entry."""
     heads, told = dict[str, Window](), list[str]()
     for file in files:
         if CHANGE_LOG.fullmatch(file.name):
