@@ -209,7 +209,7 @@ def test_a_build_cannot_put_a_repository_in_the_place_of_the_project_s(
         for name in ("refs", "objects", "hooks", "info", "branches"):
             shutil.rmtree(root / name, ignore_errors=True)
     answer = "^^^HEAD\nref: refs/heads/main\n^^^end\n"
-    done = run_code_commit(root, *recorded(root, answer), "--max-repairs", "0")
+    done = run_code_commit(root, *recorded(root, answer), "--max-repairs", "0", "--verbose")
     assert (done.returncode, "would make the folder a git repository" in done.stderr) == (4, True), done.stderr
 
 
@@ -324,7 +324,7 @@ def test_what_the_tool_runs_from_is_protected(install, project_folder: Path, nee
         if (sandbox, code) == ("off", 0):  # what Python compiles does not count
             script = f"mkdir -p {folder}/__pycache__; touch {folder}/__pycache__/x.pyc\n"
             (project_folder / "build.sh").write_text(f"#!/bin/sh\n{script}")
-        options = [*recorded(project_folder, answer), "--sandbox", sandbox]
+        options = [*recorded(project_folder, answer), "--sandbox", sandbox, "--verbose"]
         done = subprocess.run(
             [*words, *options], cwd=project_folder, env=os.environ | env, capture_output=True, text=True, check=False
         )

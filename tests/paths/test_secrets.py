@@ -68,7 +68,7 @@ def test_a_rejected_edit_quotes_nothing_that_the_llm_was_not_shown(
 def test_what_was_shown_is_quoted_though_the_rest_of_the_file_was_not(project_folder: Path, run_code_commit: Run):
     lay(project_folder, {"ok.txt": f"not yet\n{PASSWORD}"})
     answer = edit("ok.txt", "not now")
-    done = run_code_commit(project_folder, *WORDS, *recorded(project_folder, answer, answer))
+    done = run_code_commit(project_folder, *WORDS, "--verbose", *recorded(project_folder, answer, answer))
     assert "says 'not yet' and not 'not now'" in " ".join(done.stderr.split()), done.stderr
 
 
@@ -99,7 +99,7 @@ def test_no_answer_changes_what_git_crypt_encrypts(project_folder: Path, run_cod
     git(project_folder, "config", "filter.git-crypt.clean", "cat")
     lay(project_folder, {".gitattributes": "*.ini filter=git-crypt\n", "a.ini": "password = 1\n"})
     answer = recorded(project_folder, edit("a.ini", "password = 1") + RIGHT)
-    done = run_code_commit(project_folder, *WORDS, "--on-rejected", "stop", *answer)
+    done = run_code_commit(project_folder, *WORDS, "--verbose", "--on-rejected", "stop", *answer)
     assert (done.returncode, "a.ini: is encrypted in git: leave" in " ".join(done.stderr.split())) == (4, True), (
         done.stderr
     )
