@@ -365,6 +365,7 @@ def _run_tasks(
     from code_commit.fleet.limits import Budget
 
     with _cluster().Dispatcher(options, store.table, store.name) as dispatcher:
+        dispatcher.take_up_logs(store, budget)
         dispatcher.run(baselines.builds, baselines, Budget(None), left)
         store.table.say(baselines.in_words)
         dispatcher.run(baselines.fit(left, skip_red=options.skip_red), store, budget)

@@ -16,7 +16,7 @@ from distributed.utils import sync
 from code_commit.errors import LogError
 from code_commit.fleet.copies import Source, copy_path, remove_copy
 from code_commit.fleet.processes import TaskSupervision, WorkerError
-from code_commit.fleet.results import write_own
+from code_commit.fleet.results import read_own, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import latest_log, log_path
 from code_commit.fleet.worker import TaskOutcome, machine_failed, run_task
@@ -116,7 +116,20 @@ def drop_copy(fleet: str, url: str, dask_worker: Any) -> None:
     Thread(target=remove_copy, args=[copy_path(_place(dask_worker, fleet), url)], daemon=True).start()
 
 
-def clear_up(fleet: str, dask_worker: Any) -> None:
-    """Remove a worker's copies of the fleet's repositories, and the logs that the client has."""
-    for folder in (_place(dask_worker, fleet), _kept_logs(dask_worker, fleet)):
-        shutil.rmtree(folder, ignore_errors=True)
+def drop_copies(fleet: str, dask_worker: Any) -> None:
+    """Remove a worker's copies of the fleet's repositories."""
+    shutil.rmtree(_place(dask_worker, fleet), ignore_errors=True)
+
+
+def kept_logs(fleet: str, dask_worker: Any) -> dict[str, bytes]:
+    """Return the packed logs of the fleet's tasks that are kept on a worker's machine, by the names of their files."""
+    logs = {}
+    for file in _kept_logs(dask_worker, fleet).glob(".*.log"):
+        with suppress(OSError):
+            logs[file.name] = read_own(file)
+    return logs
+
+
+def drop_logs(fleet: str, dask_worker: Any) -> None:
+    """Remove the logs that are kept on a worker's machine: the client has them."""
+    shutil.rmtree(_kept_logs(dask_worker, fleet), ignore_errors=True)

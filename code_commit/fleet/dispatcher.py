@@ -8,10 +8,10 @@ import os
 import signal
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future as Answer
 from concurrent.futures import wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
@@ -19,9 +19,18 @@ from typing import TYPE_CHECKING, Any, Self
 from distributed import CancelledError, Future, KilledWorker
 
 from code_commit.errors import ClusterError, CodeCommitError
+from code_commit.files import ENDING_SIGNALS
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect
 from code_commit.fleet.copies import Source
-from code_commit.fleet.dask_worker import clear_up, collect_logs, drop_copy, end_tasks, on_worker
+from code_commit.fleet.dask_worker import (
+    collect_logs,
+    drop_copies,
+    drop_copy,
+    drop_logs,
+    end_tasks,
+    kept_logs,
+    on_worker,
+)
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
 from code_commit.fleet.results import Result
@@ -97,6 +106,10 @@ class Dispatcher:
         self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
         self._sent: dict[int, _Sent] = {}
         self._begun: set[int] = set()
+        self._has_logs = False
+        """Whether all that workers kept of earlier starts is here."""
+        self._untold: set[str] = set()
+        """The ids of tasks that were sent, and whose logs the workers may have alone."""
         self._last = 0
         self._inbox: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
         self._bundles: dict[str, Future[Source]] = {}
@@ -113,7 +126,9 @@ class Dispatcher:
     def __exit__(self, *_: object) -> None:
         with self._connection:
             if self._client.status == "running":
-                self._ask_workers(clear_up)
+                self._ask_workers(drop_copies)
+                if self._has_logs and not self._untold:
+                    self._ask_workers(drop_logs)
 
     def _connect(self, *, again: bool = False) -> None:
         self._connection.close()
@@ -122,6 +137,14 @@ class Dispatcher:
         self._cluster = self._connection.enter_context(connect(self._options, self._table.say, again=again))
         self._client = self._cluster.client
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
+
+    def take_up_logs(self, store: "ResultStore", budget: Budget) -> None:
+        """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
+        asked = len(self._client.nthreads())
+        answers = [each.result() for each in self._ask_workers(kept_logs, _SECONDS_FROZEN) if not each.exception()]
+        for logs in answers:
+            budget.settle(0, store.take_up(logs))
+        self._has_logs = len(answers) >= asked
 
     def run(
         self, tasks: Sequence[FleetTask], store: "ResultStore", budget: Budget, later: Iterable[FleetTask] = ()
@@ -147,6 +170,7 @@ class Dispatcher:
                 self._table.say("the scheduler is lost: waiting for it")
                 tasks = self._give_up()
                 self._connect(again=True)
+                self.take_up_logs(store, budget)
             except BaseException:
                 self._end_all()
                 raise
@@ -201,6 +225,7 @@ class Dispatcher:
         workers = self._fit_workers(sent.unfit)
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
+        self._untold.add(sent.task.id)
         sent.future.add_done_callback(lambda _: self._inbox.put(("done", number, "")))
 
     def _fit_workers(self, unfit: Collection[str]) -> list[str] | None:
@@ -268,35 +293,44 @@ class Dispatcher:
                 last.is_told = True
                 self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
-    def _ask_workers(self, question: Callable[..., Any]) -> None:
-        """Call a function in all workers that answer soon."""
+    def _ask_workers(
+        self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER
+    ) -> "Collection[Answer[Any]]":
+        """Call a function in all workers; return the answers that come in so many seconds."""
         with suppress(OSError, TimeoutError):
             workers = self._client.nthreads()
-            wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], _SECONDS_TO_ANSWER)
+            return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds).done
+        return ()
 
     def _take(self, number: int, sent: _Sent) -> None:
         """Hand over the outcome of a task, or queue it again: behind the others, but first if it lost its worker."""
         outcome = self._outcome_of(sent)
-        del self._sent[number]
         self._client.sync(self._client.scheduler.event_clear, name=f"{self._fleet}-{number}")
         result = outcome.result if outcome else None
         is_tried_again, is_worker_lost = self._is_tried_again(sent, result), self._is_worker_lost(sent, result)
-        is_too_dear = self._settle(number, sent, result)
-        sent.lost += is_worker_lost
-        if result is None:
-            self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
-        if is_too_dear or is_tried_again:
-            self._waiting[sent.task.host].append(sent)
-        elif is_worker_lost and sent.lost < _MOST_LOST:
-            self._waiting[sent.task.host].appendleft(sent)
-        else:
-            self._left[sent.task.place] -= 1
-            self._forget(sent.task.place)
-            lost = f"{_MOST_LOST} workers were lost that worked at it"
-            self._goes_on = self._store.land(sent.task, outcome or TaskOutcome(machine_failed(sent.task, lost)))
-            return
-        if outcome:
-            self._store.note(sent.task, outcome)
+        with _signals_held():  # until here it can be taken again
+            del self._sent[number]
+            is_too_dear = self._settle(number, sent, result)
+            sent.lost += is_worker_lost
+            if result is None:
+                self._bundles.pop(sent.task.place, None)  # the lost worker may have been the only one that had it
+            if is_too_dear or is_tried_again:
+                self._waiting[sent.task.host].append(sent)
+            elif is_worker_lost and sent.lost < _MOST_LOST:
+                self._waiting[sent.task.host].appendleft(sent)
+            else:
+                self._land(sent.task, outcome)
+                return
+            if outcome:
+                self._store.note(sent.task, outcome)
+                self._untold.discard(sent.task.id)
+
+    def _land(self, task: FleetTask, outcome: TaskOutcome | None) -> None:
+        self._left[task.place] -= 1
+        self._forget(task.place)
+        lost = f"{_MOST_LOST} workers were lost that worked at it"
+        self._goes_on = self._store.land(task, outcome or TaskOutcome(machine_failed(task, lost)))
+        self._untold.discard(task.id)
 
     def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
         """Count what a task cost; tell whether it could go on with more money."""
@@ -376,11 +410,34 @@ class Dispatcher:
             self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
         for worker in workers:
             ask_worker(self._client, worker, end_tasks, self._fleet)
-        now = time.monotonic()
-        while self._sent and time.monotonic() < now + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
+        for number, sent in self._sent.items():
+            if sent.future and sent.future.done():  # an interrupt may have come when this news was attended
+                self._inbox.put(("done", number, ""))
+        last = time.monotonic()
+        while self._sent and time.monotonic() < last + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
             with suppress(Empty, CodeCommitError):  # the disk is full
-                self._attend(*self._inbox.get(timeout=TICK))
+                what, number, worker = self._inbox.get(timeout=TICK)
+                try:
+                    self._attend(what, number, worker)
+                finally:
+                    last = time.monotonic() if what in ("ended", "done") else last
         self._client.cancel([sent.future for sent in self._sent.values()])
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let a signal wait that comes inside the block, whichever thread receives it."""
+    waiting: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in ENDING_SIGNALS}
+    for number in ENDING_SIGNALS:
+        signal.signal(number, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ A log is kept as it grows, so that it is there when the worker, the client or th
 import hashlib
 import io
 import platform
+import re
 import tarfile
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -38,16 +39,22 @@ from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
 """The length of a task's digest in the name of its log: the log of another task is ignored."""
+_LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
 
 
 def latest_log(log: bytes, kept: Path) -> bytes:
     """Return the packed log, or the one in the file `kept` where that tells more of the same run."""
     with suppress(OSError, ValueError, KeyError, tarfile.TarError):
         ours = read_own(kept)
-        record, our_record = _record_in(log), _record_in(ours)
-        if first_run(record) == first_run(our_record) and _count_steps(our_record) > _count_steps(record):
+        if _tells_more(_record_in(ours), log):
             return ours
     return log
+
+
+def _tells_more(record: RunRecord, log: bytes) -> bool:
+    """Tell whether the record is of the packed log's run, and further."""
+    former = _record_in(log)
+    return first_run(former) == first_run(record) and _count_steps(record) > _count_steps(former)
 
 
 def _count_steps(record: RunRecord) -> tuple[bool, int]:
@@ -118,11 +125,27 @@ class Unfinished:
 
     def keep(self, task: FleetTask, log: bytes) -> float:
         """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
-        path = log_path(self._out, task)
-        self._logs[task.id].add(path)
-        write_own(path, log, sync=True)
         self.sizes[task.id] = len(log)
-        return self._note(task.id, log)
+        return self._keep(task.id, log_path(self._out, task), log)
+
+    def take_up(self, logs: Mapping[str, bytes]) -> float:
+        """Keep a worker's logs that tell more than ours, or of runs that are not known here.
+
+        `logs` are given by the names of their files. Return what their runs have cost beyond what was known. Raises
+        LogError.
+        """
+        before = self.spent
+        for name, log in logs.items():
+            if not re.fullmatch(_LOG_NAME, name):
+                continue
+            task, path = name[1 : -_DIGITS - len("..log")], self._out / name
+            with suppress(OSError, ValueError, KeyError, tarfile.TarError):
+                record, is_there = _record_in(log), path.exists()
+                is_more = is_there and _tells_more(record, read_own(path))
+                is_new = not is_there and (task, first_run(record)) not in self._costs
+                if is_more or is_new:
+                    self._keep(task, path, log)
+        return self.spent - before
 
     def paid_for(self, task: FleetTask) -> float:
         """Return what all runs of a task have cost so far."""
@@ -141,6 +164,11 @@ class Unfinished:
         for path in self._logs[task.id] - own:
             path.unlink(missing_ok=True)
         self._logs[task.id] &= own
+
+    def _keep(self, task: str, path: Path, log: bytes) -> float:
+        self._logs[task].add(path)
+        write_own(path, log, sync=True)
+        return self._note(task, log)
 
     def _note(self, task: str, log: bytes) -> float:
         record = _record_in(log)
@@ -169,6 +197,12 @@ class ResultStore:
         self.log_of = unfinished.log_of
         self.keep, self.paid_for, self.count = unfinished.keep, unfinished.paid_for, unfinished.count
         table.totals.cost_usd = unfinished.spent
+
+    def take_up(self, logs: Mapping[str, bytes]) -> float:
+        """Keep a worker's logs of earlier starts, and return their cost, as `Unfinished.take_up`."""
+        cost = self._unfinished.take_up(logs)
+        self.table.totals.cost_usd = self._unfinished.spent
+        return cost
 
     def require_room(self) -> None:
         """Raise LogError where OUT has no room for the logs of what runs; else write the page if it is due."""

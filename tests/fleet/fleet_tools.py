@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -173,10 +173,12 @@ class Server:
 
 
 class Wire:
-    """Hands on what comes at `port` to another port of this machine, and back, and keeps all of it."""
+    """Hands on what comes at `port` to another port of this machine, and back, while it is `open`; keeps all of it."""
 
     def __init__(self, target: int) -> None:
         self.bytes = bytearray()
+        self.open = threading.Event()
+        self.open.set()
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -200,6 +202,7 @@ class Wire:
         with contextlib.suppress(OSError):
             while piece := source.recv(1 << 16):
                 self.bytes += piece
+                self.open.wait(timeout=600)
                 target.sendall(piece)
         for end in (source, target):
             with contextlib.suppress(OSError):
@@ -274,6 +277,17 @@ class Cluster:
         with self.start_fleet(tasks, *arguments, listed=listed) as fleet:
             output, complaint = fleet.communicate(timeout=300)
         return subprocess.CompletedProcess(fleet.args, fleet.wait(), output, complaint)
+
+    @contextlib.contextmanager
+    def unreachable_workers(self) -> Iterator[None]:
+        """Hold back what the workers are asked, and what they answer; what they tell by themselves arrives."""
+        for wire in self.wires[1:]:
+            wire.open.clear()
+        try:
+            yield
+        finally:
+            for wire in self.wires[1:]:
+                wire.open.set()
 
     def close(self) -> None:
         for process in (self.scheduler, *self.workers.values()):

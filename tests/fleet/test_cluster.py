@@ -181,6 +181,34 @@ def test_a_task_that_ended_unseen_is_taken_after_an_interrupt(cluster, server, t
     assert all((tmp_path / "out" / line["id"] / "changes.patch").exists() for line in lines)
 
 
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_results_that_take_long_to_arrive_are_taken_though_the_client_ends(ending, cluster, server, tmp_path):
+    """An interrupt finds the client as it fetches a result; a killed one's tasks may go to the other worker."""
+    repository = make_repository(tmp_path / "repository")
+    lines = [task(f"t{number}", repository, settings=server.settings | PRICES) for number in range(6)]
+    tasks = make_list(tmp_path / "tasks.jsonl", *lines)
+    left = {*cluster.root.rglob("*.log")}  # by clients that were killed
+    server.go.clear()
+    with cluster.start_fleet(tasks) as fleet:
+        wait_for(lambda: len(server.calls) == 4)
+        with cluster.unreachable_workers():
+            server.go.set()
+            wait_for(lambda: len(server.calls) == 6 and at_work(cluster) is None)
+            fleet.send_signal(ending)
+            if ending == signal.SIGINT:
+                time.sleep(6)
+            else:
+                fleet.wait()
+        _, complaint = fleet.communicate(timeout=300)
+    assert fleet.wait() == (130 if ending == signal.SIGINT else -9), complaint
+    done = results(tmp_path)
+    assert len(done) == (6 if ending == signal.SIGINT else 0), complaint
+    assert cluster.run_fleet(tasks, "--max-cost", "0.8").returncode == 0
+    assert len(server.calls) == 6
+    assert [line["paid_usd"] for line in results(tmp_path).values()] == [pytest.approx(0.05)] * 6
+    wait_for(lambda: {*cluster.root.rglob("*.log")} <= left)
+
+
 @pytest.mark.parametrize("killed", ["worker", "scheduler", "client"])
 def test_an_answer_not_yet_fetched_is_found_on_the_worker(killed, forked_fleet, server, tmp_path, marks, repository):
     (tmp_path / "cluster").mkdir()

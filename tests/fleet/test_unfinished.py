@@ -1,10 +1,16 @@
 """The sum of what all starts of a fleet have cost, by the logs of unfinished tasks and by the results."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 from command import git, wait_for
 from fleet_tools import PRICES, RIGHT, make_list, make_repository, pending, processes_with, results, task
+
+from code_commit.fleet.packing import packed
+from code_commit.fleet.results import Result
+from code_commit.fleet.unfinished import Unfinished
+from code_commit.runs.record import Attempt, RunRecord
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
@@ -31,3 +37,34 @@ def test_a_choice_of_files_that_is_pending_as_its_log_is_kept_counts_once(is_kil
     result = results(tmp_path)["one"]
     assert (result["status"], result["cost_usd"], result["paid_usd"]) == ("success", cost, cost)
     assert json.loads(output)["cost_usd"] == cost
+
+
+@pytest.mark.parametrize(
+    ("kept", "steps", "known", "is_taken"),
+    [
+        pytest.param(None, 1, "another", True, id="a run that is not known"),
+        pytest.param(None, 1, "it", False, id="a run that has a result: --failed begins anew"),
+        pytest.param(0, 1, "another", True, id="the same run, further"),
+        pytest.param(1, 1, "another", False, id="the same run, as far"),
+        pytest.param(2, 1, "another", False, id="the same run, less far"),
+    ],
+)
+def test_a_log_that_a_worker_kept_is_taken_up_where_it_tells_more(kept, steps, known, is_taken, tmp_path):
+    name = f".a.{'0' * 16}.log"
+    if kept is not None:
+        (tmp_path / name).write_bytes(packed_run(kept))
+    unfinished = Unfinished(tmp_path, [Result("a", "", "build_failed", 1, run=known, cost_usd=0.05)])
+    before = unfinished.spent
+    cost = unfinished.take_up({name: packed_run(steps), f"../{name}": packed_run(9), name.upper(): b"damaged"})
+    assert cost == pytest.approx(0.05 if is_taken else 0.0)
+    assert unfinished.spent == pytest.approx(before + cost)
+    found = [path.read_bytes() for path in tmp_path.glob(".*")]
+    assert found == ([packed_run(steps)] if is_taken else [] if kept is None else [packed_run(kept)])
+    assert not (tmp_path.parent / name).exists()
+
+
+def packed_run(steps: int) -> bytes:
+    """Return the packed log of the run `it`, whose record tells of so many answers, 5 cents each."""
+    attempts = [Attempt(number, "repair", finish_reason="stop", cost_usd=0.05) for number in range(1, steps + 1)]
+    record = RunRecord("1", "it", "run", "now", "root", "log", 1, attempts=attempts)
+    return packed({}, {"run.json": json.dumps(asdict(record)).encode()})
