@@ -263,7 +263,8 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
     try:
         return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes")
+        hint = "a setting stands there twice" if "overwrite" in str(error) else "put strings in quotes"
+        problems.append(f"{shown_path} is not valid TOML: {error}; {hint}")
         return {}
 
 

@@ -61,11 +61,14 @@ def check_nothing_is_tracked(project: Project) -> None:
 
 
 def check_build_script(project: Project, environment: Mapping[str, str], warn: Callable[[str], object]) -> None:
-    """Raise NotSetUpError for a build.sh that cannot be started, or is still the example."""
+    """Raise NotSetUpError for a build.sh that cannot be started, is empty or still the example."""
     try:
         build_command(project, environment, warn)
-        if _UNWRITTEN in read_regular_file(project.build_script):
+        script = read_regular_file(project.build_script)
+        if _UNWRITTEN in script:
             raise NotSetUpError(f"{BUILD_SCRIPT} is still the example: put your build and test commands into it")
+        if not script.strip():
+            raise NotSetUpError(f"{BUILD_SCRIPT} is empty, so it would always pass: put your build commands into it")
     except BuildError as error:
         raise NotSetUpError(str(error)) from error
     except OSError as error:

@@ -122,7 +122,7 @@ def _find_latest(project: Project) -> Path:
     standing = [folder for folder in find_run_folders(project) if is_standing(folder)]
     changed = [folder for folder in standing if changed_files(folder)]
     if not changed:
-        raise NotSetUpError("there is no run that changed a file and is not undone: code-commit log lists the runs")
+        raise NotSetUpError("nothing to undo: no run changed a file, or all are undone; code-commit log lists them")
     if changed[-1] != standing[-1]:
         latest, before = shown(standing[-1].name), shown(changed[-1].name)
         is_last = standing[-1] == find_run_folders(project)[-1]

@@ -50,7 +50,9 @@ def choose_model(
         if chosen := name if colon else named.default_model:
             return ModelChoice(prefix, chosen)
         what = "the model's name" if named.api else "a folder of recorded responses"
-        raise NotSetUpError(f"{option} {prefix}: needs {what} after the colon")
+        raise NotSetUpError(
+            f"{option} {prefix} needs {what}: write {option} {prefix}:{'NAME' if named.api else 'FOLDER'}"
+        )
     for vendor in VENDORS.values():
         if vendor.bare_names and re.fullmatch(vendor.bare_names, model):
             return ModelChoice(vendor.name, model)
@@ -59,6 +61,8 @@ def choose_model(
         raise NotSetUpError(f"there is no provider '{prefix}': use {option} {shown(server)}")
     known = [*VENDORS, *(name for vendor in VENDORS.values() for name in vendor.models)]
     hint = did_you_mean(prefix if colon else model, VENDORS if colon else known)
+    if colon and hint:
+        raise NotSetUpError(f"there is no provider '{shown(prefix)}'{hint}")
     names = ", ".join(f"{name}:" for name in VENDORS)
     raise NotSetUpError(f"unknown model '{shown(model)}': put its provider before it, one of {names}{hint}")
 
@@ -88,7 +92,7 @@ def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoi
         if vendor.name in keys:
             return ModelChoice(vendor.name, vendor.default_model)
         if vendor.name in unfit:
-            raise NoKeyError(f"{unfit[vendor.name]}; fix it, or name a --model", vendor.name)
+            raise NoKeyError(f"{unfit[vendor.name]}", vendor.name)
     if "chat" in keys:
         raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
     if "chat" in unfit:

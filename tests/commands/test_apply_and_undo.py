@@ -192,7 +192,7 @@ def test_undo_without_a_name_goes_back_run_by_run(root: Path, run_code_commit: R
     assert run_code_commit(root, "undo").returncode == 0
     assert not (root / "a.txt").exists()
     done = run_code_commit(root, "undo")
-    assert (done.returncode, "no run that changed a file" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "nothing to undo" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("kind", ["equal", "rejected", "dry"])
@@ -290,7 +290,7 @@ def test_undo_of_some_files_leaves_the_others_and_the_rest_can_be_undone_later(r
 def test_nothing_to_undo_ends_with_2(root: Path, run_code_commit: Run):
     done = run_code_commit(root, "undo")
     assert done.returncode == 2
-    assert "no run that changed a file" in done.stderr
+    assert "nothing to undo" in done.stderr
 
 
 def test_the_latest_of_many_runs_in_one_second_is_undone(root: Path, run_code_commit: Run):
