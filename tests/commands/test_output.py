@@ -69,7 +69,7 @@ RUNS: dict[str, tuple[Spoil, list[str], int, str]] = {
     "no log folder": (close_logs, REPLAY, 2, "agent-config/logs"),
     "a tree that is not clean": (write("ok.txt", "mine\n"), [*REPLAY, "--require-clean"], 2, "not clean"),
     "nothing to resume": (NOTHING, ["resume"], 2, "there is no interrupted run to resume"),
-    "nothing to undo": (NOTHING, ["undo"], 2, "there is no run that changed a file"),
+    "nothing to undo": (NOTHING, ["undo"], 2, "nothing to undo"),
     "no response to apply": (NOTHING, ["apply", "nowhere.txt"], 2, "nowhere.txt cannot be read"),
     "apply without a file": (NOTHING, ["apply"], 2, "required: FILE"),
     "apply with a bad config.toml": (write("agent-config/config.toml", "x = 1\n"), ["apply", "-"], 2, "no setting 'x'"),
