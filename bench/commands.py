@@ -104,9 +104,9 @@ def _applying(root: Path, response: Path, text: str, pairs: Sequence[tuple[str, 
 
 
 def _numbered(size: int) -> str:
-    """Return this package's own source over and over, each line with its number."""
+    """Return this package's own source over and over, each line with its number and none a fence."""
     lines = "".join(content for _, content in sources(total_bytes=size)).split("\n")[:-1]
-    return "".join(f"{line} # {number}\n" for number, line in enumerate(lines))
+    return "".join(f"{line.lstrip('^')} # {number}\n" for number, line in enumerate(lines))
 
 
 def _finds(text: str, count: int) -> list[tuple[str, str]]:
