@@ -131,7 +131,8 @@ class Dispatcher:
                     self._ask_workers(drop_logs)
 
     def _connect(self, *, again: bool = False) -> None:
-        self._connection.close()
+        with suppress(RuntimeError, OSError, TimeoutError):  # of a lost scheduler: Dask's client may be connecting anew
+            self._connection.close()
         for known in (self._limiters, self._begun, self._bundles, self._holders, self._asked, self._faults):
             known.clear()
         self._cluster = self._connection.enter_context(connect(self._options, self._table.say, again=again))
@@ -140,7 +141,9 @@ class Dispatcher:
 
     def take_up_logs(self, store: "ResultStore", budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        asked = len(self._client.nthreads())
+        asked = 1
+        with suppress(OSError, TimeoutError):
+            asked = len(self._client.nthreads())
         answers = [each.result() for each in self._ask_workers(kept_logs, _SECONDS_FROZEN) if not each.exception()]
         for logs in answers:
             budget.settle(0, store.take_up(logs))

@@ -10,8 +10,9 @@ import sys
 import tarfile
 import time
 from base64 import b64encode
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -33,6 +34,8 @@ from fleet_tools import (
     results,
     task,
 )
+
+from code_commit.fleet.dispatcher import Dispatcher
 
 
 @pytest.fixture
@@ -505,3 +508,21 @@ def test_a_failing_worker_gets_no_more_tasks_and_they_run_elsewhere(cluster, ser
     assert any(why in done.stderr for why in told), done.stderr
     assert len(server.calls) == 8
     assert len({result["worker"] for result in results(tmp_path).values()}) == 1
+
+
+def test_a_lost_scheduler_s_connection_that_does_not_close_is_left(monkeypatch):
+    """Dask's client raises RuntimeError where it is closed while it connects anew."""
+    made = []
+
+    @contextmanager
+    def connect(*_: object, again: bool):
+        made.append(again)
+        yield SimpleNamespace(client=SimpleNamespace(subscribe_topic=lambda *_: None))
+        if not again:
+            raise RuntimeError("ConnectionPool is closed")
+
+    monkeypatch.setattr("code_commit.fleet.dispatcher.connect", connect)
+    dispatcher = Dispatcher(SimpleNamespace(), SimpleNamespace(say=print), "fleet")
+    dispatcher._connect()
+    dispatcher._connect(again=True)
+    assert made == [False, True]
