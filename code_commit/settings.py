@@ -263,8 +263,7 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
     try:
         return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        hint = "a setting stands there twice" if "overwrite" in str(error) else "put strings in quotes"
-        problems.append(f"{shown_path} is not valid TOML: {error}; {hint}")
+        problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes, and each setting only once")
         return {}
 
 

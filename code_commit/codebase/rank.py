@@ -141,15 +141,15 @@ class _Words:
         lines, line, counted = self.lines[name], 0, 0
         is_defined_here = self.defined[name][-1:] == [len(self.counts) - 1]
         for place, at in enumerate(places if not CHANGE_LOG.fullmatch(file.name) else ()):
-            if len(lines) > _TOO_MANY_LINES and not (is_defined_here and _is_definition(text, at)):
-                if not is_defined_here:
-                    return
+            if len(lines) > _TOO_MANY_LINES and not is_defined_here:
+                return
+            kind = _DEFINES if _is_definition(text, at) else _DEFINES + 1
+            if len(lines) > _TOO_MANY_LINES and kind != _DEFINES:
                 continue
             line, counted = line + text.count("\n", counted, at), at
             end = text.find("\n", at)
             whole = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else None].strip()
             cut = f"{whole[:_LONGEST_MENTION]} ..." if len(whole) > _LONGEST_MENTION else whole
-            kind = _DEFINES if _is_definition(text, at) else _DEFINES + 1
             lines.append(Mention(kind, place, file.name, line, f"{file.name}:{line}:{cut}\n"))
 
 

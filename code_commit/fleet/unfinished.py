@@ -123,10 +123,10 @@ class Unfinished:
             raise LogError(log_path(self._out, task), error) from error
         return log, self._note(task.id, log)
 
-    def keep(self, task: FleetTask, log: bytes) -> float:
-        """Keep the log of a task as it is now, and return what its run has cost. Raises LogError."""
+    def keep(self, task: FleetTask, log: bytes) -> None:
+        """Keep the log of a task as it is now, and count its cost. Raises LogError."""
         self.sizes[task.id] = len(log)
-        return self._keep(task.id, log_path(self._out, task), log)
+        self._keep(task.id, log_path(self._out, task), log)
 
     def take_up(self, logs: Mapping[str, bytes]) -> float:
         """Keep a worker's logs that tell more than ours, or of runs that are not known here.
@@ -165,10 +165,10 @@ class Unfinished:
             path.unlink(missing_ok=True)
         self._logs[task.id] &= own
 
-    def _keep(self, task: str, path: Path, log: bytes) -> float:
+    def _keep(self, task: str, path: Path, log: bytes) -> None:
         self._logs[task].add(path)
         write_own(path, log, sync=True)
-        return self._note(task, log)
+        self._note(task, log)
 
     def _note(self, task: str, log: bytes) -> float:
         record = _record_in(log)
