@@ -15,7 +15,6 @@ from code_commit.settings import Price, Settings
 CHARACTERS_PER_TOKEN = 3.2  # for source code, in today's tokenizers; an estimate on the safe side
 
 _UNKNOWN_MAX_OUTPUT = 64_000
-_ASCII_BEFORE_ASCII = re.compile(r"[\x00-\x7f]+(?=[\x00-\x7f])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +121,10 @@ def estimate_tokens(text: str) -> int:
 
 
 def most_tokens(text: str) -> int:
-    """Return the most tokens of a text: one for each byte of it, or of its normal form, which some tokenizers read."""
-    size = _utf8_size(text)
-    if text.isascii() or unicodedata.is_normalized("NFKC", text):
-        return size
-    changing = _ASCII_BEFORE_ASCII.sub("", text)  # normal forms never join an ASCII character to the one before it
-    return size + max(0, _utf8_size(unicodedata.normalize("NFKC", changing)) - _utf8_size(changing))
-
-
-def _utf8_size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
+    """Return the most tokens of a text: one for each byte, or for each of the normal form that some take."""
+    normal = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    forms = (text,) if normal is text else (text, normal)
+    return max(len(form.encode("utf-8", "replace")) for form in forms)
 
 
 def cut_off(limit: int | None) -> str:
