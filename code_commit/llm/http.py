@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -125,8 +126,10 @@ class Connection:
         """Whether any part of the latest request may have reached the API."""
         self._socket: Any = None
         context = _make_ssl_context(endpoint.base_url)
-        try:  # no proxy for this machine: the request may be plain http, and it holds the key
-            self._client = httpx.Client(headers=headers, verify=context, trust_env=not endpoint.is_local)
+        # no proxy for this machine: the request may be plain http, and it holds the key
+        self._new_client = partial(httpx.Client, headers=headers, verify=context, trust_env=not endpoint.is_local)
+        try:
+            self._client = self._new_client()
         except (ValueError, ImportError, httpx.InvalidURL):
             raise NotSetUpError(
                 "the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used: it must be "
@@ -140,6 +143,11 @@ class Connection:
 
     def close(self) -> None:
         self._client.close()
+
+    def reconnect(self) -> None:
+        """Replace the connection: a signal in the middle of a request leaves httpx's unusable."""
+        self.close()
+        self._client = self._new_client()
 
     def send(self, method: str, path: str, body: RequestBody | None, silence: float) -> Reply:
         with self.open(method, path, body, silence) as reply:

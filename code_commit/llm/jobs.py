@@ -83,6 +83,7 @@ def _cancelled_by_interrupts(call: Call, job_path: str) -> Iterator[None]:
         if not isinstance(error, LLMError) or error.kind == "timeout":
             call.connection.deadline = call.timing.now() + call.timing.cancel
             with suppress(LLMError, PassingFailure):
+                call.connection.reconnect()
                 call.connection.send("POST", f"{job_path}/cancel", RequestBody(), call.timing.cancel)
         raise
 

@@ -3,6 +3,7 @@
 import signal
 import time
 
+import h11
 import pytest
 from asking import PROMPT, WAYS, Clock, Listener, ask, open_way
 from fake_apis import Answer
@@ -47,6 +48,27 @@ def test_an_interrupted_job_is_cancelled(name, step, error):
             llm.complete(PROMPT, listener)
     assert caught.value is error
     assert server.cancelled == listener.jobs == ["resp_1"]
+
+
+def test_a_signal_between_two_requests_of_one_connection_cancels_the_job(monkeypatch):
+    """httpx takes the connection for idle then, but h11 for one whose request has not ended."""
+    next_cycle = h11.Connection.start_next_cycle
+    cycles: list[h11.Connection] = []
+
+    def interrupted(connection: h11.Connection) -> None:
+        cycles.append(connection)
+        if len(cycles) == 2:  # the first is that of the request that makes the job
+            raise Interrupted(signal.SIGTERM)
+        next_cycle(connection)
+
+    monkeypatch.setattr(h11.Connection, "start_next_cycle", interrupted)
+    with (
+        FakeServer(["x"], polls=10**6) as server,
+        open_way(WAYS["responses"], server.base_url("openai"), Clock().timing()) as llm,
+        pytest.raises(Interrupted),
+    ):
+        llm.complete(PROMPT, Listener())
+    assert server.cancelled == ["resp_1"]
 
 
 @pytest.mark.parametrize("name", JOBS)
