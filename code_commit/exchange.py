@@ -66,7 +66,8 @@ class Prompt(NamedTuple):
 
     `parts` are the user's parts by their names, for their sizes. `stable` is the part of the user message that is the
     same in every call of a run (empty in the specification's layout); a provider that wants cache boundaries marked
-    puts one after `system` and one after `stable`.
+    puts one after `system` and one after `stable`. `dialogue` is `stable` as messages, each with its role, where the
+    layout has an exchange of them.
     """
 
     system: str
@@ -74,6 +75,7 @@ class Prompt(NamedTuple):
     rest: str
     parts: Mapping[str, str] = {}
     shows: VisibleFiles = VisibleFiles()
+    dialogue: Sequence[tuple[str, str]] = ()
 
     @property
     def user(self) -> str:

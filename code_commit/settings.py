@@ -138,7 +138,9 @@ class Settings(NamedTuple):
         Literal["file", "fresh", "fit", "select"],
         Setting("codeRollup.txt as it is, or made first: all files, what fits, or the LLM's choice"),
     ] = "file"
-    prompt_layout: Annotated[Literal["spec", "cached"], Setting("order of the prompt's sections")] = "spec"
+    prompt_layout: Annotated[
+        Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
+    ] = "spec"
     max_cost: Annotated[float | None, Setting("US dollars: stop before a call that could pass it", "USD", POSITIVE)] = (
         None
     )

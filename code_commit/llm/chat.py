@@ -25,10 +25,12 @@ def request_body(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
     """Return the request. The text of a message is one string, since some servers take no list of blocks."""
     settings = endpoint.settings
     is_openai = re.search(r"(^|\.)openai\.(com|azure\.com)$", urlsplit(endpoint.base_url).hostname or "") is not None
-    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    system = [("system", prompt.system)] if prompt.system else []
+    last = prompt.rest if prompt.dialogue else prompt.user
+    messages = [{"role": role, "content": text} for role, text in (*system, *prompt.dialogue, ("user", last))]
     body: dict[str, Any] = {
         "model": endpoint.model,
-        "messages": [*messages, {"role": "user", "content": prompt.user}],
+        "messages": messages,
         "stream": True,
         "stream_options": {"include_usage": True},
     }

@@ -1,9 +1,10 @@
-"""The prompts: the specification's layouts of the initial query and the repair query, and the cached one.
+"""The prompts: the specification's layouts of the initial query and the repair query, the cached and the short one.
 
 The system prompts come first, then the user's sections, each under its label on a line of its own. The text of a
-section is data: labels and fences in it mean nothing.
+section is data: labels and fences in it mean nothing. The short layout is an exchange of messages without labels.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -17,7 +18,7 @@ from code_commit.runs.words import duration
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 
-Layout = Literal["spec", "cached"]
+Layout = Literal["spec", "cached", "short"]
 _TASK_AGAIN, _LONGEST_AGAIN = ":\n\n{query}\n\n", 1_000  # characters of a task that is repeated at the end
 _WHOLE, _WHOLE_OR_EDITS = "whole", "whole, or as edits where it is long"
 _CLOSING = "\n[answer]\n"  # before the last lines of a prompt, in the file of a system prompt
@@ -27,6 +28,10 @@ _LONG_FILE = 200  # lines, without the blank one after it
 _DIFFS = """\
 In [file replacements] a line that ends with (diff) --- stands before a unified
 diff of the file from [codebase] to what it holds now. Send no diff yourself."""
+_ROLE = re.compile(r"^\[(user|assistant)\]\n", re.MULTILINE)  # before each message of the short layout
+_ADDED = "These files of the project were not shown so far:\n\n{}\n\n"
+_CHANGED = "These files were changed since, and are now:\n\n{}\n\n"
+_FAILED = "build.sh fails:\n\n{}\n\nFind the cause and repair it.\n\n"
 _CONTEXT_LINES, _SHORTER, _DIFF_MARK = 10, 3, " (diff)"
 
 
@@ -37,6 +42,7 @@ class SystemPrompts(NamedTuple):
     repair_query: str
     rejected_response: str
     edit_instructions: str
+    short_instructions: str = ""
 
     def with_examples_in(self, folder: str) -> "SystemPrompts":
         return SystemPrompts(*(text.replace(_FOLDER, folder) for text in self))
@@ -104,10 +110,12 @@ def load_system_prompt(overrides: Path, name: str) -> str:
 
 def make_task(settings: Settings, prompts: SystemPrompts, query: str, codebase: Codebase) -> Task:
     prompts = prompts.with_examples_in(_example_folder(codebase))
-    edits = prompts.edit_instructions if _offers_edits(settings, codebase) else ""
-    late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits else ""
+    is_short = settings.prompt_layout == "short"
+    edits = prompts.edit_instructions if _offers_edits(settings, codebase) and not is_short else ""
+    late_edits = prompts.edit_instructions if settings.answer_format == "auto" and not edits and not is_short else ""
     attempts = most_attempts(settings)
-    circumstances = edits + "".join(f"{line}\n" for line in _circumstances(settings, attempts)) + "\n"
+    lines = may_change(settings) if is_short else _circumstances(settings, attempts)
+    circumstances = edits + "".join(f"{line}\n" for line in lines) + "\n"
     layout, diffs = settings.prompt_layout, _shows_diffs(settings)
     return Task(prompts, query, codebase, layout, circumstances, attempts, late_edits, bool(edits), diffs)
 
@@ -185,9 +193,23 @@ def lay_out(
     parts = {"query": query, "codebase": codebase, "build output": output}
     parts |= {"codebase additions": unseen, "file replacements": replacements}
     shows = _visible_files(task, build, files, windows)
+    if task.layout == "short":
+        state = [(_ADDED, "".join(added)), (_CHANGED, "".join(changes)), (_FAILED, build.output)]
+        told = "".join(sentence.format(text.strip()) for sentence, text in state if text)
+        return _lay_out_short(task, told + (f"{rejection.text.strip()}\n\n" if rejection else ""), parts, shows)
     if task.layout == "cached":
         return Prompt(rules, codebase + query, unseen + phase + output + end, parts, shows)
     return Prompt(rules + phase, "", output + query + codebase + unseen + end, parts, shows)
+
+
+def _lay_out_short(task: Task, state: str, parts: Mapping[str, str], shows: VisibleFiles) -> Prompt:
+    """Return the prompt as an exchange of messages; `state` is all that came after the first prompt."""
+    values = {"codebase": task.codebase.text.strip("\n"), "query": task.query.strip(), "state": state}
+    system, *turns = _ROLE.split(task.prompts.short_instructions)
+    texts = [re.sub(r"\{(codebase|query|state)\}", lambda name: values[name[1]], text) for text in turns[1::2]]
+    dialogue = list(zip(turns[:-2:2], texts, strict=False))
+    flat = "".join(f"[{role}]\n{text}" for role, text in dialogue) + "[user]\n"
+    return Prompt(system + task.circumstances, flat, texts[-1], parts, shows, dialogue)
 
 
 def _end(task: Task, closing: str, rejection: Rejection | None, *, offers_edits: bool) -> str:

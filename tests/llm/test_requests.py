@@ -146,6 +146,15 @@ def test_the_specifications_layout_pays_for_no_cache():
     assert "cache" not in repr(body_of("responses", model="gpt-5.5"))
 
 
+def test_an_exchange_of_messages_goes_as_messages_or_as_one_text():
+    turns = [("user", "how?\n"), ("assistant", "so\n"), ("user", "files\n"), ("assistant", "Ok.\n")]
+    prompt = Prompt("SYSTEM\n", "[user]\nhow?\n ...", "do it", dialogue=turns)
+    sent = body_of("chat", prompt)["messages"]
+    assert [tuple(message.values()) for message in sent] == [("system", "SYSTEM\n"), *turns, ("user", "do it")]
+    check_chat(body_of("chat", prompt))
+    assert "how?" in str(body_of("responses", prompt)["input"])
+
+
 def test_the_cached_layout_marks_its_boundaries():
     body = body_of("responses", CACHED_PROMPT)
     mark = {"mode": "explicit", "ttl": "30m"}
