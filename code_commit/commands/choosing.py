@@ -69,6 +69,8 @@ class FileChooser:
             chosen = self.log.record.chosen
             names = ", ".join(map(shown, chosen)) or "-"
             self.log.finish("success", EXIT_SUCCESS, f"{count(len(chosen), 'file')} chosen: {names}")
+            if self.plan.inputs.command == "run":
+                self.progress.forget()  # its success is not that of the run, which begins only now
 
     @property
     def record(self) -> RunRecord | None:

@@ -10,6 +10,7 @@ from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job
 from code_commit.commands.approve import approval_of
 from code_commit.commands.output import recording, show_end
+from code_commit.errors import LLMError, NotSetUpError
 from code_commit.interrupts import interruptible
 from code_commit.project import AGENT_CONFIG, ROLLUP_SCRIPT, Project
 from code_commit.runs.progress import Progress
@@ -63,8 +64,13 @@ def run_main_job(project: Project, options: Mapping[str, Any], progress: Progres
         choice = chooser.record
     else:
         codebase = codebase_for(plan)
-    if plan.request:
-        require_sendable(plan, codebase, is_paid=choice is not None)
-    approve = approval_of(plan.settings, progress)
-    with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
-        return interruptible(lambda: attempt_loop(run))
+    try:
+        if plan.request:
+            require_sendable(plan, codebase, is_paid=choice is not None)
+        approve = approval_of(plan.settings, progress)
+        with start_run(plan, codebase, progress, approve=approve, choice=choice) as run:
+            return interruptible(lambda: attempt_loop(run))
+    except NotSetUpError as error:
+        if choice is None or progress.record is not None:
+            raise
+        raise LLMError(f"{error}\nThe files are chosen already: mend that, then code-commit resume") from error

@@ -184,6 +184,9 @@ class _Run:
         content = (folder / "run.json").read_bytes()
         record = load_run_record(content)
         facts, patches = self._facts_of(record), Patches()
+        if record.is_auxiliary:  # files were chosen, and no run began
+            printed = self._printed("run.json")
+            facts |= self._end_of(load_run_record(json.dumps(printed)) if printed else None)
         try:
             if record.attempts and self._repository:
                 apart = {*self._task.overlay, BUILD_SCRIPT}

@@ -60,6 +60,10 @@ class Progress:
         """Set the settings of a run, which are known after its first messages."""
         self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
+    def forget(self) -> None:
+        """Forget the record: nothing that ends from now on is a part of that run."""
+        self.record = None
+
     def __enter__(self) -> Self:
         if not self.quiet and terminal.is_live_terminal(self._stream):
             with suppress(OSError, ValueError):

@@ -498,3 +498,23 @@ def test_two_at_once_pay_once(root: Path, run_code_commit: Run, start_code_commi
         assert (done.returncode, "another code-commit runs here" in done.stderr) == (2, True), done.stderr
         server.polls = 1
         assert process.wait(180) == 0
+
+
+def test_a_choice_before_a_run_that_cannot_begin_is_no_success(root: Path, run_code_commit: Run):
+    (root / "agent-config/system-prompts").mkdir()
+    own = root / "agent-config/system-prompts/initial_query.txt"
+    own.write_text(f"My key is {KEY}.\n")
+    with FakeServer(answers=[CHOICE, CHOICE, RIGHT]) as server:
+        base = ["--model", "openai", "--base-url", server.base_url("openai"), "--rollup", "select"]
+        done = run_code_commit(root, "--json", *base)
+        printed = json.loads(done.stdout)
+        assert (done.returncode, printed["exit_code"], printed["status"], printed["run"]) == (3, 3, "llm_error", "")
+        assert "API key" in printed["message"]
+        assert "The files are chosen already: mend that, then code-commit resume" in done.stderr
+        with pytest.raises(LLMError, match="API key"):
+            run(root, model="openai", base_url=server.base_url("openai"), rollup="select")
+        own.unlink()
+        posts = len(server.requests)
+        done = run_code_commit(root, "resume", "--json")
+        assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (0, 0), done.stderr
+        assert sum(request.method == "POST" for request in server.requests[posts:]) == 1

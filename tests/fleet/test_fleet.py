@@ -123,6 +123,19 @@ def test_an_llm_that_chooses_the_files_first_is_of_the_task_too(cluster, tmp_pat
     assert load_run_record((log / "choice/run.json").read_bytes()).chosen == ["ok.txt"]
 
 
+def test_files_chosen_for_a_run_that_cannot_begin_are_no_green_task(cluster, tmp_path):
+    root = make_repository(tmp_path / "one")
+    (root / "long.txt").write_text("too long to go in whole\n" * 4000)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "long")
+    line = task("one", root, make_answers(tmp_path / "answers", "^^^files\nok.txt\n^^^end\n", RIGHT))
+    line["settings"] |= {"rollup": "select", "context_window": 3_000}
+    done = cluster.run_fleet(make_list(tmp_path / "tasks.jsonl", line))
+    assert done.returncode == 1, done.stderr
+    assert results(tmp_path)["one"]["status"] == "llm_error"
+    assert "does not fit" in results(tmp_path)["one"]["message"]
+
+
 def test_one_task_for_many_repositories_that_lack_build_and_ignore_line(forked_fleet, tmp_path):
     for name in ("one", "two"):
         root = make_repository(tmp_path / name)
