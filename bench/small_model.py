@@ -103,17 +103,17 @@ def call(root: Path, environment: dict[str, str], *argv: str | Path) -> None:
     Command([*JUDGED_EXIT, *argv], root, build_environment() | environment, timeout=RUN_TIMEOUT).run()
 
 
-def code_commit(tool: Tool) -> Agent:
-    """Return a code-commit with the settings that its `init` writes."""
+def code_commit(tool: Tool, layout: str) -> Agent:
+    """Return a code-commit with the settings that its `init` writes, but for the prompt's layout."""
 
     def work(root: Path, proxy: Proxy) -> None:
         call(root, {}, tool.command, "init")
         call(root, {}, tool.command, "rollup", "--quiet", "--exclude", HIDDEN)
         server = ["--model", f"chat:{proxy.model}", "--base-url", proxy.url, "--llm-timeout", str(LLM_TIMEOUT)]
         limits = ["--max-repairs", str(proxy.most_calls - 1), "--build-timeout", str(BUILD_TIMEOUT)]
-        call(root, {}, tool.command, *server, *limits)
+        call(root, {}, tool.command, *server, *limits, "--prompt-layout", layout)
 
-    return Agent(tool.name, tool.folder.name, work)
+    return Agent(tool.name, tool.folder.name + (f" {layout}" if layout != "cached" else ""), work)
 
 
 def aider(command: Path) -> Agent:
@@ -230,6 +230,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--tasks", default="*", metavar="GLOB", help="of the names in bench/small_tasks, default all")
     parser.add_argument("--seeds", type=int, default=0, metavar="N", help="N runs at temperature 0.2; default 1 at 0")
     parser.add_argument("--repairs", type=int, default=3, choices=(0, 3), help="default 3")
+    parser.add_argument("--layout", default="cached", help="of our prompts, default cached, which init writes")
     parser.add_argument("--against", metavar="REVISION", help="measure a revision beside this tree")
     parser.add_argument("--aider", type=Path, metavar="COMMAND", help="measure this aider beside it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="append results; do not repeat those that it has")
@@ -245,8 +246,8 @@ def main(arguments: Sequence[str]) -> int:
         tasks = select_tasks(options.tasks)
         with Proxy(options.server) as proxy:
             tool = Tool(options.environment.absolute()) if options.environment else tool_of(SOURCE, CACHE)
-            agents = [code_commit(tool)]
-            agents += [code_commit(tool_at(options.against, CACHE))] if options.against else []
+            agents = [code_commit(tool, options.layout)]
+            agents += [code_commit(tool_at(options.against, CACHE), options.layout)] if options.against else []
             agents += [aider(options.aider.absolute())] if options.aider else []
             for result in run_all(agents, tasks, options, proxy):
                 shown = f"{' '.join(result['states'])} {result['error']}".strip()
