@@ -6,7 +6,6 @@ its id, for messages alone: in two containers two processes have the same id.
 
 import fcntl
 import os
-import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -94,16 +93,12 @@ def _take(project: Project) -> int:
 
 def _open(project: Project) -> int:
     try:
-        lock = os.open(project.agent_config / LOCK_NAME, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+        return os.open(project.agent_config / LOCK_NAME, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
     except FileNotFoundError as error:
         raise NotSetUpError(f"{AGENT_CONFIG}/ is missing: `code-commit init` makes it") from error
     except OSError as error:
         message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be opened: {error.strerror}; it must be a file that you can write"
         raise NotSetUpError(message) from error
-    if not stat.S_ISREG(os.fstat(lock).st_mode):
-        os.close(lock)
-        raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is not a regular file: remove it")
-    return lock
 
 
 def _holder(lock: int) -> int:
