@@ -11,7 +11,10 @@ import pytest
 from apply_driver import NEW_FILES, SNAPSHOT, make_tree, read_tree, verified
 from kill_points import driver_command, driver_environment
 
-from code_commit.apply import apply_changes, is_locked, lock_tree, needs_recovery, recover, restore
+from code_commit.apply.lock import is_locked, lock_tree
+from code_commit.apply.recover import needs_recovery, recover
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
 from code_commit.errors import NotSetUpError
 from code_commit.project import Project
 
