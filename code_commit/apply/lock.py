@@ -56,7 +56,8 @@ def is_locked(project: Project) -> int | None:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _holder(lock)
+            number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
+            return int(number) if namespace == b"%s\n" % _namespace() else 0
         finally:
             os.close(lock)
     return None
@@ -99,11 +100,6 @@ def _open(project: Project) -> int:
     except OSError as error:
         message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be opened: {error.strerror}; it must be a file that you can write"
         raise NotSetUpError(message) from error
-
-
-def _holder(lock: int) -> int:
-    number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
-    return int(number) if namespace == b"%s\n" % _namespace() else 0
 
 
 def _namespace() -> bytes:

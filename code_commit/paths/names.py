@@ -94,12 +94,8 @@ class Limits(NamedTuple):
 
 
 def read_limits(root: Path) -> Limits:
-    """Return the limits of the file system of the project's root (POSIX pathconf), Linux's where it does not answer."""
-    try:
-        name, path = os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX")
-    except OSError:
-        name, path = 255, 4096
-    return Limits(name, path - 2 - len(os.fsencode(root)))
+    """Return the limits of the file system of the project's root (POSIX pathconf)."""
+    return Limits(os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX") - 2 - len(os.fsencode(root)))
 
 
 def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
