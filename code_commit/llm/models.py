@@ -4,11 +4,11 @@ import math
 import re
 import time
 from collections.abc import Container, Mapping
-from importlib import import_module
 from typing import NamedTuple
 
 from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
+from code_commit.llm import anthropic, chat, gemini, openai, replay
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
@@ -16,12 +16,8 @@ from code_commit.project import AGENT_CONFIG
 from code_commit.settings import SERVER, Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
-VENDOR_MODULES = ("gemini", "openai", "anthropic", "chat", "replay")
+VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, replay)}
 """In the order in which keys are tried when no model is named."""
-
-VENDORS: dict[str, Vendor] = {
-    vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
-}
 
 UNLIMITED = 10**12  # tokens of a model whose window is unknown
 
