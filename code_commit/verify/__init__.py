@@ -24,7 +24,7 @@ from code_commit.changes import (
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import VisibleFiles
-from code_commit.git import UnansweredError, match_patterns
+from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
@@ -64,8 +64,7 @@ class Rules:
     settings: Settings
     redactor: Redactor
     ignore_files: IgnoreFiles
-    submodules: frozenset[str]
-    tracked: frozenset[str]
+    index: Index
     query: str | None  # None if the task is unknown
     sent_before: Collection[str] = ()  # paths for which earlier answers were rejected as astray
 
@@ -78,7 +77,7 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor, quer
         ignore_files, index = ignored.remember_ignore_files(project), project.index()
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
-    return Rules(settings, redactor, ignore_files, index.submodules, index.files, query)
+    return Rules(settings, redactor, ignore_files, index, query)
 
 
 class _Findings:
@@ -176,7 +175,7 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
         originals, faults = tree.look_at_targets(
-            findings.open_paths, project, names.guarded_folders(project), rules.submodules
+            findings.open_paths, project, names.guarded_folders(project), rules.index.submodules
         )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
@@ -196,7 +195,7 @@ def _check_astray(findings: _Findings, originals: Originals, project: Project, r
     files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
     new = {path: content for path, content in files.items() if originals[path] is None}
     answered = {change.path for change in findings.changes}
-    for path, message in tree.find_astray(new, answered, rules.tracked, project, rules.query):
+    for path, message in tree.find_astray(new, answered, rules.index.files, project, rules.query):
         if quoted(path) in rules.sent_before:
             yield RunWarning("astray", f"{shown(path)} is a new file, sent again after its path was rejected", path)
         else:
