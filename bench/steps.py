@@ -72,7 +72,7 @@ def redact(path: str) -> None:
 
 def apply(path: str) -> None:
     """Verify and apply a response in the current folder; the snapshot goes where a run's goes."""
-    from code_commit.apply import apply_changes
+    from code_commit.apply.transaction import apply_changes
     from code_commit.parse import parse_response
     from code_commit.project import find_project
     from code_commit.redaction import Redactor

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from code_commit.apply import redo as redo_changes
+from code_commit.apply.restore import redo as redo_changes
 from code_commit.build import hardened_meanwhile
 from code_commit.check import RunInputs, inspect_run
 from code_commit.check.codebase import check_codebase

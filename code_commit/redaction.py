@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 Span = tuple[int, int, bytes]  # the begin and the end of a key in the data, and its mask
 
 _LARGE = 1 << 18  # bytes of data that are worth the import of pydantic's regular expressions
-_SHORTEST_PIECE = 8  # characters of a key that are censored where a text was cut in the middle of it, or may go on
+_SHORTEST_PIECE = 8  # characters of a key that are censored where a text was cut in the middle of it
 
 _ESCAPES = (b"\\u%04x", b"\\u%04X", b"%%%02x", b"%%%02X", b"&#%d;", b"&#x%x;", b"&#x%X;")
 _LONGEST_ESCAPE = len("&#x0073;")
 _XML_NAMES = {b"&": b"amp", b"<": b"lt", b">": b"gt", b'"': b"quot", b"'": b"apos"}
-_HALF_ESCAPE = rb"\\\\?(?:u[0-9a-fA-F]{0,3})?\Z|%[0-9a-fA-F]?\Z|&[#0-9a-zA-Z]{0,6}\Z"
-"""The possible beginnings of an escaped character at the end of the data."""
-_LEAD = rb"\\|%(?:[0-9a-fA-F]|\Z)|&(?:[#aglq]|\Z)"  # every escaped character begins so
-_HALF_ESCAPED = b"(?:" + _HALF_ESCAPE + rb"|\Z)"
 
 _DOTS = rb"(?:\*\*\*\*{0,197}|\.\.\.\.{0,197}|xxxxx{0,196}|\xe2\x80\xa6)"
-_LAST_DOTS = r"(?:\*\*|\.\.|xx|…)".encode()
-_HALF_DOTS = rb"(?:\*\*{0,199}|\.\.{0,199}|xx{0,199}|\xe2(?:\x80\xa6?)?)"
 """Each alternative begins with a character, not with a repetition: that takes a tenth of the time."""
+_LAST_DOTS = r"(?:\*\*|\.\.|xx|…)".encode()
 _LONGEST_QUOTATION = 240
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
@@ -105,7 +100,7 @@ class Redactor:
 
 
 class RedactingStream:
-    """Redacts data that comes in pieces; holds back only a possible beginning of a key, until `close`."""
+    """Redacts data that comes in pieces; holds back only what may be a key's beginning in the last word."""
 
     def __init__(self, redactor: Redactor, write: Callable[[bytes], object]) -> None:
         self._redactor = redactor
@@ -159,6 +154,9 @@ class _Secret:
         self._run = max(re.findall(rb"[A-Za-z0-9]*", key[1:]), key=len) or key
         self._escaped_runs = _escaped(self._run)
         self._longest = max(_LONGEST_ESCAPE * len(key), _LONGEST_QUOTATION)
+        self._gaps = [gap for gap in (b"\n", b"\r", b"\t", b" ") if gap not in key]  # no form of the key has one
+        firsts = b"".join(form[:1] for form in (b"\\", b"%", b"&", key, *self._encoded))
+        self._begin = re.compile(b"[" + re.escape(firsts) + b"]")
 
     @property
     def any_needle(self) -> bytes:
@@ -222,11 +220,6 @@ class _Secret:
         """Match a vendor's quotation: the key's beginning, dots, and its end; all but two characters look ahead."""
         return re.compile(re.escape(self._key[:2]) + b"(?=(" + self._beginnings + _DOTS + self._ends + b"))")
 
-    @cached_property
-    def _half_quotation(self) -> re.Pattern[bytes]:
-        key = re.escape(self._key)
-        return re.compile(re.escape(self._key[:2]) + self._beginnings + _HALF_DOTS + b"[" + key + rb"]{0,12}\Z")
-
     @property
     def _beginnings(self) -> bytes:
         """Return a pattern for a quotation from the key's third character to the dots."""
@@ -239,32 +232,11 @@ class _Secret:
         return b"(?:" + b"|".join(re.escape(self._key[-length:]) for length in lengths) + b")"
 
     def unfinished(self, data: bytes) -> int:
-        """Return the place of the key's beginning, without a line end, as `Redactor.unfinished`."""
-        start = max(data.rfind(b"\n") + 1, len(data) - self._longest)
-        tail = data[start:]
-        places = [len(data)]
-        if tail.endswith(self._halves):
-            places += [len(data) - len(half) for half in self._halves if tail.endswith(half)]
-        patterns = []  # each is compiled when data ask for it
-        if self._key[:_SHORTEST_PIECE] in tail or re.search(_LEAD, tail):
-            patterns.append(self._half_spelled)
-        if self._key[:2] in tail:
-            patterns.append(self._half_quotation)
-        matches = (pattern.search(tail) for pattern in patterns)
-        return min([*places, *(start + match.start() for match in matches if match)])
-
-    @cached_property
-    def _halves(self) -> tuple[bytes, ...]:
-        """Return the beginnings of each form without escaped characters."""
-        return tuple({form[:size] for form in (self._key, *self._encoded) for size in range(1, len(form))})
-
-    @cached_property
-    def _half_spelled(self) -> re.Pattern[bytes]:
-        """Match the key's first characters at the end of the data, in any spelling, or eight of them anywhere."""
-        first, *others = self._key[: min(_SHORTEST_PIECE, len(self._key) - 1)]
-        rest = b"".join(b"(?:" + _HALF_ESCAPED + b"|" + _spellings(code) + b")" for code in others)
-        end = b"" if len(self._key) > _SHORTEST_PIECE else _HALF_ESCAPED
-        return re.compile(b"(?:" + _HALF_ESCAPE + b"|" + _spellings(first) + b")" + rest + end)
+        """Return the place in the last word where a form of the key may begin, as `Redactor.unfinished`."""
+        tail = data[-self._longest :]
+        start = max((tail.rfind(gap) for gap in self._gaps), default=-1) + 1
+        begin = self._begin.search(tail, start)
+        return len(data) - (len(tail) - begin.start() if begin else 0)
 
     def without_pieces(self, text: str) -> str:
         """Return the text with the key's end at its beginning, and the key's beginning at its end, censored."""

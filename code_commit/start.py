@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from code_commit.apply import lock_tree, restore
+from code_commit.apply.lock import lock_tree
+from code_commit.apply.restore import restore
 from code_commit.build import Builder, harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import codebase_for, codebase_warnings

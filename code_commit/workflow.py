@@ -4,7 +4,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from code_commit.apply import apply_changes, find_overwritten, load_layers, load_originals, note_built
+from code_commit.apply.restore import find_overwritten, note_built
+from code_commit.apply.snapshot import load_layers, load_originals
+from code_commit.apply.transaction import apply_changes
 from code_commit.build import build_environment
 from code_commit.changes import (
     DeclinedError,

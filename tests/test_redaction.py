@@ -94,6 +94,14 @@ def test_every_form_is_censored_wherever_it_is_cut(form):
     assert in_pieces(redactor, cut_at(data, range(len(data)))) == whole
 
 
+@pytest.mark.parametrize("key", ["a word and 12345", "not-\udcff-text", "x\ty\rz & 100% \\n"])
+def test_an_odd_key_is_censored_wherever_it_is_cut(key):
+    redactor = Redactor([key])
+    data = f"before {key} after".encode(errors="surrogateescape")
+    for place in range(1, len(data)):
+        assert in_pieces(redactor, cut_at(data, [place])) == redactor.redact(data) != data, place
+
+
 @each_form
 @pytest.mark.parametrize(
     "line", [b"   Compiling sk-zlib v0.4 (100%) \\u00e9 &amp; ... ok\n", "✓ été\n".encode(), b"\xff\0\n"]

@@ -61,6 +61,4 @@ def reason(error: BaseException) -> str:
     """Return the cause and what to do about it, without a full stop."""
     if isinstance(error, OSError) and error.errno:
         return _ADVICE.get(error.errno, error.strerror or str(error))
-    if isinstance(error, UnicodeError):
-        return "its name cannot be written in the encoding of this locale: use a UTF-8 locale"
     return str(error) or type(error).__name__

@@ -1,8 +1,8 @@
 """One transaction as a value, and as the JSON file that is its journal and later its part of a snapshot.
 
-The journal stands in `agent-config/.txn`, with the new files and the old ones: on the tree's file system, where renames
-are atomic, and unseen by git. If a rename cannot cross over (a mount), the copies stand in a folder beside their
-targets, hidden from git by a `.gitignore` of its own.
+The journal stands in `agent-config/.txn`, with the new files and the old ones (`new-0`, `old-0` ...): on the tree's
+file system, where renames are atomic, and unseen by git. If a rename cannot cross over (a mount), the copies stand in a
+folder beside their targets, hidden from git by a `.gitignore` of its own.
 
 `journal.json` is there exactly while files may be half changed, `settled.json` while only cleaning up is left.
 """
@@ -209,11 +209,3 @@ class Staging(AbstractContextManager["Staging"]):
     def _empty(self, folder: int, last: str = "") -> None:
         for name in sorted(os.listdir(folder), key=lambda name: name == last):
             os.unlink(name, dir_fd=folder)
-
-
-def new_name(position: int) -> str:
-    return f"new-{position}"
-
-
-def old_name(position: int) -> str:
-    return f"old-{position}"

@@ -6,7 +6,6 @@ its id, for messages alone: in two containers two processes have the same id.
 
 import fcntl
 import os
-import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -57,7 +56,8 @@ def is_locked(project: Project) -> int | None:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _holder(lock)
+            number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
+            return int(number) if namespace == b"%s\n" % _namespace() else 0
         finally:
             os.close(lock)
     return None
@@ -94,21 +94,12 @@ def _take(project: Project) -> int:
 
 def _open(project: Project) -> int:
     try:
-        lock = os.open(project.agent_config / LOCK_NAME, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
+        return os.open(project.agent_config / LOCK_NAME, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
     except FileNotFoundError as error:
         raise NotSetUpError(f"{AGENT_CONFIG}/ is missing: `code-commit init` makes it") from error
     except OSError as error:
         message = f"{AGENT_CONFIG}/{LOCK_NAME} cannot be opened: {error.strerror}; it must be a file that you can write"
         raise NotSetUpError(message) from error
-    if not stat.S_ISREG(os.fstat(lock).st_mode):
-        os.close(lock)
-        raise NotSetUpError(f"{AGENT_CONFIG}/{LOCK_NAME} is not a regular file: remove it")
-    return lock
-
-
-def _holder(lock: int) -> int:
-    number, _, namespace = os.pread(lock, 64, 0).partition(b" ")
-    return int(number) if namespace == b"%s\n" % _namespace() else 0
 
 
 def _namespace() -> bytes:

@@ -40,7 +40,7 @@ def require_fit_paths(paths: Iterable[str], project: Project, *, what: str) -> N
 
 def require_no_link(tree: Tree, paths: Iterable[str]) -> None:
     """Raise UnfitPathError where a link is on the way to one of the paths, which have passed the other rules."""
-    for folder in sorted(folders_of(paths) - {""}, key=parts):
+    for folder in sorted(folders_of(paths) - {""}, key=lambda folder: folder.split("/")):
         found = tree.look(folder)
         if found is not None and stat.S_ISLNK(found.st_mode):
             raise UnfitPathError(f"{shown(folder)} is a link: move it away; nothing was changed")
@@ -66,9 +66,9 @@ def make_plan(
     known = {path: step for path, step in earlier.items() if step is not None}
     needed = known if exact else {}
     removable = earlier.keys() - known.keys() if exact else None
-    ordered = tuple(sorted(writes, key=lambda write: parts(write.path)))
+    ordered = tuple(sorted(writes, key=lambda write: write.path.split("/")))  # a folder before what is in it
     for write in ordered:
-        if not {"", ".", ".."}.isdisjoint(parts(write.path)):
+        if not {"", ".", ".."}.isdisjoint(write.path.split("/")):
             raise ApplyError(f"{shown(write.path)} is not a path inside the project; every file is as it was before")
     gone = {write.path for write in ordered if write.new is None}
     arriving = folders_of([write.path for write in ordered if write.new is not None] + [f"{path}/" for path in needed])
@@ -83,7 +83,7 @@ def make_plan(
 
 
 def _sorted(folders: Iterable[FolderStep]) -> tuple[FolderStep, ...]:
-    return tuple(sorted(folders, key=lambda folder: parts(folder.path)))
+    return tuple(sorted(folders, key=lambda folder: folder.path.split("/")))
 
 
 def _is_missing(tree: Tree, path: str, gone: Collection[str]) -> bool:
@@ -120,8 +120,3 @@ def _folder_now(tree: Tree, path: str) -> FolderStep | None:
 
 def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def parts(path: str) -> list[str]:
-    """Return a key that sorts a folder's files together, and a folder before what is in it."""
-    return path.split("/")

@@ -22,7 +22,6 @@ from code_commit.apply.journal import (
     FolderStep,
     Journal,
     Staging,
-    old_name,
 )
 from code_commit.apply.lock import is_locked, locked
 from code_commit.apply.plan import folder_of, require_fit, require_no_link
@@ -70,7 +69,7 @@ def recover(project: Project) -> str | None:
                 f"an interrupted apply cannot be repaired, its journal is damaged: {error}; "
                 f"{_FOLDER} holds the originals: put back by hand what `git status` shows, then delete that folder"
             ) from error
-        except (OSError, UnicodeError) as error:
+        except OSError as error:
             message = f"an interrupted apply could not be repaired from {_FOLDER}: {reason(error)}; then rerun"
             raise ApplyError(message) from error
 
@@ -146,7 +145,7 @@ def _put_file_back(staging: Staging, step: FileStep, position: int) -> None:
     if step.before is None:
         os.unlink(name, dir_fd=folder)
     else:
-        os.rename(old_name(position), name, src_dir_fd=staging.area(step.area), dst_dir_fd=folder)
+        os.rename(f"old-{position}", name, src_dir_fd=staging.area(step.area), dst_dir_fd=folder)
 
 
 def _make_missing_folders(tree: Tree, path: str) -> None:

@@ -24,8 +24,6 @@ from code_commit.apply.journal import (
     Journal,
     Staging,
     encode,
-    new_name,
-    old_name,
     state_of,
 )
 from code_commit.apply.lock import locked
@@ -93,7 +91,7 @@ def carry_out(
                 finally:
                     at = transaction.at
         keep_contents(snapshot, layer_name(len(layers) + 1), (write.new for write in plan.writes))
-    except (OSError, UnicodeError) as error:
+    except OSError as error:
         message = f"{shown(at)} could not be written: {reason(error)}; every file is as it was before"
         raise ApplyError(message) from error
 
@@ -164,7 +162,7 @@ class Transaction:
             before = state_of(write.old, write.old_mode, owner)
         if write.new is not None:
             folder = self._staging.area(area)
-            owner = self._new_files.write(folder, new_name(position), write.new, write.mode, owner)
+            owner = self._new_files.write(folder, f"new-{position}", write.new, write.mode, owner)
             after = state_of(write.new, write.mode, owner)
         return FileStep(write.path, before, after, area)
 
@@ -181,7 +179,7 @@ class Transaction:
                 raise ChangedUnderUsError(write.path)
             return None
         was = self._look_as_planned(write)
-        copies, copy = self._staging.area(area), old_name(position)
+        copies, copy = self._staging.area(area), f"old-{position}"
         folder, name = self._staging.tree.parent(write.path)
         try:
             os.link(name, copy, src_dir_fd=folder, dst_dir_fd=copies, follow_symlinks=False)
@@ -258,7 +256,7 @@ class Transaction:
         if write.new is None:
             os.unlink(name, dir_fd=folder)
         else:
-            os.rename(new_name(position), name, src_dir_fd=area, dst_dir_fd=folder)
+            os.rename(f"new-{position}", name, src_dir_fd=area, dst_dir_fd=folder)
 
     def _recover(self, cause: BaseException) -> None:
         try:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from code_commit.files import FOLDER, NewFiles, Tree, open_regular, set_mode
 
@@ -45,9 +45,7 @@ class Entry(NamedTuple):
 class Damage(NamedTuple):
     """A change of a protected file. `detail` says why it was not put back, or what the user can do."""
 
-    kind: Literal[
-        "changed", "new", "removed", "moved or removed", "a repository in git's index", "of code-commit itself, changed"
-    ]
+    kind: str
     is_undone: bool = True
     detail: str = ""
 

@@ -4,7 +4,8 @@ import errno
 import os
 from collections.abc import Callable, Mapping
 
-from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
+from code_commit.apply.lock import is_locked
+from code_commit.apply.recover import HALF_CHANGED, is_half_changed
 from code_commit.build.command import build_command
 from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import recover
+from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.text import parse_codebase, read_codebase
 from code_commit.commands.output import recording, show_end

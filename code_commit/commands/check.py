@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from code_commit.apply import lock_tree
+from code_commit.apply.lock import lock_tree
 from code_commit.build import Builder, build_environment, harden_process
 from code_commit.check import RunPlan, inspect_run, take_task
 from code_commit.check.codebase import check_codebase

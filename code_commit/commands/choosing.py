@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
-from code_commit.apply import lock_tree
+from code_commit.apply.lock import lock_tree
 from code_commit.build import harden_process
 from code_commit.check import RunPlan
 from code_commit.check.codebase import require_no_key

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import changed_since, find_changed
+from code_commit.apply.restore import changed_since, find_changed
 from code_commit.commands.net_diff import net_diff
 from code_commit.commands.output import answering, coloured_diff, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError

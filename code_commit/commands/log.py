@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from code_commit.apply.lock import lock_tree
 from code_commit.commands.output import answering, print_bytes, print_text, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_ends, read_regular_file
@@ -174,8 +175,6 @@ def _print_stats(project: Project, out: str, *, as_json: bool) -> None:
 
 def _prune(project: Project) -> None:
     """Remove the runs that are no longer kept, and print their names. Raises NotSetUpError, LogError."""
-    from code_commit.apply import lock_tree  # its import takes 20 ms
-
     settings = load_settings(project, {})
     if not settings.keep_runs and not settings.keep_days:
         raise NotSetUpError("all runs are kept: set keep_runs or keep_days in agent-config/config.toml")

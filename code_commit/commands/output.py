@@ -76,7 +76,7 @@ def tell_if_half_changed(project: Project) -> None:
     """Warn of a tree that an interrupted apply left half changed, for commands that repair nothing."""
     if not (project.agent_config / TRANSACTION_FOLDER).exists():
         return
-    from code_commit.apply import HALF_CHANGED, is_half_changed  # its import takes 20 ms, which `log` seldom needs
+    from code_commit.apply.recover import HALF_CHANGED, is_half_changed  # it takes 20 ms, and `log` seldom needs it
 
     if is_half_changed(project):
         Progress(redactor_of(project)).say(f"warning: {HALF_CHANGED}")

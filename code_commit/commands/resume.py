@@ -11,7 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from code_commit.apply import changed_since, recover, require_fit_paths
+from code_commit.apply.plan import require_fit_paths
+from code_commit.apply.recover import recover
+from code_commit.apply.restore import changed_since
 from code_commit.check import RunInputs, plan_run
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase, parse_codebase

@@ -120,7 +120,7 @@ def make_rollup(
 def _look_at_project(project: Project, progress: Progress) -> None:
     """Repair a tree that is half changed, and warn of a missing ignore line or repository."""
     if os.path.lexists(project.agent_config / TRANSACTION_FOLDER):
-        from code_commit.apply import recover  # a tree is seldom half changed
+        from code_commit.apply.recover import recover  # a tree is seldom half changed
 
         if message := recover(project):
             progress.say(message)

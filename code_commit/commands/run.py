@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any
 
-from code_commit.apply import recover
+from code_commit.apply.recover import recover
 from code_commit.check import RunInputs, plan_run, take_task
 from code_commit.check.codebase import codebase_for, require_sendable
 from code_commit.commands import add_main_job

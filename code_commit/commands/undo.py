@@ -6,7 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from code_commit import apply
+from code_commit.apply.failures import ChangedSinceError
+from code_commit.apply.lock import is_locked, lock_tree
+from code_commit.apply.recover import recover
+from code_commit.apply.restore import UndoScope, check_restorable, find_changed, restore
 from code_commit.commands.output import recording
 from code_commit.errors import EXIT_SUCCESS, LogError, NotSetUpError
 from code_commit.git import match_patterns
@@ -47,20 +50,20 @@ def run(options: dict[str, Any]) -> int:
     name, force, patterns = options.pop("run", ""), options.pop("force", False), options.pop("path", [])
     attempt = options.pop("attempt", 1)
     with recording("undo", options) as (project, progress):
-        if message := apply.recover(project):
+        if message := recover(project):
             progress.say(message)
         settings = load_settings(project, options)
         progress.configure(progress.redactor, quiet=settings.quiet, verbose=settings.verbose)
         prepare = partial(_prepare, project, name, patterns, attempt, force=force)
-        if apply.is_locked(project) is None:
+        if is_locked(project) is None:
             prepare()  # an undo that is refused is no run, and writes nothing, no lock either
-        with apply.lock_tree(project):
+        with lock_tree(project):
             target, scope = prepare()
-            chain = _chain(target) if scope == apply.UndoScope() else []
+            chain = _chain(target) if scope == UndoScope() else []
             log = open_run_log(project, "undo", settings, progress)
             log.record.undoes = target.name
             with log:
-                restored = apply.restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
+                restored = restore(target / "snapshot", project, log.snapshot, force=force, scope=scope)
                 later = [f"attempt {attempt} and later"] * bool(scope.since)
                 what = " and ".join(["what --path names"] * bool(scope.paths) + later)
                 done = f"put back of {target.name} only {what}" if what else ""
@@ -72,14 +75,14 @@ def run(options: dict[str, Any]) -> int:
 
 def _prepare(
     project: Project, name: str, patterns: Sequence[str], attempt: int, *, force: bool
-) -> tuple[Path, apply.UndoScope]:
+) -> tuple[Path, UndoScope]:
     """Return the run to undo and the part of it. Raises as `restore`, and NotSetUpError where nothing is to undo."""
     target = find_run_folders(project, name)[-1] if name else _find_latest(project)
     if not changed_files(target):
         raise NotSetUpError(f"{shown(target.name)} changed no file: there is nothing to undo")
     since = _transactions_before(attempt, target)
-    scope = apply.UndoScope(_matching(patterns, target, since) if patterns else None, since)
-    apply.check_restorable(target / "snapshot", project, scope, force=force)
+    scope = UndoScope(_matching(patterns, target, since) if patterns else None, since)
+    check_restorable(target / "snapshot", project, scope, force=force)
     return target, scope
 
 
@@ -111,7 +114,7 @@ def _transactions_before(attempt: int, target: Path) -> int:
 
 def _matching(patterns: Sequence[str], target: Path, since: int) -> set[str]:
     """Return the files of the run that the patterns match. Raises NotSetUpError where they match none."""
-    changed = apply.find_changed(target / "snapshot", since)
+    changed = find_changed(target / "snapshot", since)
     if only := match_patterns(patterns, changed):
         return only
     raise NotSetUpError(f"--path matches none of the files that {shown(target.name)} changed: {listed(changed)}")
@@ -129,8 +132,8 @@ def _find_latest(project: Project) -> Path:
         which = f"the latest run {latest}" if is_last else f"{latest}, the latest run not undone or rolled back,"
         way = f"code-commit undo {before} undoes the one before"
         try:
-            apply.check_restorable(changed[-1] / "snapshot", project)
-        except apply.ChangedSinceError as error:
+            check_restorable(changed[-1] / "snapshot", project)
+        except ChangedSinceError as error:
             way = f"the one before, {before}, cannot be undone without --force, changed since: {listed(error.paths)}"
         raise NotSetUpError(f"{which} changed no file: {way}")
     return changed[-1]

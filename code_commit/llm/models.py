@@ -4,11 +4,11 @@ import math
 import re
 import time
 from collections.abc import Container, Mapping
-from importlib import import_module
 from typing import NamedTuple
 
 from code_commit.errors import NoKeyError, NotSetUpError, TooLittleMoneyError
 from code_commit.exchange import Prompt, Usage
+from code_commit.llm import anthropic, chat, gemini, openai, replay
 from code_commit.llm.http import is_this_machine
 from code_commit.llm.ledger import ROUNDING
 from code_commit.llm.vendor import LlmConfig, Model, ModelChoice, Vendor, estimate_tokens, max_output, most_tokens
@@ -16,12 +16,8 @@ from code_commit.project import AGENT_CONFIG
 from code_commit.settings import SERVER, Price, Settings, did_you_mean
 from code_commit.terminal import shown
 
-VENDOR_MODULES = ("gemini", "openai", "anthropic", "chat", "replay")
+VENDORS: dict[str, Vendor] = {each.VENDOR.name: each.VENDOR for each in (gemini, openai, anthropic, chat, replay)}
 """In the order in which keys are tried when no model is named."""
-
-VENDORS: dict[str, Vendor] = {
-    vendor.name: vendor for vendor in (import_module(f"code_commit.llm.{name}").VENDOR for name in VENDOR_MODULES)
-}
 
 UNLIMITED = 10**12  # tokens of a model whose window is unknown
 
@@ -87,16 +83,14 @@ def doubt_model(choice: ModelChoice) -> list[str]:
 
 
 def _default_choice(keys: Container[str], unfit: Mapping[str, str]) -> ModelChoice:
-    vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
-    for vendor in vendors:
-        if vendor.name in keys:
-            return ModelChoice(vendor.name, vendor.default_model)
+    for vendor in VENDORS.values():
         if vendor.name in unfit:
-            raise NoKeyError(f"{unfit[vendor.name]}", vendor.name)
-    if "chat" in keys:
-        raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
-    if "chat" in unfit:
-        raise NoKeyError(unfit["chat"], "chat")
+            raise NoKeyError(unfit[vendor.name], vendor.name)
+        if vendor.name in keys and vendor.default_model:
+            return ModelChoice(vendor.name, vendor.default_model)
+        if vendor.name in keys:
+            raise NotSetUpError("chat key found: name model and base_url, such as --model chat:NAME --base-url URL")
+    vendors = [vendor for vendor in VENDORS.values() if vendor.default_model]
     names, variables = (vendor.name for vendor in vendors), (vendor.key_variable for vendor in vendors)
     raise NoKeyError(
         f"no API key: put one into {AGENT_CONFIG}/PROVIDER-key.txt ({', '.join(names)}; mode 600) "
@@ -146,20 +140,14 @@ def bound_base_url(settings: Settings, role: str = "") -> str:
 
 def _explain_owner(choice: ModelChoice, settings: Settings, owner: str, role: str) -> str:
     lead = f"{role}_" if role and settings.fallback_base_url else ""
-    where = settings.origin(f"{lead}base_url")[0]
-    option = f"--{role}-" if role else "--"
+    where, option = settings.origin(f"{lead}base_url")[0], f"--{role}-" if role else "--"
     own = f"{option}model {choice} {option}base-url {VENDORS[choice.provider].base_url or _A_SERVER}"
     if owner:
         return f"{where} is for {owner}, and the model is {shown(str(choice))}: name its own address too: {shown(own)}"
     url = shown(getattr(settings, f"{lead}base_url"))
-    if role or settings.model:
-        known, otherwise = f"the model {shown(str(choice))} is set elsewhere", f"name both in one place: {shown(own)}"
-    else:
-        known = f"no model is named (there is a key for {choice.provider})"
-        otherwise = f"name one: --model chat:NAME --base-url {url}"
     return (
-        f"{where} names no provider, and {known}: write {choice.provider}:{url} if it is that provider's address, or "
-        f"{otherwise}"
+        f"{where} names no provider, and the model is {shown(str(choice))}: write {choice.provider}:{url} if that is "
+        f"its address, or name both in one place, such as {option}model chat:NAME {option}base-url {url}"
     )
 
 
@@ -248,9 +236,9 @@ def price_of(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> 
     return price
 
 
-def require_price(choice: ModelChoice, settings: Settings, input_tokens: int = 0) -> Price:
+def require_price(choice: ModelChoice, settings: Settings) -> Price:
     """Return the price that `--max-cost` counts by. Raises NotSetUpError if it is unknown."""
-    price = price_of(choice, settings, input_tokens)
+    price = price_of(choice, settings)
     if price is None:
         table = f'[prices."{choice.name}"]'
         raise NotSetUpError(f"--max-cost needs a price for {choice.name}: write {table} into config.toml")

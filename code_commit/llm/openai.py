@@ -115,11 +115,9 @@ def usage(final: Any) -> Usage:
 
 def _model(price: Price, max_input: int = 922_000) -> Model:
     """Return a model. OpenAI bills all of a long prompt at twice the price, and its output at one and a half times."""
+    cached_input, cache_write = price.cached_input, price.cache_write
     doubled = Price(
-        price.input * 2,
-        price.output * 1.5,
-        None if price.cached_input is None else price.cached_input * 2,
-        None if price.cache_write is None else price.cache_write * 2,
+        price.input * 2, price.output * 1.5, cached_input and cached_input * 2, cache_write and cache_write * 2
     )
     changes = (PriceChange(doubled, above_tokens=_LONG_PROMPT),) if max_input > _LONG_PROMPT else ()
     return Model(max_input + _MAX_OUTPUT, _MAX_OUTPUT, price, changes, max_input)

@@ -1,4 +1,4 @@
-"""The facts of a vendor. A further vendor is a module with its `VENDOR` and a line in `models.VENDOR_MODULES`."""
+"""The facts of a vendor. A further vendor is a module with its `VENDOR` and its place in `models.VENDORS`."""
 
 import dataclasses
 import re

@@ -36,7 +36,7 @@ whether a path may be written.
 """
 
 import re
-from collections.abc import Iterable
+from itertools import pairwise
 
 from code_commit.changes import (
     DeclinedError,
@@ -101,17 +101,16 @@ def read_response(text: str, is_there: IsThere = _NOTHING) -> tuple[tuple[Reques
 
 def notes_of(text: str) -> str:
     """Return the text of a response outside its blocks, also of a rejected one: the LLM's own words."""
-    cuts = _read(text).cuts
-    return _pieces(text, cuts[::2], cuts[1::2]).strip()
+    return "".join(_pieces(text)[::2]).strip()
 
 
 def blocks_of(text: str) -> str:
-    cuts = _read(text).cuts
-    return _pieces(text, cuts[1::2], cuts[2::2])
+    return "".join(_pieces(text)[1::2])
 
 
-def _pieces(text: str, starts: Iterable[int], ends: Iterable[int]) -> str:
-    return "".join(text[start:end] for start, end in zip(starts, ends, strict=False))
+def _pieces(text: str) -> list[str]:
+    """Return, in turn, the texts outside blocks and the blocks."""
+    return [text[start:end] for start, end in pairwise(_read(text).cuts)]
 
 
 def _read(text: str, is_there: IsThere = _NOTHING) -> Findings:

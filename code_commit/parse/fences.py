@@ -204,11 +204,7 @@ def reject_stray_fence(found: Findings, position: int, name: str, named: re.Matc
 
 def _longer_fence(found: Findings, path: str) -> str:
     if not found.unused_carets:
-        text = f"\n{found.text}"
-        longer = (
-            _LONGER_FENCE.finditer(text) if f"\n{SHORTEST_FENCE}^" in text else ()
-        )  # `in` takes a tenth of the time
-        used = {len(match[1]) for match in islice(longer, MOST_BLOCKS)}
+        used = {len(match[1]) for match in islice(_LONGER_FENCE.finditer(f"\n{found.text}"), MOST_BLOCKS)}
         found.unused_carets = next(carets for carets in count(len(SHORTEST_FENCE) + 1) if carets not in used)
     fence = quoted("^" * found.unused_carets)
     return f"open and close the block with {found.unused_carets} carets: {fence}{quoted(path)} and {fence}end"

@@ -15,7 +15,6 @@ Protected names are compared by `fold`, up to a colon, as a case-insensitive, no
 
 import os
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -95,12 +94,8 @@ class Limits(NamedTuple):
 
 
 def read_limits(root: Path) -> Limits:
-    """Return the limits of the file system of the project's root (POSIX pathconf), Linux's where it does not answer."""
-    try:
-        name, path = os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX")
-    except OSError:
-        name, path = 255, 4096
-    return Limits(name, path - 2 - len(os.fsencode(root)))
+    """Return the limits of the file system of the project's root (POSIX pathconf)."""
+    return Limits(os.pathconf(root, "PC_NAME_MAX"), os.pathconf(root, "PC_PATH_MAX") - 2 - len(os.fsencode(root)))
 
 
 def find_flood(paths: Iterable[str], limits: Limits) -> Fault | None:
@@ -128,8 +123,6 @@ def _character_fault(path: str) -> Fault | None:
         return "unclear-path", f"holds the character U+{ord(odd):04X}, which is invisible: leave it out"
     if any(unicodedata.normalize("NFKC", part).endswith((".", " ")) for part in path.split("/")):
         return "unclear-path", "has a dot or blank at the end of a name: leave it out"
-    if sys.getfilesystemencoding() != "utf-8":
-        return "unclear-path", "cannot be written in this locale: use a UTF-8 locale, or letters of ASCII"
     return None
 
 

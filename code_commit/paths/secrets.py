@@ -48,13 +48,10 @@ _SECRET_SHAPES = {
     r"|\A-----BEGIN [A-Z0-9 ]*PRIVATE KEY": ("a private key", "-----BEGIN"),
     r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}": ("a private key", "AGE-SECRET-KEY-1"),
     r"\bA[KS]IA[A-Z2-7]{16}\b": ("a key of AWS", "AKIA ASIA"),
-    rf"(AWS_SECRET(_ACCESS)?_KEY|aws_secret(_access)?_key|[sS]ecretAccessKey){_IS}[0-9A-Za-z/+]{{40}}": (
+    rf"(AWS_SECRET(_ACCESS)?_KEY|aws_secret(_access)?_key|[sS]ecretAccessKey){_IS}[0-9A-Za-z/+]{{40}}"
+    rf"|(AWS_SESSION_TOKEN|aws_session_token|[sS]essionToken){_IS}[0-9A-Za-z/+=]{{100}}": (
         "a key of AWS",
-        "AWS_SECRET aws_secret ecretAccessKey",
-    ),
-    rf"(AWS_SESSION_TOKEN|aws_session_token|[sS]essionToken){_IS}[0-9A-Za-z/+=]{{100}}": (
-        "a token of AWS",
-        "AWS_SESSION aws_session essionToken",
+        "AWS_SECRET aws_secret ecretAccessKey AWS_SESSION aws_session essionToken",
     ),
     r"\bAccountKey=[0-9A-Za-z+/]{86}==": ("a key of Azure", "AccountKey="),
     r"\bAIza[0-9A-Za-z_-]{35}|\bGOCSPX-[0-9A-Za-z_-]{28}": ("a key of Google", "AIza GOCSPX-"),

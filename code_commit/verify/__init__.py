@@ -24,7 +24,7 @@ from code_commit.changes import (
 from code_commit.codebase.text import find_unseen
 from code_commit.errors import ApplyError, NotSetUpError
 from code_commit.exchange import VisibleFiles
-from code_commit.git import UnansweredError, match_patterns
+from code_commit.git import Index, UnansweredError, match_patterns
 from code_commit.paths import names
 from code_commit.paths.secrets import ENCRYPTING_FILTERS, explain_secret, is_secret_name
 from code_commit.project import Project
@@ -61,14 +61,10 @@ _STALE = f"{_NOT_HELD}: leave it as it is, or ask for a new rollup"
 
 @dataclass(slots=True)
 class Rules:
-    allow: tuple[str, ...]
-    protect: tuple[str, ...]
-    strict: bool
-    takes_edits: bool
+    settings: Settings
     redactor: Redactor
     ignore_files: IgnoreFiles
-    submodules: frozenset[str]
-    tracked: frozenset[str]
+    index: Index
     query: str | None  # None if the task is unknown
     sent_before: Collection[str] = ()  # paths for which earlier answers were rejected as astray
 
@@ -81,9 +77,7 @@ def capture_rules(project: Project, settings: Settings, redactor: Redactor, quer
         ignore_files, index = ignored.remember_ignore_files(project), project.index()
     except (UnansweredError, OSError) as error:
         raise NotSetUpError(f"the ignore rules cannot be read: {error}") from error
-    takes_edits = settings.answer_format != "files"
-    allow, protect, strict = settings.allow, settings.protect, settings.strict
-    return Rules(allow, protect, strict, takes_edits, redactor, ignore_files, index.submodules, index.files, query)
+    return Rules(settings, redactor, ignore_files, index, query)
 
 
 class _Findings:
@@ -142,7 +136,7 @@ def verify_changes(
     astray = list(_check_astray(findings, originals, project, rules))
     _check_git(findings, originals, project, rules)
     _check_secrets(findings, originals, project, rules, shown_files)
-    stale = list(_check_seen(findings, originals, shown_files, strict=rules.strict)) if shown_files else []
+    stale = list(_check_seen(findings, originals, shown_files, strict=rules.settings.strict)) if shown_files else []
     verified = _check_content(findings, originals, rules, shown_files or VisibleFiles())
     findings.reasons.reject(rules.redactor.redact_quotations)
     created = [change.path for change in verified if change.original is None]
@@ -181,7 +175,7 @@ def _check_paths(findings: _Findings, project: Project, redactor: Redactor) -> N
 def _check_tree(findings: _Findings, project: Project, rules: Rules) -> Originals:
     try:
         originals, faults = tree.look_at_targets(
-            findings.open_paths, project, names.guarded_folders(project), rules.submodules
+            findings.open_paths, project, names.guarded_folders(project), rules.index.submodules
         )
     except OSError as error:
         raise ApplyError(f"{project.root} cannot be looked at, nothing was changed: {error.strerror}") from error
@@ -201,7 +195,7 @@ def _check_astray(findings: _Findings, originals: Originals, project: Project, r
     files = {change.path: change.content for change in findings.open if isinstance(change, FileReplacement)}
     new = {path: content for path, content in files.items() if originals[path] is None}
     answered = {change.path for change in findings.changes}
-    for path, message in tree.find_astray(new, answered, rules.tracked, project, rules.query):
+    for path, message in tree.find_astray(new, answered, rules.index.files, project, rules.query):
         if quoted(path) in rules.sent_before:
             yield RunWarning("astray", f"{shown(path)} is a new file, sent again after its path was rejected", path)
         else:
@@ -213,11 +207,11 @@ def _check_git(findings: _Findings, originals: Originals, project: Project, rule
     findings.ask("ignored", _IGNORED, lambda: ignored.find_ignored(paths, project, rules.ignore_files))
     findings.ask("hidden", _HIDDEN, lambda: ignored.find_hidden(originals.keys(), project))
     message = "is protected by --protect: leave its block out, and say outside the fences what it needs"
-    findings.ask("protected-by-option", message, lambda: match_patterns(rules.protect, paths, any_case=True))
-    if rules.allow and paths:
-        allowed = ", ".join(map(shown, rules.allow))
+    findings.ask("protected-by-option", message, lambda: match_patterns(rules.settings.protect, paths, any_case=True))
+    if rules.settings.allow and paths:
+        allowed = ", ".join(map(shown, rules.settings.allow))
         message = f"only these may be changed: {allowed}; make the change there"
-        findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.allow, paths))
+        findings.ask("not-allowed", message, lambda: set(paths) - match_patterns(rules.settings.allow, paths))
 
 
 def _check_secrets(
@@ -230,12 +224,12 @@ def _check_secrets(
         original = originals[path]
         texts[path] = original.content.decode("utf-8", "replace") if original else ""
         why = explain_secret(path, [texts[path]], shown_text)
-        if why and not _is_named(path, rules.allow):
+        if why and not _is_named(path, rules.settings.allow):
             findings.close(path, "secret", _CONFIDENTIAL.format(why))
 
     def encrypted() -> list[str]:
         paths = project.git.filtered(findings.open_paths, ENCRYPTING_FILTERS) if project.git else []
-        return [path for path in paths if texts[path] not in shown_text() and not _is_named(path, rules.allow)]
+        return [path for path in paths if texts[path] not in shown_text() and not _is_named(path, rules.settings.allow)]
 
     findings.ask("secret", _CONFIDENTIAL.format("encrypted in git"), encrypted)
 
@@ -255,7 +249,7 @@ def _check_content(
     shown_lines = functools.cache(lambda: {line.rstrip(_BLANKS).lstrip(_BOM) for line in shown_files.text.split("\n")})
     umask = read_umask()
     for change in findings.open:
-        if isinstance(change, EditBlock) and not rules.takes_edits:
+        if isinstance(change, EditBlock) and rules.settings.answer_format == "files":
             findings.add(change.path, "whole-file", _WHOLE_FILE)
             continue
         original = originals[change.path]

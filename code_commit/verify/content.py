@@ -1,6 +1,6 @@
 """Checks that no content of a file is lost. The rules:
 
-wrong-format  a comment stands after the path of a new file; the content is a diff, numbered ... (see `formats`)
+wrong-format  the content is a diff, numbered ... (see `formats`)
 not-text      the original, or the new content, is no UTF-8 text
 placeholder   a line stands for code that was left out
 missing       a file is to be removed that is not there
@@ -23,7 +23,6 @@ from code_commit.verify.formats import find_wrong_format, without_fence
 from code_commit.verify.placeholders import find_placeholder
 
 _SHEBANG = b"#!"
-_COMMENT = re.compile(r"(?P<path>.*\.\w{1,10})[ \t]+(\(.*\)|(#|//|--|<|\u2014|\u2013).*)")
 
 
 def check_content(
@@ -43,7 +42,7 @@ def check_content(
     content = change.content if isinstance(change, FileReplacement) else _edited(change, old, visible)
     if not isinstance(content, str):
         return content
-    fault = _comment_fault(change.path, original) or _text_fault(content, redactor)
+    fault = _text_fault(content, redactor)
     if wrong_format := not fault and find_wrong_format(change.path, content, old):
         fault = "wrong-format", wrong_format
     if fault:
@@ -78,14 +77,6 @@ def verified_change(change: FileChange, original: OriginalFile | None, umask: in
         mode = 0o777 if content.startswith(_SHEBANG) else 0o666
         return VerifiedChange(change, "create", content, mode & ~umask, None)
     return VerifiedChange(change, "replace", content, original.mode, original)
-
-
-def _comment_fault(path: str, original: OriginalFile | None) -> Fault | None:
-    """Tell `src/a.py (new file)` from a name: an extension, a blank and a comment, and no extension at the end."""
-    match = _COMMENT.fullmatch(path)
-    if original is not None or match is None or Path(path).suffix[1:].isalnum():
-        return None
-    return "wrong-format", f"has a comment after the path: write {shown(match['path'])} alone after the carets"
 
 
 def _text_fault(content: str, redactor: Redactor) -> Fault | None:

@@ -10,7 +10,7 @@ Nothing that could block is opened. Each folder is checked by its inode, not by 
     protected          a folder or file of the path is, by its inode, a protected one
     unreadable         the original, which undo needs, cannot be read
     wrong-format       the path of a new file begins with a folder of diffs or examples that is not there; or it is
-                       two paths, or a path with a word beside it
+                       two paths, or a path with a word or a comment beside it
     astray             a new file is an existing one in a folder that is not there, or without one; or is called `PATH`
 """
 
@@ -38,6 +38,7 @@ _KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder"}
 # git's setup.c, is_git_directory(): the entries that make a folder a repository
 _REPOSITORIES = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
 _REPOSITORY_MARKS = {fold(name): name for marks in _REPOSITORIES for name in marks}
+_COMMENTED = re.compile(r"(.*\.\w{1,10})[ \t]+(?:\(.*\)|(?:#|//|--|<|\u2014|\u2013).*)")
 _MOST_NEW = 200
 _SHORTEST_COMPARED = 10  # lines
 _LARGER = 8  # bytes for each character of a new file: no larger one has most lines in common with it
@@ -229,7 +230,10 @@ def _stripped(text: str) -> list[str]:
 
 
 def find_second_path(path: str, root: Path) -> Fault | None:
-    """Return the violation of a new path like `PATH a.c`, `create src/a.c` and `a.c -> b.c`."""
+    """Return the violation of a new path like `PATH a.c`, `a.c (new file)`, `create src/a.c` and `a.c -> b.c`."""
+    comment = _COMMENTED.fullmatch(path)
+    if comment and not Path(path).suffix[1:].isalnum():
+        return "wrong-format", f"has a comment after the path: write {shown(comment[1])} alone after the carets"
     if path.startswith("PATH "):
         return "wrong-format", f"begins with the word of the instructions: write {shown(path[5:])}"
     for word in re.finditer(r"(?<= )\S+", path):

@@ -16,7 +16,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from code_commit.apply import apply_changes, lock_tree, recover, restore
+from code_commit.apply.lock import lock_tree
+from code_commit.apply.recover import recover
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
 from code_commit.changes import FileRemoval, FileReplacement, OriginalFile, VerifiedChange, VerifiedChanges
 from code_commit.errors import CodeCommitError, Interrupted
 from code_commit.project import Project

@@ -10,7 +10,7 @@ import pytest
 from apply_driver import NEW_FILES, SNAPSHOT, Tree, make_tree, read_tree, verified
 from kill_points import MEMORY, Driver
 
-from code_commit.apply import apply_changes
+from code_commit.apply.transaction import apply_changes
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from apply_driver import SNAPSHOT, make_tree, read_tree, verified
 
-from code_commit.apply import apply_changes, needs_recovery
+from code_commit.apply.recover import needs_recovery
+from code_commit.apply.transaction import apply_changes
 from code_commit.errors import CodeCommitError
 
 FILES = {

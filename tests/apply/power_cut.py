@@ -17,7 +17,7 @@ from pathlib import Path
 from apply_driver import make_tree, read_tree
 from kill_points import Driver, changing, sample
 
-from code_commit.apply import recover
+from code_commit.apply.recover import recover
 from code_commit.project import Project
 
 SIZE = 12 << 20

@@ -18,7 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kill_points import MEMORY
 
-from code_commit.apply import apply_changes, needs_recovery, recover, restore
+from code_commit.apply.recover import needs_recovery, recover
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
 from code_commit.project import Project
 
 pytest_plugins = ["apply_fixtures"]

@@ -8,7 +8,7 @@ import pytest
 from apply_driver import SNAPSHOT, Tree, make_tree, read_tree
 from kill_points import Call, Driver, Outcome, changing, needs_strace, sample
 
-from code_commit.apply import needs_recovery, recover
+from code_commit.apply.recover import needs_recovery, recover
 from code_commit.apply.snapshot import load_layers
 from code_commit.project import Project
 

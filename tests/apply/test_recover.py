@@ -21,8 +21,11 @@ from apply_driver import (
 )
 from kill_points import Call, Driver, changing, needs_strace, run_driver, sample
 
-from code_commit.apply import apply_changes, is_locked, needs_recovery, recover, restore
+from code_commit.apply.lock import is_locked
+from code_commit.apply.recover import needs_recovery, recover
+from code_commit.apply.restore import restore
 from code_commit.apply.snapshot import load_layers
+from code_commit.apply.transaction import apply_changes
 from code_commit.project import Project
 
 pytest_plugins = ["apply_fixtures"]

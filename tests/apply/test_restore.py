@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from apply_driver import NEW_FILES, OLD_FILES, SNAPSHOT, make_tree, read_tree, verified
 
-from code_commit.apply import ChangedSinceError, apply_changes, restore
+from code_commit.apply.failures import ChangedSinceError
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
 from code_commit.errors import ApplyError
 from code_commit.project import Project
 

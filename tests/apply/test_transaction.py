@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from apply_driver import MANY_FILES, SNAPSHOT, make_tree, read_tree, verified
 
-from code_commit.apply import ChangedUnderUsError, apply_changes, needs_recovery, restore
-from code_commit.apply.failures import UnfitPathError
+from code_commit.apply.failures import ChangedUnderUsError, UnfitPathError
+from code_commit.apply.recover import needs_recovery
+from code_commit.apply.restore import restore
+from code_commit.apply.transaction import apply_changes
 from code_commit.changes import VerifiedChanges
 from code_commit.errors import ApplyError
 from code_commit.project import Project

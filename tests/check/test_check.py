@@ -71,24 +71,6 @@ def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path
     assert found == {0o700: (0, False), 0o500: (2, True)}
 
 
-@pytest.mark.parametrize("path", ["\u65e5\u672c.txt", "\u00e9/x.txt"])
-def test_a_path_that_the_locale_cannot_write_is_a_violation(project_folder: Path, run_code_commit: Run, path: str):
-    options = replay(project_folder, f"^^^{path}\nx\n^^^end\n", "^^^ok.txt\nok\n^^^end\n")
-    locale = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = run_code_commit(project_folder, *options, env=locale)
-    log = "".join(file.read_text("utf-8") for file in project_folder.glob("agent-config/logs/*/*.json"))
-    assert done.returncode == 0, done.stderr
-    assert "cannot be written in this locale" in log
-    assert not (project_folder / path).exists()
-
-
-def test_the_same_path_is_written_in_a_utf8_locale(project_folder: Path, run_code_commit: Run):
-    response = "^^^\u65e5\u672c.txt\nx\n^^^end\n^^^ok.txt\nok\n^^^end\n"
-    done = run_code_commit(project_folder, *replay(project_folder, response), env={"PYTHONUTF8": "1"})
-    assert done.returncode == 0, done.stderr
-    assert (project_folder / "\u65e5\u672c.txt").read_text() == "x\n"
-
-
 def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, run_code_commit: Run):
     for name, is_told in {"gpt-6.2-soll": True, "gpt-6.2-sol": False, "gpt-9-whatever": False}.items():
         checked = run_code_commit(

@@ -472,7 +472,7 @@ def test_undo_calls_no_run_the_latest_that_is_not(root: Path, run_code_commit: R
 
 
 def test_undo_beside_a_process_that_has_not_changed_anything_names_the_process(root: Path, run_code_commit: Run):
-    from code_commit.apply import lock_tree
+    from code_commit.apply.lock import lock_tree
     from code_commit.project import find_project
 
     with lock_tree(find_project(root)):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from command import CODE_COMMIT, Run, git, recorded
 
-from code_commit.apply import lock_tree
+from code_commit.apply.lock import lock_tree
 from code_commit.project import Project
 from code_commit.runs.record import load_run_record
 

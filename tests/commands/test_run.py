@@ -12,7 +12,7 @@ import pytest
 from command import Run, Start, git, recorded, the_log, wait_for
 from fake_server import FakeServer
 
-from code_commit.apply import lock_tree
+from code_commit.apply.lock import lock_tree
 from code_commit.project import Project
 
 KEY = "test-key/0123+456789abcdef"
