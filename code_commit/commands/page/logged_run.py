@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from code_commit.files import read_ends
-from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
-from code_commit.runs.record import Attempt, RunRecord
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import check_lines, cost_in_words, count, duration, status_in_words, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
-MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
 
 
 class Headline(NamedTuple):
@@ -112,14 +110,9 @@ class LoggedRun:
         query = (self.read(QUERY_OF_RUN) or self.record.query).strip()
         return query.split("\n") if query else []
 
-    def said_in(self, attempt: Attempt) -> list[str]:
-        """Return the lines of the LLM's words outside the blocks of an attempt."""
-        said = attempt.notes or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
-        return said.split("\n") if said else []
-
-    def read(self, name: str, most: int = MOST_TEXT) -> str:
+    def read(self, name: str) -> str:
         """Return the first bytes of a file of the log; "" if it cannot be read."""
         with suppress(OSError):
-            ends = read_ends(self.folder / name, most, 0)
+            ends = read_ends(self.folder / name, MOST_TEXT, 0)
             return self.redactor.redact_cut((ends.head + ends.tail).decode("utf-8", "replace"))
         return ""

@@ -13,7 +13,6 @@ from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.runs.record import BUILT_DIFF, Attempt
 from code_commit.runs.words import outcome_of, retries_in_words, summary_of
-from code_commit.terminal import unwrapped
 
 RESULT_ROOM = 2_500_000
 DIFFS_ROOM = 3_000_000
@@ -32,7 +31,7 @@ def page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     usages = [call.usage for call in [record.choice, *attempts] if call and call.usage]
     return {
         "run": run,
-        "task": _prose(run.task),
+        "task": run.task,
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
@@ -61,7 +60,7 @@ def _attempt_values(
         "attempt": attempt,
         "outcome": outcome_of(attempt),
         "summary": summary_of(attempt),
-        "said": _prose(run.said_in(attempt)),
+        "said": attempt.notes.split("\n") if attempt.notes else [],
         "retries": retries_in_words(attempt.retries),
         "started": started,
         "times": _times(attempt),
@@ -72,10 +71,6 @@ def _attempt_values(
         "build": build_view(run, f"{number}-build.txt", share),
         "links": _links(run.folder, start, f"{number}-*"),
     }
-
-
-def _prose(lines: Sequence[str]) -> list[str]:
-    return unwrapped("\n".join(lines)).split("\n") if lines else []
 
 
 def _times(attempt: Attempt) -> list[tuple[str, float]]:
