@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from code_commit.commands.page.build_output import build_view
 from code_commit.commands.page.changes import RunChanges, attempt_changes, built_changes, run_changes
-from code_commit.commands.page.diff_markup import diff_view
 from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.markup import build_view, diff_view
 from code_commit.runs.record import BUILT_DIFF, Attempt
 from code_commit.runs.words import outcome_of, retries_in_words, summary_of
 
