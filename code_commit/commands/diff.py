@@ -16,7 +16,7 @@ from code_commit.commands.output import answering, coloured_diff, print_bytes, r
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.git import UnansweredError
 from code_commit.project import Project
-from code_commit.runs.list import add_run_argument, find_run_folder, read_run
+from code_commit.runs.list import add_run_argument, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
 from code_commit.runs.words import check_lines, listed, rewritten_by_build
@@ -49,7 +49,7 @@ def run(options: dict[str, Any]) -> int:
     as_json = "json" in options
     with answering(as_json=as_json) as project:
         tell_if_half_changed(project)
-        folder = find_run_folder(project, options.get("run", ""))
+        folder = find_run_folders(project, options.get("run") or "latest")[-1]
         found = net_diff(folder, project.root, project.prefix, project.git)  # git apply counts from the top
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)
