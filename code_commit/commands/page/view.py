@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -63,7 +63,6 @@ def _attempt_values(
         "retries": retries_in_words(attempt.retries),
         "started": started,
         "times": _times(attempt),
-        "rejections": _rejections(run, attempt),
         "is_result": is_result,
         "changed": files,
         "files": diff_view(files, f"{number}-changes.diff", DIFFS_ROOM // share),
@@ -77,14 +76,6 @@ def _times(attempt: Attempt) -> list[tuple[str, float]]:
     build = "build-failed" if outcome_of(attempt) == "failed" else "build"
     seconds = (attempt.seconds, attempt.change_seconds, attempt.build.seconds if attempt.build else 0)
     return [(kind, max(each or 0, 0)) for kind, each in zip(("llm", "change", build), seconds, strict=True)]
-
-
-def _rejections(run: LoggedRun, attempt: Attempt) -> list[tuple[str, str]]:
-    """Return the reasons of an attempt's rejection, each with its line of the response."""
-    response = run.read(f"{attempt.number}-response.txt").split("\n") if attempt.rejections else []
-    lines = dict(enumerate(response, start=1))
-    sources = [lines.get(violation.line, "")[:MOST_CHARACTERS] for violation in attempt.rejections[:MOST_LINES]]
-    return list(zip_longest(shortened(attempt.reasons), sources, fillvalue=""))
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
