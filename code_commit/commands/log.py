@@ -143,7 +143,7 @@ def _diff_in(mail: Path) -> bytes:
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
     """Return the run of a log folder for its page."""
-    from code_commit.commands.net_diff import net_diff
+    from code_commit.commands.diff import net_diff
     from code_commit.commands.page.logged_run import LoggedRun
 
     return LoggedRun(
