@@ -17,8 +17,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from code_commit.commands.page.changes import RunChanges, attempt_changes, built_changes, run_changes
-from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.logged_run import LoggedRun, RunChanges
 from code_commit.commands.page.markup import build_view, diff_view
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file, replacing
@@ -105,7 +104,8 @@ def _hash(text: str) -> str:
 
 def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     """Return the values of a run's page; its links begin at the folder `start`."""
-    record, changes, of_build = run.record, run_changes(run), built_changes(run)
+    record, changes = run.record, run.changes()
+    of_build = run.diff(BUILT_DIFF) if record.rewritten else []
     is_standing = bool(run.applied) and not (record.rolled_back or record.undone) and run.patch is None
     attempts = record.attempts[:MOST_ATTEMPTS] if record.command != "undo" else []
     starts = list(accumulate((sum(seconds for _, seconds in _times(attempt)) for attempt in attempts), initial=0.0))
@@ -136,7 +136,7 @@ def _attempt_values(
     number, share = attempt.number, min(len(run.record.attempts), MOST_ATTEMPTS)
     is_whole = bool(changes.files) and not changes.unknown and not run.record.rewritten
     is_result = is_whole and run.applied in ([number], [])
-    files = [] if is_result else attempt_changes(run, number)
+    files = [] if is_result else run.diff(f"{number}-changes.diff")
     return {
         "attempt": attempt,
         "outcome": words.outcome_of(attempt),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from code_commit.commands.page.changes import FileDiff, run_changes
+from code_commit.commands.page.changes import FileDiff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import read_ends
 from code_commit.runs import words
@@ -26,7 +26,7 @@ def markdown_summary(run: LoggedRun) -> str:
 
 
 def _lines(run: LoggedRun) -> Iterator[str]:
-    record, headline, changes = run.record, run.headline, run_changes(run)
+    record, headline, changes = run.record, run.headline, run.changes()
     attempts = record.attempts[:MOST_ITEMS] if record.command != "undo" else []
     yield f"## {headline.sign} code-commit: {headline.text}"
     yield from ("", run.numbers(changes.in_words), "")
