@@ -40,16 +40,13 @@ class Progress:
         redactor: Redactor,
         *,
         quiet: bool = False,
-        verbose: bool = False,
-        stream: TextIO | None = None,
         on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
-        self.verbose = verbose
+        self.verbose = False
         self.record: RunRecord | None = None
         self._on_step = on_step
-        self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
         self._retries: list[Retry] = []
@@ -61,9 +58,9 @@ class Progress:
         self.redactor, self.quiet, self.verbose = redactor, quiet, verbose
 
     def __enter__(self) -> Self:
-        if not self.quiet and terminal.is_live_terminal(self._stream):
+        if not self.quiet and terminal.is_live_terminal(sys.stderr):
             with suppress(OSError, ValueError):
-                self._region = _LiveRegion(self._stream, self._clean)
+                self._region = _LiveRegion(sys.stderr, self._clean)
         return self
 
     @contextmanager
@@ -125,6 +122,7 @@ class Progress:
         self._retries, self._held = [], ""
 
     def live(self, state: str) -> None:
+        """Show a few words for the state inside an LLM call."""
         if self._region:
             self._region.show(state)
 
@@ -150,7 +148,7 @@ class Progress:
             self._print(f"  {line}")
 
     def _print(self, text: str, colour: str = "") -> None:
-        print_lines(self._clean(text), colour, self._stream, self._region.live if self._region else None)
+        print_lines(self._clean(text), colour, sys.stderr, self._region.live if self._region else None)
 
     def _clean(self, text: str) -> str:
         return "\n".join(terminal.shown(line) for line in self.redactor.redact_text(text).split("\n"))

@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.errors import EXIT_INTERNAL_ERROR
 from code_commit.exchange import Usage
-from code_commit.redaction import Redactor
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -271,21 +270,6 @@ class RunRecord:
 class RunEntry(NamedTuple):
     folder: Path
     record: RunRecord
-
-
-class RunListener(Protocol):
-    """Called for each step of a run. Its redactor censors what the log and the listener write."""
-
-    redactor: Redactor
-
-    def step(self, record: RunRecord, event: Event) -> None:
-        """Called after a step, when run.json has it."""
-
-    def live(self, state: str) -> None:
-        """Called with a few words for the state inside an LLM call."""
-
-    def output(self, piece: bytes) -> None:
-        """Called with the next redacted piece of a build's output."""
 
 
 def utc_timestamp(moment: datetime | None = None) -> str:
