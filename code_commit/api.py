@@ -19,7 +19,7 @@ from code_commit.check import RunInputs, inspect_run
 from code_commit.check.codebase import check_codebase
 from code_commit.codebase.select import CodebaseRequest
 from code_commit.codebase.text import Codebase
-from code_commit.commands.net_diff import net_edits
+from code_commit.commands.diff import net_edits
 from code_commit.commands.rollup import make_rollup
 from code_commit.commands.run import run_main_job
 from code_commit.errors import CodeCommitError, NoKeyError, NotSetUpError

@@ -6,10 +6,10 @@ import os
 import re
 import sys
 import unicodedata
-from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from typing import TextIO
 
 ESCAPE_SEQUENCE = (
@@ -22,10 +22,6 @@ _REWRITES = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]"
 
 _ERASED = "\x18"  # marks the erased rest of a line: CAN, which no reader uses
-
-_LEAST_WRAPPED = 50  # characters of the longest line of a paragraph that was wrapped
-_PROSE = r"(?!\d+[.)] )[^\s*+#>|`-]"  # no list, heading, quotation, table or code
-_ENDINGS = (".", ":", ";", "!", "?")
 
 TAIL_BYTES = 8192
 _TAIL_LINES = 12
@@ -100,20 +96,16 @@ def wrapped(line: str, columns: int | None, indent: int | None = None) -> list[s
     return wrap(line, columns, subsequent_indent=lead, break_long_words=False, break_on_hyphens=False)
 
 
-def unwrapped(text: str) -> str:
-    """Return prose without the line ends of its wrapping, so that it can be wrapped to another width."""
-    return "\n\n".join(map(_unwrapped_paragraph, text.split("\n\n")))
-
-
-def _unwrapped_paragraph(text: str) -> str:
-    lines = text.split("\n")
-    longest = max(map(len, lines))
-    joined = lines[0]
-    for before, line in pairwise(lines):
-        word = line.partition(" ")[0]
-        is_prose = re.match(_PROSE, line) and not before.endswith(_ENDINGS) and longest >= _LEAST_WRAPPED
-        joined += f"{' ' if is_prose and len(f'{before} {word}') > longest else chr(10)}{line}"
-    return joined
+def aligned(rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> list[str]:
+    """Return the rows of a table, each column as wide as its longest cell: texts to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if number in texts else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def last_lines(output: bytes) -> list[str]:

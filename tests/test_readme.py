@@ -11,7 +11,7 @@ import pytest
 from command import git
 
 from code_commit.commands import COMMANDS
-from code_commit.commands.build_scripts import build_script_for
+from code_commit.commands.init import build_script_for
 from code_commit.llm.keys import KEY_VARIABLES, SHORTEST_KEY_HERE
 from code_commit.llm.models import VENDORS
 from code_commit.paths.protected import PROTECTED, PROTECTED_ANYWHERE

@@ -1,4 +1,4 @@
-"""`code-commit diff`: what a run changed in all, as one diff that `git apply` reads."""
+"""`code-commit diff`: what a run changed in all, from the originals of its snapshot to the files that it left."""
 
 import os
 import shlex
@@ -7,16 +7,20 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from code_commit.apply.restore import changed_since, find_changed
-from code_commit.commands.net_diff import net_diff
+from code_commit.apply.snapshot import first_states, left_states, load_contents, load_layers, read_original
+from code_commit.changes import AppliedChange
 from code_commit.commands.output import answering, coloured_diff, print_bytes, redactor_of, tell_if_half_changed
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
-from code_commit.git import UnansweredError
+from code_commit.files import open_regular
+from code_commit.git import Repository, UnansweredError
 from code_commit.project import Project
-from code_commit.runs.list import add_run_argument, find_run_folder, read_run
+from code_commit.runs.diff import FileEdit, diff_files, known_text
+from code_commit.runs.list import add_run_argument, find_run_folders, read_run
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, RunRecord
 from code_commit.runs.words import check_lines, listed, rewritten_by_build
@@ -40,6 +44,58 @@ _EXIT_INCOMPLETE = 1
 _NOT_FOUND = 127
 
 
+class NetDiff(NamedTuple):
+    """A run's whole change as a diff that `git apply` reads, its numbers, and the files whose content is lost."""
+
+    diff: bytes
+    unknown: list[str]
+    changes: list[AppliedChange]
+
+
+def net_diff(folder: Path, root: Path, prefix: str = "", git: Repository | None = None) -> NetDiff:
+    """Return the changes of this log folder's run, and of its builds, below `root`. Raises ApplyError.
+
+    `prefix` stands before every path. The diff is of what `git` would store, where that is given.
+    """
+    edits, unknown = net_edits(folder, root)
+    changes, diff = diff_files(edits, git, prefix, lambda: known_text(folder))
+    return NetDiff(diff, unknown, changes)
+
+
+def net_edits(folder: Path, root: Path) -> tuple[list[FileEdit], list[str]]:
+    """Return each file that the run changed, before and after, and the files whose content of then is lost.
+
+    The tree may still have a content that the snapshot of an older version's log lacks. Raises ApplyError.
+    """
+    snapshot = folder / "snapshot"
+    layers = load_layers(snapshot)
+    left, contents = left_states(snapshot, layers), load_contents(snapshot)
+    edits, unknown = [], []
+    for path, before in first_states(layers).items():
+        after = left[path]
+        if before == after:
+            continue
+        new = contents.get(path, b"") if after else None
+        if after and sha256(new or b"").hexdigest() != after.sha256:
+            new = _read(root / path)
+            if sha256(new).hexdigest() != after.sha256:
+                unknown.append(path)
+                continue
+        old = read_original(snapshot, path, before) if before else None
+        modes = (before.mode if before else 0o644, after.mode if after else 0o644)
+        edits.append(FileEdit(path, old, new, *modes))
+    return edits, unknown
+
+
+def _read(path: Path) -> bytes:
+    """Return a file's content; b"" if it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            return file.readall()
+    except (OSError, ValueError):  # a name that no file can have, in a log that was tampered with
+        return b""
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
     parser.add_argument("--json", action="store_true", help="print the diff as JSON, with what is to be known of it")
@@ -49,7 +105,7 @@ def run(options: dict[str, Any]) -> int:
     as_json = "json" in options
     with answering(as_json=as_json) as project:
         tell_if_half_changed(project)
-        folder = find_run_folder(project, options.get("run", ""))
+        folder = find_run_folders(project, options.get("run") or "latest")[-1]
         found = net_diff(folder, project.root, project.prefix, project.git)  # git apply counts from the top
         progress = Progress(redactor_of(project))
         diff = progress.redactor.redact(found.diff)

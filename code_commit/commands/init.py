@@ -1,12 +1,15 @@
 """`code-commit init`: write what a project lacks to be worked on; touch nothing that exists."""
 
+import re
+import shlex
+import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from code_commit.codebase.select import find_environments
-from code_commit.commands.build_scripts import build_script_for
 from code_commit.commands.output import print_text
 from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 from code_commit.files import read_regular_file
@@ -43,6 +46,14 @@ The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
 _NO_REPOSITORY = """\
 This is no git repository: git init makes one, and git can show what changed."""
+
+_MOST_READ = 1 << 20  # bytes; a project's description is far smaller
+_NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "docs", "node_modules", "target", "vendor", "venv"}
+_TABLE = tomllib.loads(Path(__file__).with_name("build_scripts.toml").read_text("utf-8"))
+_KINDS, _LAST_KINDS, _HOOKS = (
+    [kind | variant for kind in _TABLE[name] for variant in kind.get("variants", [{}])]
+    for name in ("kinds", "last_kinds", "hooks")
+)
 
 
 def run(_options: dict[str, Any]) -> int:
@@ -148,3 +159,61 @@ def _add_line(project: Project, pattern: str) -> list[str]:
     with path.open("ab") as file:
         file.write((b"\n" if existing and not existing.endswith(b"\n") else b"") + line + b"\n")
     return [f"added the line {pattern} to .gitignore"]
+
+
+def build_script_for(root: Path) -> tuple[str, list[str]] | None:
+    """Return a build script and what it builds; None for a project of no known kind."""
+    found = _find_all(root, _HOOKS) + (_find_kinds(root, "") or _find_in_folders(root))
+    if not found:
+        return None
+    return "\n".join([_TABLE["head"], *(section for _, section in found)]), [title for title, _ in found]
+
+
+def _find_in_folders(root: Path) -> list[tuple[str, str]]:
+    """Return the kinds of the root's folders, where the root itself has none."""
+    folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
+    names = [path.name for path in folders if not path.name.startswith(".") and path.name not in _NOT_SEARCHED]
+    return [found for name in names if shown(name) == name for found in _find_kinds(root / name, name)]
+
+
+def _find_kinds(folder: Path, name: str) -> list[tuple[str, str]]:
+    """Return the title and the part of the script for every kind of the folder."""
+    return _find_all(folder, _KINDS, name) or _find_all(folder, _LAST_KINDS, name)
+
+
+def _find_all(folder: Path, kinds: Sequence[dict[str, Any]], name: str = "") -> list[tuple[str, str]]:
+    """Try the kinds in their order; the first of each name counts."""
+    found: dict[str, tuple[str, str]] = {}
+    for kind in kinds:
+        marker = None if kind["name"] in found else _first_file(folder, kind["markers"])
+        if marker is None:
+            continue
+        if lines := _lines(kind, _read_text(folder / kind.get("reads", marker))):
+            title = f"{kind['name']} ({shown(f'{name}/{marker}' if name else marker)})"
+            inside = ["(", f"cd {shlex.quote(f'./{name}')}", *lines, ")"] if name else lines
+            found[kind["name"]] = title, "\n".join([f"# {title}", *inside, ""])
+    return list(found.values())
+
+
+def _lines(kind: dict[str, Any], text: str) -> list[str]:
+    """Return the lines of a kind that fit the text of its file; none if the kind does not fit."""
+    if not re.search(kind.get("holds", ""), text, re.MULTILINE):
+        return []
+    lines = [line for entry in kind["lines"] for line in _TABLE["blocks"].get(str(entry), [entry])]
+    pairs = [("", line) if isinstance(line, str) else line for line in lines]
+    fit = [line for pattern, line in pairs if re.search(pattern, text, re.MULTILINE)]
+    return [line.replace("{install}", kind.get("install", "")).replace("{run}", kind.get("run", "")) for line in fit]
+
+
+def _first_file(folder: Path, markers: str) -> str | None:
+    """Return the first file that a marker names or matches; None without one."""
+    matches = (path for marker in markers.split() for path in sorted(folder.glob(marker)))
+    return next((str(path.relative_to(folder)) for path in matches if path.is_file()), None)
+
+
+def _read_text(path: Path) -> str:
+    """Return the beginning of a text file, "" where there is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return file.read(_MOST_READ).decode("utf-8", "replace")

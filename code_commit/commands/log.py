@@ -30,7 +30,7 @@ from code_commit.runs.list import (
 from code_commit.runs.progress import Progress
 from code_commit.runs.record import BUILT_DIFF, Attempt, RunEntry, RunRecord, load_run_record, run_record_schema
 from code_commit.settings import load_settings
-from code_commit.terminal import TAIL_BYTES, last_lines, shown, terminal_width, unwrapped, wrapped
+from code_commit.terminal import TAIL_BYTES, aligned, last_lines, shown, terminal_width, wrapped
 from code_commit.trust import outside_environment
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ code-commit log --stats
 code-commit log --markdown >>summary.md"""
 
 _HEAD = ("RUN (UTC)", "STATUS", "TRIES", "FILES", "COST", "TIME", "TASK")
-_NUMBERS = ("TRIES", "FILES", "COST", "TIME")
+_TEXTS = (0, 1, 6)  # columns that are no numbers
 _LONGEST_TASK, _UNDO = 50, "(undo of "
 _EXPORTS = {"json", "markdown", "html", "open"}
 _LABEL = len("warning   ")
@@ -144,7 +144,7 @@ def _diff_in(mail: Path) -> bytes:
 
 def logged_run(folder: Path, root: Path, record: RunRecord, redactor: Redactor) -> "LoggedRun":
     """Return the run of a log folder for its page."""
-    from code_commit.commands.net_diff import net_diff
+    from code_commit.commands.diff import net_diff
     from code_commit.commands.page.logged_run import LoggedRun
 
     return LoggedRun(
@@ -245,8 +245,7 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     head = f"attempt {attempt.number} ({title}): {words.joined(seconds, words.spent(attempt))}"
     yield head if record.asks else "the saved response"
     yield from (f"  retried: {line}" for line in words.retries_in_words(attempt.retries))
-    notes = attempt.notes if terminal_width() is None else unwrapped(attempt.notes)
-    yield from (f"  > {line}" for line in notes.split("\n") if notes)
+    yield from (f"  > {line}" for line in attempt.notes.split("\n") if attempt.notes)
     yield from rows
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
@@ -266,10 +265,7 @@ def _table(runs: Sequence[RunRecord | UnreadableRun], columns: int | None) -> st
     """Return the runs as a table, oldest first, each row cut at the terminal's width (None: not cut)."""
     if not runs:
         return "No run yet."
-    rows = [_HEAD, *map(_cells, runs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(_aligned, _HEAD, row, widths)).rstrip() for row in rows]
-    lines = [_cut(_without_date(line, columns), columns) for line in lines]
+    lines = [_cut(_without_date(line, columns), columns) for line in aligned([_HEAD, *map(_cells, runs)], _TEXTS)]
     notes = [f"{_name(run)} cannot be shown: {run.why}" for run in runs if isinstance(run, UnreadableRun)]
     return "\n".join([*lines, *notes])
 
@@ -279,10 +275,6 @@ def _without_date(row: str, width: int | None) -> str:
     start, undo, name = row.rpartition(_UNDO)
     over = len(row) - width + 1 if width and undo else 0
     return f"{start}{undo}…{name[over:]}" if over > 1 else row
-
-
-def _aligned(head: str, cell: str, width: int) -> str:
-    return cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
 
 
 def _cut(text: str, width: int | None) -> str:

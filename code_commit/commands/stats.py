@@ -13,7 +13,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.exchange import Usage
 from code_commit.runs.record import RunRecord
 from code_commit.runs.words import dollars, duration, status_in_words
-from code_commit.terminal import shown
+from code_commit.terminal import aligned, shown
 
 T = TypeVar("T")
 _USUAL_ATTEMPTS, _USUAL_ENDS = 4, ("build_failed", "rejected", "declined")
@@ -130,20 +130,11 @@ def _table(items: Sequence[T], rows_of: Callable[[Sequence[T]], Iterable[list[st
     (corner, *heads), *rows = rows_of(items)
     letters = {chr(ord("A") + number): name for number, name in enumerate(heads)}
     for head, legend in ((heads, ()), (letters, (f"{letter}: {name}" for letter, name in letters.items()))):
-        table = _aligned([[corner, *head], *rows])
+        table = aligned([[corner, *head], *rows])
         if max(map(len, table)) <= columns:
             return "\n".join([*legend, *table])
-    blocks = ([[name], _aligned(rows)] for (_, name), *rows in (list(rows_of([item])) for item in items))
+    blocks = ([[name], aligned(rows)] for (_, name), *rows in (list(rows_of([item])) for item in items))
     return "\n\n".join("\n".join(line for lines in block for line in lines) for block in blocks)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows, each column as wide as its longest cell."""
-    label, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        row[0].ljust(label) + "".join(f"  {cell:>{width}}" for cell, width in zip(row[1:], widths, strict=True))
-        for row in rows
-    ]
 
 
 def _number(number: float | None) -> str:

@@ -104,16 +104,9 @@ def _ordered(logs: Path) -> list[tuple[tuple[str, int], str]]:
     return sorted((_order(name), name) for name in names if _LOG_FOLDER.fullmatch(name))
 
 
-def find_run_folder(project: Project, name: str) -> Path:
-    """Return the log folder of the named or latest run. Raises NotSetUpError."""
-    if not name and not find_run_folders(project):
-        raise NotSetUpError("there is no run yet")
-    return find_run_folders(project, name or "latest")[0]
-
-
 def find_run(project: Project, name: str) -> tuple[Path, RunRecord]:
     """Return the named or latest run: its folder and its record. Raises NotSetUpError."""
-    folder = find_run_folder(project, name)
+    folder = find_run_folders(project, name or "latest")[-1]
     run = read_run(folder)
     if isinstance(run, UnreadableRun):
         at = shown(str(folder.relative_to(project.root)))

@@ -23,7 +23,8 @@ from code_commit.runs import record as records
 from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
-from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunListener, RunRecord, Status
+from code_commit.runs.progress import Progress
+from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunRecord, Status
 from code_commit.runs.words import ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
@@ -37,7 +38,7 @@ _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 
 
 def open_run_log(
-    project: Project, command: Command, settings: Settings, listener: RunListener, before_end: BeforeEnd | None = None
+    project: Project, command: Command, settings: Settings, listener: Progress, before_end: BeforeEnd | None = None
 ) -> "RunLog":
     """Create the folder and the record of a new run. Raises NotSetUpError."""
     started = datetime.now(UTC)
@@ -62,7 +63,7 @@ def open_run_log(
 
 
 def reopen_run_log(
-    project: Project, run: RunEntry, listener: RunListener, before_end: BeforeEnd | None = None
+    project: Project, run: RunEntry, listener: Progress, before_end: BeforeEnd | None = None
 ) -> "RunLog":
     record = run.record
     record.status, record.exit_code, record.message, record.finished, record.error = "running", None, None, None, None
@@ -75,7 +76,7 @@ class RunLog:
     """The log of one run, with diffs for the repository `git`. A context manager: records an exception as the end."""
 
     def __init__(
-        self, run: RunEntry, listener: RunListener, git: Repository | None = None, before_end: BeforeEnd | None = None
+        self, run: RunEntry, listener: Progress, git: Repository | None = None, before_end: BeforeEnd | None = None
     ) -> None:
         self.folder, self.record = run
         self.redactor = listener.redactor

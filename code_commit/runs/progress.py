@@ -40,16 +40,13 @@ class Progress:
         redactor: Redactor,
         *,
         quiet: bool = False,
-        verbose: bool = False,
-        stream: TextIO | None = None,
         on_step: Callable[[RunRecord, Event], object] | None = None,
     ) -> None:
         self.redactor = redactor
         self.quiet = quiet
-        self.verbose = verbose
+        self.verbose = False
         self.record: RunRecord | None = None
         self._on_step = on_step
-        self._stream = stream or sys.stderr
         self._region: _LiveRegion | None = None
         self._warned = 0
         self._retries: list[Retry] = []
@@ -65,9 +62,9 @@ class Progress:
         self.record = None
 
     def __enter__(self) -> Self:
-        if not self.quiet and terminal.is_live_terminal(self._stream):
+        if not self.quiet and terminal.is_live_terminal(sys.stderr):
             with suppress(OSError, ValueError):
-                self._region = _LiveRegion(self._stream, self._clean)
+                self._region = _LiveRegion(sys.stderr, self._clean)
         return self
 
     @contextmanager
@@ -129,6 +126,7 @@ class Progress:
         self._retries, self._held = [], ""
 
     def live(self, state: str) -> None:
+        """Show a few words for the state inside an LLM call."""
         if self._region:
             self._region.show(state)
 
@@ -154,7 +152,7 @@ class Progress:
             self._print(f"  {line}")
 
     def _print(self, text: str, colour: str = "") -> None:
-        print_lines(self._clean(text), colour, self._stream, self._region.live if self._region else None)
+        print_lines(self._clean(text), colour, sys.stderr, self._region.live if self._region else None)
 
     def _clean(self, text: str) -> str:
         return "\n".join(terminal.shown(line) for line in self.redactor.redact_text(text).split("\n"))
@@ -250,8 +248,7 @@ def _said(attempt: Attempt, earlier: Sequence[Attempt]) -> list[str]:
 
     width = max(20, (terminal.terminal_width(sys.stderr) or 80) - 2)
     start = attempt.notes[: _SAID_LINES * width]
-    texts = terminal.unwrapped(start).split("\n")
-    lines = [part for text in texts for part in wrap(terminal.shown(text.expandtabs(4)), width)]
+    lines = [part for text in start.split("\n") for part in wrap(terminal.shown(text.expandtabs(4)), width)]
     if len(start) < len(attempt.notes) or len(lines) > _SAID_LINES:
         lines[_SAID_LINES:] = ["... (code-commit log shows all of it)"]
     return [f"  {line}" for line in lines]

@@ -9,20 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from code_commit.changes import AppliedChange, RunWarning, Violation, in_words
 from code_commit.errors import EXIT_INTERNAL_ERROR
 from code_commit.exchange import Usage
-from code_commit.redaction import Redactor
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 SCHEMA_VERSION = 2
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
-# options of a choice of files in schema 1 that are no settings
-_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 _A_LIFE = 3e9
 
 _Failed = Literal["build_failed", "not_set_up", "llm_error", "rejected", "declined", "build_error", "refused"]
@@ -275,21 +272,6 @@ class RunEntry(NamedTuple):
     record: RunRecord
 
 
-class RunListener(Protocol):
-    """Called for each step of a run. Its redactor censors what the log and the listener write."""
-
-    redactor: Redactor
-
-    def step(self, record: RunRecord, event: Event) -> None:
-        """Called after a step, when run.json has it."""
-
-    def live(self, state: str) -> None:
-        """Called with a few words for the state inside an LLM call."""
-
-    def output(self, piece: bytes) -> None:
-        """Called with the next redacted piece of a build's output."""
-
-
 def utc_timestamp(moment: datetime | None = None) -> str:
     """Return the moment (now when None) as run.json writes it: `2026-11-21T19:51:35.123Z`."""
     return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -316,12 +298,6 @@ def _upgrade(document: dict[str, Any]) -> None:
     document["warnings"] = [{"kind": "other", "message": text} for text in document.get("warnings", ())]
     for attempt in document.get("attempts", ()):
         attempt["retries"] = [{"reason": text} for text in attempt.get("retries", ())]
-    run, costs = document.pop("rollup_run", ""), document.pop("rollup_costs", [])
-    if run:
-        document["choice"] = {"run": run, "calls": len(costs), "cost_usd": sum(costs)}
-    if document.get("command") == "rollup":
-        options = document.get("options", {})
-        document["request"] = {name: options.pop(name) for name in _OLD_REQUEST if name in options}
 
 
 def run_record_schema() -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from command import Run, git
 from fake_server import FakeServer
 
 from code_commit import api
-from code_commit.commands.build_scripts import build_script_for
+from code_commit.commands.init import build_script_for
 from code_commit.llm import local
 
 NEXT = ["query.txt", "code-commit rollup", "code-commit check"]

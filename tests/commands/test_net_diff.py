@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import Run, after_a_run, git, recorded, the_log, tree
 
-from code_commit.commands.net_diff import net_diff
+from code_commit.commands.diff import net_diff
 
 FIRST = (
     "^^^ok.txt\nnot\n^^^end\n^^^dos.txt\none\ntwo\n^^^end\n^^^deep/new.sh\n#!/bin/sh\n^^^end\n^^^old.txt\n^^^delete\n"

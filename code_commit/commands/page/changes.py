@@ -1,14 +1,9 @@
-"""The changes of a run and of each attempt: diffs read back for the reviewer."""
+"""Diffs of the log, read back for the reviewer."""
 
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from code_commit.commands.page.logged_run import LoggedRun
-from code_commit.errors import ApplyError
 from code_commit.runs.diff import NOT_SHOWN
-from code_commit.runs.record import BUILT_DIFF
-from code_commit.runs.words import count
 
 _NOT_SHOWN = re.compile(re.escape(NOT_SHOWN.decode().strip()).replace("%s", "(.+)"))
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,\d+)? \+(\d{1,9})(?:,\d+)? @@")
@@ -96,49 +91,3 @@ def _unquoted(name: str) -> str:
     if not name.startswith('"'):
         return name
     return re.sub(r"\\(?:([0-7]{3})|(.))", lambda part: chr(int(part[1], 8)) if part[1] else part[2], name[1:-1])
-
-
-class RunChanges(NamedTuple):
-    """All changes of a run, the files whose content at that time is lost, and the reason for an empty list."""
-
-    files: Sequence[FileDiff] = ()
-    unknown: Sequence[str] = ()
-    reason: str = ""
-
-    @property
-    def in_words(self) -> str:
-        """The number of files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
-        files = len(self.files) + len(self.unknown)
-        added, removed = (sum(file.count(kind) for file in self.files) for kind in "+-")
-        return f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
-
-
-def run_changes(run: LoggedRun) -> RunChanges:
-    """Return all changes of the run; those it would make if it is a dry run."""
-    if run.record.rolled_back:
-        return RunChanges(reason="The run was rolled back: every file is as it was before.")
-    if not run.applied:
-        if run.record.options.get("dry_run") and (files := attempt_changes(run, 1)):
-            return RunChanges(files, reason="A dry run: this would have been changed.")
-        return RunChanges(reason="The run changed no file.")
-    try:
-        diff, unknown = run.net_diff() if run.patch is None else (run.patch, [])
-    except ApplyError as error:
-        return RunChanges(reason=f"It cannot be shown: {run.redactor.redact_text(str(error))}")
-    files = parse_diff(run.redactor.redact(diff))
-    reason = "" if files or unknown else "In the end no file is different from what it was before."
-    return RunChanges(files, [run.redactor.redact_text(path) for path in unknown], reason)
-
-
-def attempt_changes(run: LoggedRun, number: int) -> list[FileDiff]:
-    """Return the changes of one attempt."""
-    return _read_diff(run, f"{number}-changes.diff")
-
-
-def built_changes(run: LoggedRun) -> list[FileDiff]:
-    """Return the changes that the last build made to files of the answers."""
-    return _read_diff(run, BUILT_DIFF) if run.record.rewritten else []
-
-
-def _read_diff(run: LoggedRun, name: str) -> list[FileDiff]:
-    return parse_diff(run.read(name).encode("utf-8", "replace"))

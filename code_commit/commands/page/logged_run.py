@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from code_commit.commands.page.changes import FileDiff, parse_diff
+from code_commit.errors import ApplyError
 from code_commit.files import read_ends
-from code_commit.parse import notes_of
 from code_commit.redaction import Redactor
 from code_commit.runs.log import QUERY_OF_RUN
-from code_commit.runs.record import Attempt, RunRecord
+from code_commit.runs.record import RunRecord
 from code_commit.runs.words import check_lines, cost_in_words, count, duration, status_in_words, ways_on
 
 MOST_TEXT = 64_000_000  # bytes of a file of the log that are read as one text
-MOST_RESPONSE = 4_000_000  # bytes of a response in which the LLM's own words are looked for
 
 
 class Headline(NamedTuple):
@@ -40,6 +40,21 @@ _HEADLINES = {
     "build_error": Headline("The build could not be run, or files not be written", "bad"),
     "internal_error": Headline("A bug in code-commit", "bad"),
 }
+
+
+class RunChanges(NamedTuple):
+    """All changes of a run, the files whose content at that time is lost, and the reason for an empty list."""
+
+    files: Sequence[FileDiff] = ()
+    unknown: Sequence[str] = ()
+    reason: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """The number of files and lines: `16 files +1,070 -1,070`, with a minus sign; "" for none."""
+        files = len(self.files) + len(self.unknown)
+        added, removed = (sum(file.count(kind) for file in self.files) for kind in "+-")
+        return f"{count(files, 'file')} +{added:,} \N{MINUS SIGN}{removed:,}" if files else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +127,29 @@ class LoggedRun:
         query = (self.read(QUERY_OF_RUN) or self.record.query).strip()
         return query.split("\n") if query else []
 
-    def said_in(self, attempt: Attempt) -> list[str]:
-        """Return the lines of the LLM's words outside the blocks of an attempt."""
-        said = attempt.notes or notes_of(self.read(f"{attempt.number}-response.txt", MOST_RESPONSE))
-        return said.split("\n") if said else []
-
-    def read(self, name: str, most: int = MOST_TEXT) -> str:
+    def read(self, name: str) -> str:
         """Return the first bytes of a file of the log; "" if it cannot be read."""
         with suppress(OSError):
-            ends = read_ends(self.folder / name, most, 0)
+            ends = read_ends(self.folder / name, MOST_TEXT, 0)
             return self.redactor.redact_cut((ends.head + ends.tail).decode("utf-8", "replace"))
         return ""
+
+    def diff(self, name: str) -> list[FileDiff]:
+        """Return the files of a diff of the log."""
+        return parse_diff(self.read(name).encode("utf-8", "replace"))
+
+    def changes(self) -> RunChanges:
+        """Return all changes of the run; those it would make if it is a dry run."""
+        if self.record.rolled_back:
+            return RunChanges(reason="The run was rolled back: every file is as it was before.")
+        if not self.applied:
+            if self.record.options.get("dry_run") and (files := self.diff("1-changes.diff")):
+                return RunChanges(files, reason="A dry run: this would have been changed.")
+            return RunChanges(reason="The run changed no file.")
+        try:
+            diff, unknown = self.net_diff() if self.patch is None else (self.patch, [])
+        except ApplyError as error:
+            return RunChanges(reason=f"It cannot be shown: {self.redactor.redact_text(str(error))}")
+        files = parse_diff(self.redactor.redact(diff))
+        reason = "" if files or unknown else "In the end no file is different from what it was before."
+        return RunChanges(files, [self.redactor.redact_text(path) for path in unknown], reason)

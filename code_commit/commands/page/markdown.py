@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from code_commit.commands.page.changes import FileDiff, run_changes
+from code_commit.commands.page.changes import FileDiff
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.files import read_ends
 from code_commit.runs import words
@@ -26,7 +26,7 @@ def markdown_summary(run: LoggedRun) -> str:
 
 
 def _lines(run: LoggedRun) -> Iterator[str]:
-    record, headline, changes = run.record, run.headline, run_changes(run)
+    record, headline, changes = run.record, run.headline, run.changes()
     attempts = record.attempts[:MOST_ITEMS] if record.command != "undo" else []
     yield f"## {headline.sign} code-commit: {headline.text}"
     yield from ("", run.numbers(changes.in_words), "")
@@ -36,7 +36,7 @@ def _lines(run: LoggedRun) -> Iterator[str]:
     yield from _items([f"Run: {code(record.run)}", *model, *choice])
     yield from _block("The task", run.task)
     for attempt in attempts:
-        yield from _block(f"What the LLM said in attempt {attempt.number}", run.said_in(attempt))
+        yield from _block(f"What the LLM said in attempt {attempt.number}", attempt.notes.split("\n"))
     yield from _section("Changed tests, CI files and build files", [code(line) for line in run.checks])
     yield from _section("Warnings", [code(warning) for warning in run.warnings])
     if done := words.done_by_build(record):

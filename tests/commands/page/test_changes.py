@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from code_commit.commands.page.changes import parse_diff
-from code_commit.commands.page.diff_markup import diff_view
+from code_commit.commands.page.markup import diff_view
 from code_commit.runs.diff import FileEdit, diff_files
 
 LINES = st.lists(

@@ -149,7 +149,7 @@ def test_the_page_tells_the_whole_run_in_the_order_of_a_review(hostile: Path):
             "src/<img",
             "Attempt 1 initial",
             "rejected, nothing written: 2 reasons",
-            "^^^build.sh",
+            "build.sh is protected",
             "Attempt 3 repair",
             "tokens in, cached",
             "41,000",
@@ -524,14 +524,3 @@ def test_the_task_of_an_older_log_is_its_first_line(project_folder: Path, run_co
     folder = recorded_run(project_folder, run_code_commit, ["^^^ok.txt\nok\n^^^end\n"])
     (folder / "query.txt").unlink()
     assert task_of(page_of(project_folder)) == ["Make ok.txt say ok."]
-
-
-def test_notes_are_read_from_the_response_where_the_record_has_none(hostile: Path):
-    (folder,) = (hostile / "agent-config/logs").iterdir()
-    (folder / "3-response.txt").write_text("Hello again.\n```\nnothing\n")
-    assert Page(page_of(hostile)).text.count("I said goodbye.") == 1
-    attempts = json.loads((folder / "run.json").read_text())["attempts"]
-    embellish(folder, attempts=[attempt | {"notes": ""} for attempt in attempts])
-    text = Page(page_of(hostile)).text
-    assert "I said goodbye." not in text
-    assert "Hello again." in text

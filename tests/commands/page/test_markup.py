@@ -1,15 +1,18 @@
-"""A build's output on the page."""
+"""Code in colours, diffs and a build's output on the page."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_commit.commands.page.build_output import build_view
+from code_commit.commands.page.changes import parse_diff
 from code_commit.commands.page.logged_run import LoggedRun
+from code_commit.commands.page.markup import _changes_within, build_view, diff_view, highlighted, line_html, visible
 from code_commit.redaction import Redactor
+from code_commit.runs.diff import FileEdit, diff_files
 from code_commit.runs.record import RunRecord
 
 KEY = "sk-12345678-abcdefgh"
@@ -81,3 +84,54 @@ def test_a_long_output_is_shown_from_its_end_with_its_own_numbers(tmp_path):
     view = build_view(LoggedRun(tmp_path, tmp_path, record, "success", Redactor([])), "1-build.txt", 100)
     first = view.left_out + 1
     assert view.lines.startswith(f"<span data-n={first}>line {first:06}")
+
+
+MARKS = [
+    ("    return f'Hello {name}'", "    return f'Hallo {name}'", "Hello", "Hallo"),
+    ("x = 1", "x = 12", "1", "12"),
+    ("tr ' ' '-'", "tr -d x | tr ' ' '-'", "", "-d x | tr "),
+    ("alpha beta", "gamma delta", "", ""),
+    ("total = factor", "total = vat_factor", "factor", "vat_factor"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "gone", "come"), MARKS)
+def test_what_differs_in_two_versions_of_a_line_is_marked_word_by_word(old, new, gone, come):
+    before, after = _changes_within(old, new)
+    assert (old[slice(*before)], new[slice(*after)]) == (gone, come)
+
+
+@pytest.mark.parametrize(("old", "columns"), [(None, 1), (b"1\n", 2)])
+def test_a_new_file_has_one_column_over_the_whole_width(old, columns):
+    (view,) = diff_view(parse_diff(diff_files([FileEdit("a.py", old, b"2\n")])[1]), "1-changes.diff", 10_000)
+    assert ("colspan" in view.rows, view.rows.count("<td data-n")) == (columns == 2, columns)
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "a.py", "a.html", "a.js", "a.php", "a.rs", "Makefile", "a.md", "a.toml", "a.json", "a.diff"]
+)
+def test_coloured_code_stays_the_text_that_it_is(name):
+    lines = ["def f(): # <b>", "    '''x", "\r\x0b''' ; return 1", "", "<?php '</script>' ?>", "```{ x: [1] }```"]
+    lines += ["\t'\"`${", "é\u2028\U0001f600", "fn main() {}"]
+    assert ["".join(text for _, text in line) for line in highlighted(name, lines)][: len(lines)] == lines
+
+
+def test_code_is_coloured():
+    (line,) = highlighted("src/a.py", ["def f(): # <b>"])[:1]
+    assert line_html(line) == "<span class=k>def</span> <span class=f>f</span>(): <span class=c># &lt;b&gt;</span>"
+
+
+def test_what_would_take_a_lexer_long_is_not_coloured():
+    line = "x = " + "(" * 50_000
+    started = time.process_time()
+    assert highlighted("a.hs", [line] * 7)[0] == [("", line)]
+    assert time.process_time() - started < 2
+
+
+def test_marks_and_colours_lie_over_each_other():
+    markup = line_html([("k", "def"), ("", " <ab>")], (2, 6))
+    assert markup == "<span class=k>de</span><mark><span class=k>f</span></mark><mark> &lt;a</mark>b&gt;"
+
+
+def test_what_cannot_be_seen_is_shown_as_its_escape():
+    assert visible("a\u202eb\x1b\u200b\ud800\tc") == r"a<i>\u202e</i>b<i>\x1b\u200b\ud800</i>" + "\tc"
