@@ -13,7 +13,8 @@ from code_commit.settings import Settings
 from code_commit.start import Approve
 from code_commit.terminal import TERMINAL, shown
 
-_YES, _NO = ("y", "yes"), ("n", "no")
+_YES, _NO, _ALL = ("y", "yes"), ("n", "no"), ("a", "all")
+_MOST_LINES, _MOST_BYTES = 200, 20_000  # the part of a diff that is shown at first
 
 
 def approval_of(settings: Settings, progress: Progress) -> Approve | None:
@@ -46,7 +47,10 @@ def _question(changes: list[AppliedChange], *, goes_back: bool) -> str:
 def _ask(diff: bytes, question: str) -> str:
     """Show the diff, ask until there is an answer, and return it; no more input means no."""
     with Path(TERMINAL).open("rb+", buffering=0) as terminal:
-        write_all(terminal.fileno(), coloured_diff(diff))
+        start = b"".join(diff[:_MOST_BYTES].splitlines(keepends=True)[:_MOST_LINES])
+        write_all(terminal.fileno(), coloured_diff(start))
+        if left := len(diff) - len(start):
+            write_all(terminal.fileno(), f"... {left:,} bytes more: answer all to see the whole diff\n".encode())
         while True:
             termios.tcflush(terminal, termios.TCIFLUSH)
             write_all(terminal.fileno(), question.encode("utf-8", "replace"))
@@ -56,10 +60,12 @@ def _ask(diff: bytes, question: str) -> str:
                 write_all(terminal.fileno(), b"\n")
                 raise
             answer = line.decode("utf-8", "replace").strip()
-            if not line:
+            if answer.lower() in _ALL:
+                write_all(terminal.fileno(), coloured_diff(diff))
+            elif not line:
                 return _NO[0]
-            if answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():
+            elif answer.lower() in (*_YES, *_NO) or " " in answer or not answer.isascii():
                 return answer
-            if answer:
+            elif answer:
                 unclear = f"{shown(answer)} is neither yes nor no, and one word says too little to the LLM\n"
                 write_all(terminal.fileno(), unclear.encode("utf-8", "replace"))

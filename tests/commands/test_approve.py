@@ -95,7 +95,7 @@ def test_a_test_that_the_answer_changes_is_named_right_before_the_question(proje
         rows = pane.wait_for(r"^Apply this \(10 files")
         at = next(number for number, row in enumerate(rows) if row.startswith("Apply this"))
         assert rows[at - 1] == "test_a.py is a test: new, 1 line"
-        assert any("+++ b/test_a.py" in row for row in rows), "the diff is shown whole"
+        assert not any("+++ b/test_a.py" in row for row in rows), "the diff is shown in part"
         answer(pane, "no")
         assert pane.end() == 4
 
@@ -138,13 +138,14 @@ def test_an_end_while_it_asks_leaves_the_tree_and_resume_asks_again(number, proj
 
 
 @needs_tmux
-def test_a_long_diff_is_shown_whole_and_nothing_typed_before_the_question_is_its_answer(project_folder: Path):
+def test_a_long_diff_is_cut_and_all_shows_all_of_it(project_folder: Path):
     lines = "".join(f"line {number}\n" for number in range(1000))
     with terminal(project_folder, *approving(project_folder, f"^^^long.txt\n{lines}^^^end\n")) as pane:
-        pane.wait_for("^Apply this")
-        assert {f"+line {number}" for number in range(1000)} <= set(pane.lines())
-        pane.press("-l", "okay\ny\n")  # what is typed before the question stands there is no answer to it
-        pane.wait_for("^okay is neither yes nor no")
+        rows = pane.wait_for("^Apply this")
+        assert any(re.fullmatch(r"\.\.\. \d,\d+ bytes more: answer all to see the whole diff", row) for row in rows)
+        assert "+line 999" not in rows
+        pane.press("-l", "all\ny\n")  # what is typed before the question stands there is no answer to it
+        assert "+line 500" in pane.wait_for(r"^\+line 999$")
         pane.press("C-d")
         assert pane.end() == 4
 
