@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 BUILT_DIFF = "built.diff"  # the log's file of the last build's changes to files of the answers
+# options of a choice of files in schema 1 that are no settings
+_OLD_REQUEST = ("pathspecs", "exclude", "include", "fit", "select", "query", "mentions", "for_run")
 _A_LIFE = 3e9
 
 _Failed = Literal["build_failed", "not_set_up", "llm_error", "rejected", "declined", "build_error", "refused"]
@@ -298,6 +300,12 @@ def _upgrade(document: dict[str, Any]) -> None:
     document["warnings"] = [{"kind": "other", "message": text} for text in document.get("warnings", ())]
     for attempt in document.get("attempts", ()):
         attempt["retries"] = [{"reason": text} for text in attempt.get("retries", ())]
+    run, costs = document.pop("rollup_run", ""), document.pop("rollup_costs", [])
+    if run:
+        document["choice"] = {"run": run, "calls": len(costs), "cost_usd": sum(costs)}
+    if document.get("command") == "rollup":
+        options = document.get("options", {})
+        document["request"] = {name: options.pop(name) for name in _OLD_REQUEST if name in options}
 
 
 def run_record_schema() -> Mapping[str, Any]:
