@@ -4,7 +4,7 @@ import pytest
 
 from code_commit.runs.record import BuildResult, RunRecord
 from code_commit.runs.words import duration, ending_of, ways_on
-from code_commit.terminal import render, shown
+from code_commit.terminal import render, shown, unwrapped
 
 SETTLED = {
     "plain": (b"a\nb\n", "a\nb\n"),
@@ -34,6 +34,24 @@ def test_output_is_shown_as_a_terminal_would_finally_show_it(output, text):
 def test_only_what_a_person_can_read_is_printed_as_it_is():
     assert shown("naïve 日本語 🎉.txt") == "naïve 日本語 🎉.txt"
     assert shown("a\x1b[2J\n\u202e\ud800\u00a0b") == "a\\x1b[2J\\n\\u202e\\ud800\\xa0b"
+
+
+LONG = "The slug drops punctuation now, so that two titles which differ in it alone"
+WRAPPED = {
+    "a paragraph": (
+        f"{LONG}\nget the same slug; the tests cover it, and the changelog says so too in its\nfirst line.\n\nNext.",
+        f"{LONG} get the same slug; the tests cover it, and the changelog says so too in its first line.\n\nNext.",
+    ),
+    "short lines": ("src\ntests\ndocs", "src\ntests\ndocs"),
+    "a line that ends early": (f"Done\n{'word ' * 12}", f"Done\n{'word ' * 12}"),
+    "a list": (f"{'x' * 60}\n- one\n2. two\n  more", f"{'x' * 60}\n- one\n2. two\n  more"),
+    "nothing": ("", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "prose"), WRAPPED.values(), ids=WRAPPED)
+def test_prose_that_was_wrapped_is_joined_and_nothing_else(text, prose):
+    assert unwrapped(text) == prose
 
 
 @pytest.mark.parametrize(

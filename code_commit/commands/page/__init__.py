@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib import resources
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -23,7 +23,7 @@ from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file, replacing
 from code_commit.runs import words
 from code_commit.runs.record import BUILT_DIFF, Attempt
-from code_commit.terminal import shown
+from code_commit.terminal import shown, unwrapped
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -112,7 +112,7 @@ def _page_values(run: LoggedRun, start: Path) -> dict[str, Any]:
     usages = [call.usage for call in [record.choice, *attempts] if call and call.usage]
     return {
         "run": run,
-        "task": run.task,
+        "task": _prose("\n".join(run.task)),
         "changes": changes,
         "files": diff_view(changes.files, "N-changes.diff of each attempt", RESULT_ROOM),
         "built_files": diff_view(of_build, BUILT_DIFF, RESULT_ROOM // 5),
@@ -141,16 +141,29 @@ def _attempt_values(
         "attempt": attempt,
         "outcome": words.outcome_of(attempt),
         "summary": words.summary_of(attempt),
-        "said": attempt.notes.split("\n") if attempt.notes else [],
+        "said": _prose(attempt.notes),
         "retries": words.retries_in_words(attempt.retries),
         "started": started,
         "times": _times(attempt),
+        "rejections": _rejections(run, attempt),
         "is_result": is_result,
         "changed": files,
         "files": diff_view(files, f"{number}-changes.diff", DIFFS_ROOM // share),
         "build": build_view(run, f"{number}-build.txt", share),
         "links": _links(run.folder, start, f"{number}-*"),
     }
+
+
+def _prose(text: str) -> list[str]:
+    return unwrapped(text).split("\n") if text else []
+
+
+def _rejections(run: LoggedRun, attempt: Attempt) -> list[tuple[str, str]]:
+    """Return the reasons of an attempt's rejection, each with its line of the response."""
+    response = run.read(f"{attempt.number}-response.txt").split("\n") if attempt.rejections else []
+    lines = dict(enumerate(response, start=1))
+    sources = [lines.get(violation.line, "")[:MOST_CHARACTERS] for violation in attempt.rejections[:MOST_LINES]]
+    return list(zip_longest(_shortened(attempt.reasons), sources, fillvalue=""))
 
 
 def _times(attempt: Attempt) -> list[tuple[str, float]]:

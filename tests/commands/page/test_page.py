@@ -149,7 +149,7 @@ def test_the_page_tells_the_whole_run_in_the_order_of_a_review(hostile: Path):
             "src/<img",
             "Attempt 1 initial",
             "rejected, nothing written: 2 reasons",
-            "build.sh is protected",
+            "^^^build.sh",
             "Attempt 3 repair",
             "tokens in, cached",
             "41,000",
