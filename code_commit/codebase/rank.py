@@ -7,7 +7,7 @@ beginning, shared words (BM25), and the files that earlier commits changed whose
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
@@ -116,21 +116,26 @@ class _Words:
             for name in (*self.names, *self.joined)
         }  # numbers of words: without one of them a file does not hold the name
         self.counts: list[list[int]] = []
+        self.finders = [(word, _finder(word)) for word in self.words]
+        names = "|".join(self.names).lower()
+        self.may_define = _finder(f"{_KEYWORD}{_BEFORE_NAME}(?:{names})".replace(r"\b", "")) if names else None
         self.defined = defaultdict[str, list[int]](list)
         self.lines = defaultdict[str, list[Mention]](list)
 
     def read(self, file: Section) -> None:
         text = file.text
         lower, number = text.lower(), len(self.counts)
-        counts = [lower.count(word) for word in self.words]
+        counts = [lower.count(word) if is_in(lower) else 0 for word, is_in in self.finders]
         self.counts.append(counts)
         held = {number for number, times in enumerate(counts) if times}
+        may_define = self.may_define is not None and self.may_define(lower)
         for name, pattern in self.names.items():
             if not held.issuperset(self.parts[name]):
                 continue
-            starts = (match.start() for match in pattern.finditer(text))
-            if len(self.defined[name]) <= _RARE and any(_is_definition(text, start) for start in starts):
-                self.defined[name].append(number)
+            if may_define and len(self.defined[name]) <= _RARE:
+                starts = (match.start() for match in pattern.finditer(text))
+                if any(_is_definition(text, start) for start in starts):
+                    self.defined[name].append(number)
             if name in self.told:
                 self._note_lines(name, file, text, _places(text, pattern))
         for name in self.joined if len(lower) == len(text) else ():
@@ -207,6 +212,8 @@ def _scores(
         length = 1 - _LENGTH + _LENGTH * file.bytes / average
         name, score = file.name.lower(), 0.0
         for word, number in zip(words.words, counts, strict=True):
+            if not number and word not in name:
+                continue
             in_text = number * (_SATURATION + 1) / (number + _SATURATION * length)
             score += weights[word] * (in_text + _IN_PATH * (word in name))
         scores.append(score)
@@ -315,6 +322,13 @@ def _is_definition(text: str, name: int) -> bool:
         return False
     start = max(name - _LONGEST_BEGINNING, 0)
     return _BEGINS_DEFINITION.search(text, max(start, text.rfind("\n", start, name)), name) is not None
+
+
+def _finder(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a text has a pattern, by Rust's expressions: most words are in few files."""
+    from pydantic_core import SchemaValidator, core_schema
+
+    return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex")).isinstance_python
 
 
 def _words(query: str) -> list[str]:
