@@ -91,23 +91,17 @@ class FitRequest(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """The files for which a budget has room; `why` introduces the names, `folders` counts the unnamed files."""
+    """The files for which a budget has room; `unseen` are the others, of which `end` has names and numbers."""
 
     whole: Mapping[str, str] = field(default_factory=dict)
     windows: Sequence[Window] = ()
     outlines: Mapping[str, str] = field(default_factory=dict)
-    names: Sequence[Section] = ()
-    unnamed: Sequence[Section] = ()
-    why: str = ""
-    folders: str = ""
+    unseen: Sequence[Section] = ()
+    end: str = ""
 
     @property
     def text(self) -> str:
-        names = "".join(section.as_name for section in self.names)
-        more = _UNNAMED.format(len(self.unnamed), self.folders) if self.unnamed else ""
-        end = f"{NAMES_LINE}\n{self.why}{names}{more}\n" if names or more else ""
-        parts = [*map(window_section, self.windows), *self.outlines.values(), end]
-        return "".join([*self.whole.values(), *parts])
+        return "".join([*self.whole.values(), *map(window_section, self.windows), *self.outlines.values(), self.end])
 
 
 class _Budget:
@@ -146,16 +140,17 @@ def fit_sections(context: Collection[str], room: int, request: FitRequest) -> Fi
     show = _fill if request.chosen is None else _outline_best if request.most_outlines else _show_chosen
     whole, parts, names = show(ranked, _wanted(ranked, context, request), _Budget(room), request)
     heads = {**request.heads, **{name: part for name, part in request.parts.items() if part}}
+    named = [file for file in sections if file.name in names]
     unnamed = [file for file in ranked if not (file.name in whole or file.name in parts or file.name in names)]
+    told = (_FAR if request.is_chosen else _NO_ROOM) + "".join(file.as_name for file in named)
+    told += _UNNAMED.format(len(unnamed), _folders(unnamed, longest)) if unnamed else ""
     in_part = [file.name for file in sections if file.name in parts and file.name not in whole]
     return Fitted(
         whole={file.name: whole[file.name] for file in sections if file.name in whole},
         windows=[heads[name] for name in in_part if name in heads],
         outlines={name: parts[name] for name in in_part if name not in heads},
-        names=[file for file in sections if file.name in names],
-        unnamed=unnamed,
-        why=_FAR if request.is_chosen else _NO_ROOM,
-        folders=_folders(unnamed, longest),
+        unseen=[*named, *unnamed],
+        end=f"{NAMES_LINE}\n{told}\n" if named or unnamed else "",
     )
 
 

@@ -115,7 +115,7 @@ def fitted(selection: Selection, redactor: Redactor, tokens: int, need: "FitRequ
             f"{tokens:,} tokens have no room for a file: allow more, or use a model with a larger window"
         )
     left_out = {reason: dict(names) for reason, names in selection.left_out.items()}
-    if only_named := {file.name: count(file.bytes, "byte") for file in [*made.names, *made.unnamed]}:
+    if only_named := {file.name: count(file.bytes, "byte") for file in made.unseen}:
         left_out[select.NO_ROOM if need.chosen is None else select.NOT_CHOSEN] = only_named
     sizes = {file.name: file.bytes for file in found if file.name in made.whole}
     notes = ""

@@ -60,7 +60,7 @@ class Mention(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """The files, and what reading them once told about the query; numbers are places in `files`.
+    """The files, and what reading them once told about the query, as the worth of each by their words.
 
     `plain` are names of `lines` that the query writes as words. `judges` are the files that build.sh names; `missing`
     are names that they use and no other file holds, by judge.
@@ -70,8 +70,6 @@ class Survey:
     words: Sequence[str]
     files: Sequence[Section]
     scores: Sequence[float]
-    defining: Collection[int] = ()
-    holding_rare: Collection[int] = ()
     lines: Mapping[str, Sequence[Mention]] = field(default_factory=dict)
     plain: Collection[str] = ()
     judges: Collection[str] = ()
@@ -185,15 +183,16 @@ def survey_files(
     for word, numbers in holding.items():
         if len(numbers) <= _RARE and len(word) >= _LONG and word in beginning(query).lower():
             rare |= numbers
+    defining = set().union(*(words.defined[name] for name in code if len(words.defined[name]) <= _RARE))
+    scores = _scores(found, words, holding, commits)
+    worth = [s + _DEFINING * (n in defining) + _HOLDING_RARE * (n in rare) for n, s in enumerate(scores)]
     written = identifiers(_NO_NAMES.sub("", query), found)
     told = written or words.long
     return Survey(
         query=query,
         words=words.words,
         files=found,
-        scores=_scores(found, words, holding, commits),
-        defining=set().union(*(words.defined[name] for name in code if len(words.defined[name]) <= _RARE)),
-        holding_rare=rare,
+        scores=worth,
         lines={name: lines for name, lines in words.lines.items() if name in told or name in words.joined},
         plain=told - written,
         judges=judges,
@@ -253,8 +252,7 @@ def rank(survey: Survey, named: Collection[str] = (), context: Collection[str] =
     def place(number: int) -> tuple[bool, bool, float, str]:
         name = survey.files[number].name
         is_last = _LAST.fullmatch(name) or (CHANGE_LOG.fullmatch(name) and "/" in name)
-        worth = survey.scores[number] + _NAMED * (name in named) + _DEFINING * (number in survey.defining)
-        worth += _HOLDING_RARE * (number in survey.holding_rare) + _CONTEXT * (name in context)
+        worth = survey.scores[number] + _NAMED * (name in named) + _CONTEXT * (name in context)
         return bool(is_last) and name not in named, name != BUILD_SCRIPT, -worth, name
 
     return [survey.files[number] for number in sorted(range(len(survey.files)), key=place)]

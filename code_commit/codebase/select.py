@@ -265,7 +265,18 @@ def read_files(root: Path, names: Collection[str], redactor: Redactor, selection
 
 def _read_section(tree: Tree, name: str, redactor: Redactor, selection: Selection) -> tuple[int, str]:
     content = _read(tree, name, selection)
-    return len(content), _section(name, content, redactor, may_be_secret=name in selection.included)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise _UnfitFileError("not UTF-8") from None
+    if name not in selection.included and (secret := find_secret(text)):
+        raise _UnfitFileError(CONFIDENTIAL, secret)
+    if name.endswith(".html") and _OWN_MARK in text:
+        raise _UnfitFileError("page of code-commit")
+    section = file_section(name, text)
+    if redactor.reveals_key(section):
+        raise _UnfitFileError(REVEALS_KEY)
+    return len(content), section
 
 
 def _read_again(root: Path, name: str, redactor: Redactor, selection: Selection) -> str:
@@ -309,18 +320,3 @@ def _read(tree: Tree, path: str, selection: Selection) -> bytes:
     if path.endswith(_MINIFIABLE) and not is_wanted and len(content) > _MINIFIED_LINE * (content.count(b"\n") + 1):
         raise _UnfitFileError(MINIFIED)
     return content
-
-
-def _section(name: str, content: bytes, redactor: Redactor, *, may_be_secret: bool) -> str:
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        raise _UnfitFileError("not UTF-8") from None
-    if not may_be_secret and (secret := find_secret(text)):
-        raise _UnfitFileError(CONFIDENTIAL, secret)
-    if name.endswith(".html") and _OWN_MARK in text:
-        raise _UnfitFileError("page of code-commit")
-    section = file_section(name, text)
-    if redactor.reveals_key(section):
-        raise _UnfitFileError(REVEALS_KEY)
-    return section
