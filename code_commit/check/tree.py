@@ -105,10 +105,9 @@ def check_lock(project: Project) -> None:
     """Raise NotSetUpError when a run could not take the lock, or has to repair something first."""
     if project.agent_config.is_dir() and not os.access(project.agent_config, os.W_OK | os.X_OK):
         read_only = os.statvfs(project.agent_config).f_flag & os.ST_RDONLY
-        number, advice = (
-            (errno.EROFS, "mount it for writing") if read_only else (errno.EACCES, f"chmod u+w {AGENT_CONFIG}")
-        )
-        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {os.strerror(number)}; make it writable: {advice}")
+        why = os.strerror(errno.EROFS if read_only else errno.EACCES)
+        advice = "mount it for writing" if read_only else f"chmod u+w {AGENT_CONFIG}"
+        raise NotSetUpError(f"{AGENT_CONFIG} cannot be written to: {why}; make it writable: {advice}")
     holder = is_locked(project)
     if holder is not None:
         process = f" (process {holder})" if holder else ""

@@ -94,9 +94,8 @@ def _build(project: Project, ready: RunPlan, warn: Callable[[str], object]) -> t
     stream.close()
     if result.passed:
         return Check("build", None, ending_of(result)), result
-    return Check(
-        "build", f"fails: {ending_of(result)}", output=[f"| {line}" for line in last_lines(bytes(tail))]
-    ), result
+    output = [f"| {line}" for line in last_lines(bytes(tail))]
+    return Check("build", f"fails: {ending_of(result)}", output=output), result
 
 
 def _as_json(report: Report, build: BuildResult | None, *, is_ready: bool) -> dict[str, Any]:

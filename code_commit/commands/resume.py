@@ -110,9 +110,8 @@ def _find_resumable(project: Project, name: str) -> RunEntry:
         if isinstance(record, UnreadableRun):
             continue
         ended, is_dry = f"{record.run} ({record.command}, {record.status})", bool(record.options.get("dry_run"))
-        goes_on = record.has_next_step or (
-            record.is_auxiliary and not argument_of(folder) and record.request.get("for_run")
-        )
+        has_run = record.is_auxiliary and not argument_of(folder) and record.request.get("for_run")
+        goes_on = record.has_next_step or has_run
         if goes_on and later:
             raise NotSetUpError(
                 f"{record.run} ({status_of(record)}) is unfinished, but {later} ran later:"
