@@ -15,6 +15,10 @@ def command() -> None:
     clean_import_path()
     if "fleet" in sys.argv[1:] and not sys.flags.isolated:
         os.execv(sys.executable, [*own_command(), *sys.argv[1:]])  # noqa: S606 - Dask starts its workers with our flags
+    import signal  # only now: it imports others
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until our handlers are there: no traceback of an import
     from code_commit.cli import command
 
     command()

@@ -61,6 +61,12 @@ def test_a_signal_while_modules_load_ends_the_command_as_any_other(module, proje
     assert answer.stderr == "code-commit: interrupted by SIGINT; every file is whole\n"
 
 
+def test_an_interrupt_before_there_are_handlers_ends_the_process_without_a_traceback(project_folder):
+    script = INTERRUPT_AT.partition("from code_commit")[0] + "from code_commit.__main__ import command\ncommand()\n"
+    answer = _python(script, ["--version"], project_folder, INTERRUPT_AT="argparse")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_a_signal_in_a_finalizer_is_not_lost(project_folder):
     (project_folder / "responses").mkdir()
     (project_folder / "responses" / "1-response.txt").write_text("^^^ok.txt\nok\n^^^end\n")

@@ -86,7 +86,7 @@ def run(options: dict[str, Any]) -> int:
         elif options.get("run"):
             folder, record = find_run(project, options["run"])
             width = terminal_width()
-            lines = map(shown, _description(folder, record))
+            lines = map(shown, _description(folder, record, redactor_of(project)))
             print_text("\n".join(row for line in lines for row in wrapped(line, width, _indent(line))))
         else:
             print_text(_table([read_run(folder) for folder in find_run_folders(project)], terminal_width()))
@@ -199,7 +199,7 @@ def _indent(line: str) -> int | None:
     return _LABEL if line[:_LABEL].endswith("   ") else None
 
 
-def _description(folder: Path, record: RunRecord) -> Iterator[str]:
+def _description(folder: Path, record: RunRecord, redactor: Redactor) -> Iterator[str]:
     status = status_of(record)
     yield f"run       {record.run}" + (f" ({record.command})" if record.command != "run" else "")
     yield f"status    {_end(record)}" + (f" (exit code {record.exit_code})" if record.exit_code is not None else "")
@@ -222,7 +222,7 @@ def _description(folder: Path, record: RunRecord) -> Iterator[str]:
     yield from (f"build     {line}" for line in _done_by_builds(record))
     for attempt in record.attempts:
         yield ""
-        yield from _attempt_lines(folder, attempt, record)
+        yield from _attempt_lines(folder, attempt, record, redactor)
     if record.message and status != "declined":
         yield ""
         yield from record.message.split("\n")
@@ -235,7 +235,7 @@ def _done_by_builds(record: RunRecord) -> Iterator[str]:
         yield f"also {done}"
 
 
-def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterator[str]:
+def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord, redactor: Redactor) -> Iterator[str]:
     rows = [f"  {row}" for row in words.changes_of(attempt)]
     if record.command == "undo":
         yield from rows
@@ -251,11 +251,11 @@ def _attempt_lines(folder: Path, attempt: Attempt, record: RunRecord) -> Iterato
     yield f"  {words.summary_of(attempt)}"
     yield from (f"    {reason}" for reason in attempt.reasons)
     if words.outcome_of(attempt) == "failed":
-        yield from (f"    | {line}" for line in build_tail(folder, attempt))
+        yield from (f"    | {redactor.redact_text(line)}" for line in build_tail(folder, attempt))
 
 
 def build_tail(folder: Path, attempt: Attempt) -> list[str]:
-    """Return the last lines of the build's output as a terminal shows them."""
+    """Return the last lines of the build's output as a terminal shows them: a key may be whole again in them."""
     try:
         return last_lines(read_ends(folder / f"{attempt.number}-build.txt", 0, TAIL_BYTES).tail)
     except OSError:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
-from code_commit.fleet.patches import diff_of
+from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
 from code_commit.git import ask_git
@@ -113,6 +113,7 @@ def land_results(out: Path, results: Mapping[str, Result], options: LandOptions)
 def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -> Landing:
     facts, folder = (result.id, result.commit, result.patch), out / result.id
     try:
+        _require_patch_of(result, folder)
         path, base = _find_base(out, result, fetched)
         with TemporaryDirectory() as scratch:
             clone = _Clone(path, Path(scratch, "index"), options.author)
@@ -130,6 +131,13 @@ def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -
         )
     except LandError as error:
         return Landing(*facts, FAILED, message=str(error))
+
+
+def _require_patch_of(result: Result, folder: Path) -> None:
+    """Raise LandError unless the folder holds the patch of the result: a kill may have left that of a later run."""
+    patch = folder / "changes.patch"
+    if not patch.is_file() or digest_of(read_regular_file(patch)) != result.patch:
+        raise LandError(f"{patch} is not that of the green result: run the fleet again, then land what comes of it")
 
 
 _ADVICE = {

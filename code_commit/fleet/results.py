@@ -42,6 +42,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """The pattern of a task's id, which names its folder."""
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
+_GREEN = "green"  # of a result for another line, below the red one that followed
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,8 @@ def open_own(file: Path, flags: int) -> int:
 
 def _clear_up(out: Path) -> None:
     """Put back or remove what a fleet that was killed left beside the tasks' folders."""
+    for new in out.glob(f".*{_NEW}"):
+        _put_green_back(new, out / new.name[1 : -len(_NEW)])
     for old in out.glob(f".*{_OLD}"):
         with suppress(OSError):  # the new one is in its place
             old.rename(out / old.name[1 : -len(_OLD)])
@@ -307,9 +310,10 @@ def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
             shutil.rmtree(place / "red", ignore_errors=True)
             new.rename(place / "red")
         else:
-            _put_in_place(new, place, keep_as="green" if was_green else "")
+            _put_in_place(new, place, keep_as=_GREEN if was_green else "")
         note(out, result)
     except OSError as error:
+        _put_green_back(new, place)
         shutil.rmtree(new, ignore_errors=True)
         raise LogError(out / result.id, error) from error
 
@@ -365,13 +369,19 @@ def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
     sync_names(new)
 
 
+def _put_green_back(new: Path, place: Path) -> None:
+    """Put a green result that a new one has taken in back in its place, where the new one did not get there."""
+    with suppress(OSError):
+        (new / _GREEN).rename(place)
+
+
 def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
     """Put a folder in the place of another, which is removed, or kept in it by this name."""
     old = new.with_suffix(_OLD)
     if place.exists():
         place.rename(old)
-    new.rename(place)
     if keep_as:
-        old.rename(place / keep_as)
+        old.rename(new / keep_as)
+    new.rename(place)
     shutil.rmtree(old, ignore_errors=True)
     sync_names(place.parent)

@@ -264,11 +264,12 @@ class _Run:
         return {"status": record.status, "exit_code": record.exit_code, "message": message}
 
     def _last_words(self, record: RunRecord) -> str:
-        """Return the last line of the last build's output, "" where it said nothing."""
+        """Return the last line of the last build's output, "" where it said nothing; a key may be whole again in it."""
         with suppress(OSError, IndexError):  # the very last line is its exit code
             if folder := self._log_folder():
                 ends = read_ends(folder / f"{record.attempts[-1].number}-build.txt", 0, TAIL_BYTES)
-                return last_lines(ends.tail)[-2].strip()[:_LONGEST_REASON]
+                said = make_redactor(self._root).redact_text(last_lines(ends.tail)[-2].strip())
+                return said[:_LONGEST_REASON]
         return ""
 
     def _look(self) -> None:

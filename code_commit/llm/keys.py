@@ -11,7 +11,7 @@ from code_commit.files import read_regular_file
 from code_commit.llm.models import VENDORS, check_base_url, choose_fallback, choose_model, require_price
 from code_commit.llm.vendor import ApiKey, LlmConfig, ModelChoice
 from code_commit.project import AGENT_CONFIG, Project
-from code_commit.settings import Settings
+from code_commit.settings import KEYS_VARIABLE, Settings
 from code_commit.terminal import shown
 
 __all__ = ["KEY_VARIABLES", "SHORTEST_KEY", "ApiKey", "find_secrets", "load_keys", "require_key"]
@@ -61,12 +61,13 @@ def find_secrets(project: Project, environment: Mapping[str, str] = os.environ, 
     """Return every text that may be a key, to censor it. Never raises. A base URL of "" is the vendor's."""
     this_machine = re.compile(r"(?i)(chat:)?https?://(localhost|127\.[0-9.]+|\[::1\])(:|/|$)")
     is_here = any(base_urls) and all(this_machine.match(url) for url in base_urls if url)
-    secrets = []
+    secrets, folders = [], [project.agent_config, *map(Path, filter(None, [environment.get(KEYS_VARIABLE)]))]
     for provider, variable in KEY_VARIABLES.items():
         found = [environment.get(variable, "")]
-        with suppress(OSError):
-            content = read_regular_file(project.agent_config / f"{provider}-key.txt")
-            found.append(content.decode("utf-8-sig", "replace"))
+        for folder in folders:
+            with suppress(OSError):
+                content = read_regular_file(folder / f"{provider}-key.txt")
+                found.append(content.decode("utf-8-sig", "replace"))
         shortest = SHORTEST_KEY_HERE if provider == "chat" and is_here else SHORTEST_KEY
         secrets += [line.strip() for text in found for line in text.splitlines() if len(line.strip()) >= shortest]
     return secrets

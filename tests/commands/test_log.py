@@ -56,6 +56,16 @@ def table(read_log: ReadLog) -> Table:
     return rows
 
 
+def test_a_key_that_a_build_prints_in_two_colours_is_not_shown(project_folder: Path, run_code_commit: Run) -> None:
+    key = project_folder / "agent-config" / "openai-key.txt"
+    key.write_text("sk-0123456789abcdef\n")
+    key.chmod(0o600)
+    (project_folder / "build.sh").write_text("#!/bin/sh\nprintf 'sk-012345\\033[0m6789abcdef\\n'\nexit 1\n")
+    options = [*recorded(project_folder, WRONG), "--sandbox", "off", "--max-repairs", "0"]
+    assert run_code_commit(project_folder, *options).returncode == 1
+    assert f"    | {'*' * 17}ef\n" in run_code_commit(project_folder, "log", "latest").stdout
+
+
 def test_a_status_is_told_in_words_and_a_dry_run_is_told_apart(
     project_folder: Path, run_code_commit: Run, table: Table
 ):

@@ -12,6 +12,7 @@ from fleet_tools import make_list, make_repository, task
 from code_commit.errors import NotSetUpError
 from code_commit.fleet.land import LandOptions, find_moved, land_results, load_landings
 from code_commit.fleet.page import write_pages
+from code_commit.fleet.patches import digest_of
 from code_commit.fleet.results import Result, land, load_results, results_folder
 
 LINES = "".join(f"{line}\n" for line in ("not yet", *range(9)))
@@ -49,12 +50,12 @@ class Fleet:
         change(root, LINES)
         return root
 
-    def add_green(self, root: Path, name: str = "", *, by_url: bool = False, **more) -> Result:
+    def add_green(self, root: Path, name: str = "", *, by_url: bool = False, new: str = "new\n", **more) -> Result:
         """Land a result that lets ok.txt say ok, and adds new.txt; then a build has changed lock.txt."""
         base = git(root, "rev-parse", "HEAD").strip()
         mails = []
         for subject, files in (
-            ("Make ok.txt say ok.", {"ok.txt": LINES.replace("not yet", "ok"), "new.txt": "new\n"}),
+            ("Make ok.txt say ok.", {"ok.txt": LINES.replace("not yet", "ok"), "new.txt": new}),
             ("build.sh changed lock.txt", {"lock.txt": "built\n"}),
         ):
             for file, text in files.items():
@@ -65,7 +66,7 @@ class Fleet:
             mails.append(MAIL.format(subject=subject, diff=diff, base=base).encode())
         git(root, "reset", "-q", "--hard", base)
         place = {"repository": f"file://{root}"} if by_url else {"repository": f"../{root.name}", "path": str(root)}
-        facts = {"commit": base, "base": "HEAD", "patch": f"{root.name}1234", "query": "Make ok.txt say ok."}
+        facts = {"commit": base, "base": "HEAD", "patch": digest_of(mails[0]), "query": "Make ok.txt say ok."}
         result = Result(name or root.name, "d", "success", 0, **place | facts | more)
         with results_folder(self.out):
             land(self.out, result, RECORD, mails[0], b"", mails[1])
@@ -162,6 +163,22 @@ def test_a_branch_that_exists_stays_as_it_is(fleet):
     assert fleet.states() == {"web": "landed", "api": "failed"}
 
 
+@pytest.mark.parametrize("left", ["of another run", ""])
+def test_what_a_killed_fleet_left_in_the_place_of_a_green_result_does_not_land(fleet, left):
+    """A later run of the task, which failed, has its folder in place, and its line was not written."""
+    root = fleet.make("web")
+    fleet.add_green(root)
+    patch = fleet.out / "web/changes.patch"
+    red = patch.read_text().replace("+ok", "+no")
+    patch.unlink()
+    if left:
+        patch.write_text(red)
+    landing = fleet.land()["web"]
+    assert (landing.state, landing.branch) == ("failed", "")
+    assert landing.message.endswith("is not that of the green result: run the fleet again, then land what comes of it")
+    assert git(root, "branch", "--list", "fleet/*") == ""
+
+
 def test_a_newer_base_gets_the_change_and_is_told_to_be_unbuilt(fleet):
     root = fleet.make("web")
     result = fleet.add_green(root)
@@ -238,15 +255,17 @@ def test_a_url_lands_in_a_clone_of_ours_by_its_branch_of_now(fleet):
 
 
 def test_what_is_named_lands_and_the_page_names_how(fleet):
-    for name in ("a", "b", "c"):
-        fleet.add_green(fleet.make(name), patch="11aa22bb33cc44" if name < "c" else "55")
+    first, _, _ = (
+        fleet.add_green(fleet.make(name), new=text) for name, text in (("a", "1\n"), ("b", "1\n"), ("c", "2\n"))
+    )
+    group = first.patch[:12]
     with results_folder(fleet.out):
         land(fleet.out, Result("red", "d", "build_failed", 1, patch="66"), b"", b"", b"")
     write_pages(fleet.out, (), load_results(fleet.out))
     page = (fleet.out / "index.html").read_text()
-    assert page.count(f"code-commit fleet --land {fleet.out} --group 11aa22bb33cc") == 1
+    assert page.count(f"code-commit fleet --land {fleet.out} --group {group}") == 1
     assert page.count(f"code-commit fleet --land {fleet.out} --only c") == 1
-    assert set(fleet.land(groups=["11aa22bb33cc"])) == {"a", "b"}
+    assert set(fleet.land(groups=[group])) == {"a", "b"}
     assert set(fleet.land(only=["c"])) == {"c"}
     with pytest.raises(NotSetUpError, match="nothing can land"):
         fleet.land(only=["red"])

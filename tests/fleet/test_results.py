@@ -138,6 +138,40 @@ def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, 
         assert (out / "a" / "run.json").read_bytes() == (b"new" if new_is_there else RECORD)
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from code_commit.fleet.results import Result, land
+
+left = int(sys.argv[2])
+
+def kill(event, _):
+    global left
+    left -= event in ("os.rename", "os.remove", "os.rmdir")
+    if left == 0:
+        os._exit(9)
+
+sys.addaudithook(kill)
+land(Path(sys.argv[1]), Result("a", "d2", "build_failed", 1), b"{}", b"", b"")
+"""
+
+
+def test_a_green_result_is_there_wherever_the_landing_of_a_red_one_is_killed(tmp_path, log):
+    for step in range(1, 20):
+        out = tmp_path / str(step)
+        with results_folder(out):
+            land(out, GREEN, RECORD, PATCH, log)
+        end = subprocess.run([sys.executable, "-c", KILLED, str(out), str(step)], check=False).returncode
+        with results_folder(out):
+            kept = [out / "a" / "changes.patch", out / "a" / "green" / "changes.patch"]
+            assert [path.read_bytes() for path in kept if path.exists()] == [PATCH], f"killed at step {step}"
+            assert {path.name for path in out.iterdir()} == {"a", "results.jsonl"}
+        if end == 0:
+            break
+    assert step > 3, "it was killed at every step, then not at all"
+    assert end == 0
+
+
 def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(NotSetUpError, match="holds no results of a fleet"), results_folder(tmp_path):

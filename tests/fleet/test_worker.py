@@ -451,6 +451,17 @@ def test_the_key_comes_from_the_workers_folder_alone_and_answers_429_are_passed_
     assert KEY.encode() not in log + outcome.record + outcome.patch
 
 
+def test_a_key_that_a_build_prints_in_two_colours_is_in_no_result(tmp_path, monkeypatch, server):
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    (keys / "chat-key.txt").write_text(KEY)
+    monkeypatch.setenv("CODE_COMMIT_KEYS", str(keys))
+    build = f"printf 'Error: {KEY[:5]}\\033[0m{KEY[5:]}\\n'; exit 1"
+    line = task("a", make_repository(tmp_path / "repository", build), settings=server.settings | {"max_repairs": 0})
+    message = do(line, tmp_path).result.message
+    assert message == f"build: exit code 1 after {message.split()[5]} s: Error: {'*' * (len(KEY) - 2)}{KEY[-2:]}"
+
+
 def test_what_a_call_cost_that_was_not_made_or_has_no_answer(tmp_path, server):
     prices = {"prices": {"fake": {"input": 10.0, "output": 100.0}}}
     line = task("a", make_repository(tmp_path / "repository"), settings=server.settings | prices)

@@ -128,6 +128,13 @@ def test_whatever_may_be_a_key_is_found_to_be_censored(project):
     assert sorted(found) == ["also not fit", "second line of it", "unfit but long enough"]
 
 
+def test_the_keys_of_a_fleet_are_censored_where_its_pages_are_written(project, tmp_path):
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "openai-key.txt").write_text(f"{KEY}\n")
+    assert find_secrets(project, {"CODE_COMMIT_KEYS": str(tmp_path / "keys")}) == [KEY]
+    assert find_secrets(project, {"CODE_COMMIT_KEYS": str(tmp_path / "none")}) == []
+
+
 @pytest.mark.parametrize(
     ("base_url", "key", "is_secret"),
     [
