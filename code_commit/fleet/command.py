@@ -71,11 +71,9 @@ def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
     wanted = {task.id for task in tasks if task.id in moved or is_wanted(task, earlier.get(task.id), options)}
     kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
     left = left[: options.first]
-    mine = {task.id: task for task in left if task.id in earlier}
-    changed = {name: task for name, task in mine.items() if name in moved or earlier[name].digest not in task.digests}
-    same = {name for name, task in changed.items() if earlier[name].identity == task.identity}
-    again = {name for name in same if earlier[name].is_green}
-    return Plan(earlier, kept, left, again)
+    green = [task for task in left if task.id in earlier and earlier[task.id].is_green]
+    changed = [task for task in green if task.id in moved or earlier[task.id].digest not in task.digests]
+    return Plan(earlier, kept, left, {task.id for task in changed if earlier[task.id].identity == task.identity})
 
 
 def run(options: FleetOptions) -> int:

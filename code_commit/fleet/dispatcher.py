@@ -21,8 +21,8 @@ from distributed import CancelledError, Future, KilledWorker
 from code_commit.errors import ClusterError, CodeCommitError
 from code_commit.files import ENDING_SIGNALS
 from code_commit.fleet import FleetOptions
+from code_commit.fleet.builds import Source
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect
-from code_commit.fleet.copies import Source
 from code_commit.fleet.dask_worker import (
     collect_logs,
     drop_copies,

@@ -19,8 +19,7 @@ from typing import Any
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import read_ends
-from code_commit.fleet.builds import PLAIN_GIT, Workshop
-from code_commit.fleet.copies import Source, copy_path, find_commit, used_copy
+from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
     EndedError,
