@@ -235,12 +235,9 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
 
 def _builds_of(options: FleetOptions) -> dict[str, Any]:
     """Return the members of the defaults for --build and --build-instead. Raises NotSetUpError."""
-    texts = {
-        file: read_text(Path(file), "write the build into it", file)
-        for file in filter(None, (options.build, options.build_instead))
-    }
-    build = {"build": texts[options.build]} if options.build else {}
-    return build | ({"overlay": {BUILD_SCRIPT: texts[options.build_instead]}} if options.build_instead else {})
+    files = (options.build, options.build_instead)
+    build, instead = (file and read_text(Path(file), "write the build into it", file) for file in files)
+    return ({"build": build} if build else {}) | ({"overlay": {BUILD_SCRIPT: instead}} if instead else {})
 
 
 def _listed(options: FleetOptions) -> list[FleetTask]:
