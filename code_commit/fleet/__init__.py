@@ -1,45 +1,10 @@
-"""`code-commit fleet`: many tasks over many trees."""
+"""`code-commit fleet`: many tasks over many trees. Its texts and options; `command` carries them out."""
 
-import importlib
-import json
-import os
-import sys
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from fnmatch import fnmatchcase
-from itertools import islice
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from code_commit.commands.output import print_failure, print_text
-from code_commit.errors import (
-    EXIT_BUILD_FAILED,
-    EXIT_SUCCESS,
-    ClusterError,
-    CodeCommitError,
-    Interrupted,
-    LLMError,
-    NotSetUpError,
-)
-from code_commit.fleet.options import FleetOptions
-from code_commit.fleet.options import add_arguments as add_arguments
-from code_commit.llm.keys import KEY_VARIABLES
-from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
-from code_commit.redaction import Redactor
-from code_commit.runs.progress import Progress
-from code_commit.runs.words import count
-from code_commit.settings import KEYS_VARIABLE, read_environment
-from code_commit.terminal import shown, terminal_width
-
-if TYPE_CHECKING:
-    from code_commit.fleet.baseline import Baselines
-    from code_commit.fleet.limits import Budget
-    from code_commit.fleet.results import Result
-    from code_commit.fleet.tasks import FleetTask
-    from code_commit.fleet.unfinished import ResultStore
+from typing import Annotated, Any, NamedTuple, get_args
 
 DESCRIPTION = """\
 Runs many tasks over many trees: TASKS has a JSON object per line (id,
@@ -64,309 +29,76 @@ code-commit fleet --from-history . --tests 'tests/**' --validate >tasks.jsonl
 code-commit fleet tasks.jsonl --out results --scheduler tls://10.0.0.5:8786"""
 
 
-class Plan(NamedTuple):
-    """The results of before, the tasks that keep theirs, those to do, and the ids of green ones to be built again."""
+def _number(kind: Callable[[str], float], name: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            if 0 < (number := kind(text)) < math.inf:
+                return number
+        except ValueError:
+            pass
+        raise ArgumentTypeError(f"must be {name}, more than 0")
 
-    earlier: "dict[str, Result]"
-    kept: "list[FleetTask]"
-    left: "list[FleetTask]"
-    built_again: set[str]
+    return parse
 
 
-def _plan(options: FleetOptions, tasks: "Sequence[FleetTask]", out: Path) -> Plan:
-    from code_commit.fleet.results import load_results
+class FleetOptions(NamedTuple):
+    """The options by their names, each with its metavar and its help."""
 
-    earlier = load_results(out)
-    moved: set[str] = set()
-    if options.moved:
-        from code_commit.fleet.land import find_moved, load_landings
+    tasks: Annotated[str, "TASKS", "the list of tasks, JSON Lines"] = ""
+    task: Annotated[str, "TEXT", "this task for each of --repositories, in place of TASKS"] = ""
+    repositories: Annotated[str, "FILE", "a path or URL a line; - reads standard input"] = ""
+    build: Annotated[str, "FILE", "with -m or --from-history: the build.sh of those without one"] = ""
+    build_instead: Annotated[str, "FILE", "the same, in place of every build.sh"] = ""
+    model: Annotated[Sequence[str], "MODEL", "do each task with this model (repeatable)"] = ()
+    setting: Annotated[Sequence[str], "NAME=VALUE", "and with this setting (repeatable)"] = ()
+    trials: Annotated[int, "N", "do each so many times"] = 1
+    from_history: Annotated[Path | None, "REPOSITORY", "print tasks made of its commits"] = None
+    tests: Annotated[Sequence[str], "GLOB", "with --from-history: which files are tests"] = ()
+    commits: Annotated[str, "RANGE", "with --from-history: of these commits (default: HEAD)"] = "HEAD"
+    limit: Annotated[int | None, "N", "with --from-history: so many tasks at most"] = None
+    hidden: Annotated[bool, "", "with --from-history: the run does not see the tests"] = False
+    validate: Annotated[bool, "", "with --from-history: those that tests tell apart"] = False
+    out: Annotated[Path | None, "OUT", "the folder for the results"] = None
+    at_once: Annotated[int | None, "N", "tasks at a time (default: 2 for each core)"] = None
+    scheduler: Annotated[str | None, "ADDRESS", "use the Dask cluster with this scheduler"] = None
+    wait: Annotated[float | None, "SECONDS", "for a worker, and a lost scheduler (default: for ever, 120)"] = None
+    insecure: Annotated[bool, "", "take a cluster that builds can command too"] = False
+    max_cost: Annotated[float | None, "USD", "for all tasks together: start none that could exceed it"] = None
+    max_failures: Annotated[int | None, "N", "begin no more after N (default: when the first 20 all fail)"] = None
+    only: Annotated[Sequence[str], "ID", "do this task, again if need be (repeatable)"] = ()
+    exclude: Annotated[Sequence[str], "ID", "leave out this task, or a.* (repeatable)"] = ()
+    first: Annotated[int | None, "N", "do so many of what is left, look, then go on"] = None
+    failed: Annotated[bool, "", "rerun the tasks that did not end green"] = False
+    moved: Annotated[bool, "", "do again what conflicts, or whose base has moved on"] = False
+    no_baseline: Annotated[bool, "", "do not run the builds before anything is paid for"] = False
+    skip_red: Annotated[bool, "", "leave out the tasks whose build fails before that"] = False
+    land: Annotated[Path | None, "OUT", "make a branch of each green result in your clones"] = None
+    group: Annotated[Sequence[str], "PATCH", "with --land: these equal patches (repeatable)"] = ()
+    branch: Annotated[str, "NAME", "with --land: its name (default: fleet/{id})"] = "fleet/{id}"
+    author: Annotated[str, "'NAME <MAIL>'", "with --land: the author of the commits"] = ""
+    pull_request: Annotated[Path | None, "FILE", "with --land: a template of your own"] = None
+    check: Annotated[bool, "", "check TASKS, and do nothing else"] = False
+    schema: Annotated[bool, "", "print the JSON Schema of a task"] = False
+    json: Annotated[bool, "", "print the totals on stdout at the end"] = False
+    quiet: Annotated[bool, "", "print only errors"] = False
 
-        moved = find_moved(earlier, load_landings(out, earlier))
-    wanted = {task.id for task in tasks if task.id in moved or options.wants(task, earlier.get(task.id))}
-    kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
-    left = left[: options.first]
-    mine = {task.id: task for task in left if task.id in earlier}
-    changed = {name: task for name, task in mine.items() if name in moved or earlier[name].digest not in task.digests}
-    again = {name for name, task in changed.items() if earlier[name].is_green_for(task.identity)}
-    return Plan(earlier, kept, left, again)
+
+def add_arguments(parser: ArgumentParser) -> None:
+    numbers = {int: _number(int, "a whole number"), float: _number(float, "a number")}
+    parser.add_argument("tasks", nargs="?", metavar="TASKS", help=FleetOptions.__annotations__["tasks"].__metadata__[1])
+    for name, annotation in list(FleetOptions.__annotations__.items())[1:]:
+        kind, (metavar, help_text) = annotation.__origin__, annotation.__metadata__
+        flag = "-m" if name == "task" else "--" + name.replace("_", "-")
+        single = next(iter(get_args(kind)), kind)
+        form: dict[str, Any] = {"metavar": metavar, "type": numbers.get(single, single)}
+        if kind is bool:
+            form = {"action": "store_true"}
+        elif kind == Sequence[str]:
+            form |= {"nargs": "+"} if name == "tests" else {"action": "append"}
+        parser.add_argument(flag, dest=name, help=help_text, **form)
 
 
 def run(arguments: dict[str, Any]) -> int:
-    options = FleetOptions(**arguments)
-    try:
-        if options.schema:
-            from code_commit.fleet.tasks import FleetTask
+    from code_commit.fleet import command  # nothing of it is needed for `--help`, or by the process of a task
 
-            print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
-            return EXIT_SUCCESS
-        if options.land:
-            return _land(options, Path(os.path.realpath(options.land)))
-        return _print_history(options, options.from_history) if options.from_history else _carry_out(options)
-    except (CodeCommitError, Interrupted) as error:
-        if options.json:
-            print_failure(error)
-        raise
-
-
-def _carry_out(options: FleetOptions) -> int:
-    from code_commit.fleet.results import results_folder
-    from code_commit.fleet.tasks import make_matrix
-
-    faults: list[str] = []
-    read_environment(os.environ, faults)  # or each task of this machine would end by it
-    if faults:
-        raise NotSetUpError("\n".join(faults))
-    tasks = _listed(options)
-    if options.model or options.setting or options.trials > 1:
-        settings = [*(f"model={model}" for model in options.model), *options.setting]
-        tasks = make_matrix(tasks, settings, options.trials)
-    if unknown := set(options.only) - {task.id for task in tasks}:
-        raise NotSetUpError(
-            f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
-        )
-    chosen = [
-        task
-        for task in tasks
-        if task.id in (options.only or {task.id}) and not any(fnmatchcase(task.id, name) for name in options.exclude)
-    ]
-    if options.check:
-        return _check(options, chosen)
-    _require_safe_cluster(options, tasks)
-    if options.out is None:
-        raise NotSetUpError("name the folder for the results: --out OUT")
-    out = Path(os.path.realpath(options.out))  # it may be a link
-    with results_folder(out):
-        return _do(options, chosen, {task.id for task in tasks}, out)
-
-
-def _check(options: FleetOptions, tasks: "Sequence[FleetTask]") -> int:
-    """Print that the tasks have no mistake; beside OUT also what would be done of them."""
-    lines = [f"{count(len(tasks), 'task')}: no mistake"]
-    if options.out and options.out.is_dir():
-        from code_commit.fleet.unfinished import log_path
-
-        _, kept, left, again = _plan(options, tasks, options.out)
-        begun = len({task.id for task in left if log_path(options.out, task).exists()} - again)
-        rebuilt = f"{len(again):,} would be built again, " if again else ""
-        begin = len(left) - begun - len(again)
-        lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
-    print_text("\n".join(lines))
-    return EXIT_SUCCESS
-
-
-def _require_safe_cluster(options: FleetOptions, tasks: "list[FleetTask]") -> None:
-    """Raise NotSetUpError for a cluster that a task's build could command: with it the workers, and their keys."""
-    if options.scheduler is None or options.insecure:
-        return
-    sandboxes = [(task.settings.get("sandbox"), task.settings.get("sandbox_network", False)) for task in tasks]
-    if all(sandbox == ("strict", False) for sandbox in sandboxes):
-        return
-    why = "" if options.scheduler.startswith(("tls://", "wss://")) else f"{options.scheduler} is not encrypted"
-    if why or any(mode == "off" for mode, _ in sandboxes):
-        why = why or 'a task with sandbox = "off" can read the key of the encryption'
-        message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
-        raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
-
-
-def _require_keys(tasks: "Sequence[FleetTask]") -> None:
-    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
-    from code_commit import api
-    from code_commit.fleet.builds import link_keys
-
-    with TemporaryDirectory() as folder:
-        config = Path(folder, AGENT_CONFIG)
-        config.mkdir(mode=0o700)
-        link_keys(config)
-        lacking = api.count_missing_keys(folder, [task.settings for task in tasks])
-    told = [
-        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
-        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or {KEYS_VARIABLE} to a folder with "
-        f"{provider or 'PROVIDER'}-key.txt"
-        for provider, number in lacking.items()
-    ]
-    if told:
-        raise NotSetUpError("\n".join(told))
-
-
-def _print_history(options: FleetOptions, repository: Path) -> int:
-    """Print the tasks that a repository's commits make. Raises NotSetUpError and ClusterError."""
-    from code_commit.fleet.history import read_history, tasks_of
-    from code_commit.fleet.tasks import parse_tasks
-
-    if not options.tests:
-        raise NotSetUpError("name the tests: --tests GLOB, as in --tests 'tests/**'")
-    root, unfit = Path(os.path.realpath(repository)), Counter[str]()
-    commits = read_history(root, options.commits)
-    kind = "verify" if options.hidden else "overlay"
-    defaults: dict[str, Any] = {"repository": str(root), "setup": True, "sealed": True}
-    defaults |= _builds_of(options)
-    if not options.hidden:
-        defaults["settings"] = {"protect": options.tests}
-    made = tasks_of(root, commits, options.tests, kind, unfit)
-    found = list(made if options.validate else islice(made, options.limit))
-    lines, number = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)], len(found)
-    if options.validate and found:
-        tasks = parse_tasks(lines, str(repository))
-        _require_safe_cluster(options, tasks)
-        for task, (_, solution) in zip(tasks, found, strict=True):
-            task._solution = solution  # noqa: SLF001 - no line has it
-        print_text(lines[0])
-        number = _validate(options, tasks, lines[1:], unfit)
-    else:
-        print_text("\n".join(lines))
-    told = [count(number, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
-    Progress(Redactor([]), quiet=options.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
-    return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
-
-
-def _land(options: FleetOptions, out: Path) -> int:
-    """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
-    from code_commit.fleet.land import PULL_REQUEST, LandOptions, land_results
-    from code_commit.fleet.page import write_pages
-    from code_commit.fleet.results import load_results, results_folder
-
-    file = options.pull_request
-    text = read_text(file, "write a template", "--pull-request") if file else PULL_REQUEST
-    landing_options = LandOptions(options.only, options.group, options.branch, options.author, text)
-    results, states = load_results(out), Counter[str]()
-    with results_folder(out):
-        try:
-            for landing in land_results(out, results, landing_options):
-                states[landing.state] += 1
-                print_text(json.dumps(asdict(landing)) if options.json else f"{landing.id}: {landing.in_words}")
-        finally:
-            write_pages(out, results, results)
-    told = ", ".join(f"{number} {state}" for state, number in states.most_common())
-    Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
-    return EXIT_SUCCESS if states.keys() <= {"landed", "already there"} else EXIT_BUILD_FAILED
-
-
-def _cluster() -> Any:
-    """Return the module of the cluster, without which all that only looks at lists does. Raises NotSetUpError."""
-    try:
-        return importlib.import_module("code_commit.fleet.dispatcher")
-    except ImportError as error:
-        raise NotSetUpError(
-            f"fleet needs Dask ({error}): in the clone of code-commit, pip install '.[fleet]', "
-            "or pipx install --force '.[fleet]'"
-        ) from error
-
-
-def _validate(options: FleetOptions, tasks: "Sequence[FleetTask]", lines: Sequence[str], unfit: Counter[str]) -> int:
-    """Print the lines of the tasks whose solutions tests tell from what was before, each as soon as that is known.
-
-    Return how many they are; count why others are none.
-    """
-    dask = _cluster()
-    from code_commit.fleet.history import EnoughError, Sieve
-    from code_commit.fleet.limits import Budget
-    from code_commit.fleet.table import FleetTable
-
-    with FleetTable(len(tasks), quiet=options.quiet) as table:
-        of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
-        sieve = Sieve(table, of_tasks, options.limit or len(lines), unfit, options.max_failures or _HOPELESS)
-        with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
-            dispatcher.run(tasks, sieve, Budget(None))
-    if sieve.hopeless:
-        why = f"the first {options.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
-        Progress(Redactor([]), quiet=options.quiet).error(f"{why}\n{sieve.hopeless}")
-    return sieve.fit
-
-
-_HOPELESS = 5
-"""Commits of one history that fail for one reason before any fits."""
-
-
-def _builds_of(options: FleetOptions) -> dict[str, Any]:
-    """Return the members of the defaults for --build and --build-instead. Raises NotSetUpError."""
-    texts = {
-        file: read_text(Path(file), "write the build into it", file)
-        for file in filter(None, (options.build, options.build_instead))
-    }
-    build = {"build": texts[options.build]} if options.build else {}
-    return build | ({"overlay": {BUILD_SCRIPT: texts[options.build_instead]}} if options.build_instead else {})
-
-
-def _listed(options: FleetOptions) -> "list[FleetTask]":
-    """Return the tasks that the options name. Raises NotSetUpError."""
-    from code_commit.fleet.tasks import list_repositories, parse_tasks, read_tasks
-
-    if bool(options.task) != bool(options.repositories) or bool(options.task) == bool(options.tasks):
-        lists = "code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE"
-        raise NotSetUpError(f"name the list of tasks: {lists}")
-    if (options.build or options.build_instead) and not options.task:
-        raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
-    from code_commit.fleet.repositories import find_unfit
-
-    look = find_unfit if options.check else None
-    if options.tasks:
-        return read_tasks(Path(options.tasks), look)
-    file, purpose = options.repositories, "write a path or URL into each line"
-    is_stdin = file == "-"
-    text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
-    folder = Path() if is_stdin else Path(file).parent
-    values = {"query": options.task, "setup": True, **_builds_of(options)}
-    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
-
-
-def _do(options: FleetOptions, chosen: "list[FleetTask]", listed: set[str], out: Path) -> int:
-    """Do what is to be done of the chosen tasks of a list, tell what came of all of them, and return the exit code."""
-    _cluster()
-    from code_commit.api import compare
-    from code_commit.fleet.baseline import Baselines
-    from code_commit.fleet.limits import Budget, Failures
-    from code_commit.fleet.page import Pages
-    from code_commit.fleet.results import load_lines
-    from code_commit.fleet.table import FleetTable
-    from code_commit.fleet.unfinished import ResultStore, Unfinished
-
-    earlier, kept, left, again = _plan(options, chosen, out)
-    tasks = [*kept, *left]
-    if options.scheduler is None:
-        _require_keys(left)
-    unfinished = Unfinished(out, load_lines(out), again)
-    costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
-    budget, failures = Budget(options.max_cost, unfinished.spent, costs), Failures(options.max_failures)
-    pages = Pages(out, listed, earlier)
-    with FleetTable(len(tasks), (earlier[task.id] for task in kept), quiet=options.quiet) as table:
-        begun = {task.id for task in left if unfinished.log_of(task)[0]}
-        left.sort(key=lambda task: task.id not in begun)
-        baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
-        store = ResultStore(unfinished, table, failures, pages, baselines)
-        try:
-            pages.write()
-            if left:
-                _run_tasks(options, left, store, baselines, budget)
-        except (ClusterError, Interrupted) as error:
-            pages.write(at_once=True)
-            table.close(out)
-            if isinstance(error, Interrupted):
-                table.say("rerun the same command to continue, each task at its next step")
-            raise
-        pages.write(at_once=True)
-        labels = compare(map(asdict, earlier.values()))
-        if any(task.label or task.verify or task.task for task in tasks):
-            table.say(labels.table(terminal_width(sys.stderr) or 80))
-        table.close(out)
-    for why in filter(None, (budget.complaint, failures.complaint)):
-        Progress(Redactor([]), quiet=options.quiet).error(why)
-    if options.json:
-        totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
-        print_text(json.dumps({**totals, "labels": labels.as_json}))
-    if budget.is_used_up:
-        return LLMError.exit_code
-    return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED
-
-
-def _run_tasks(
-    options: FleetOptions, left: "list[FleetTask]", store: "ResultStore", baselines: "Baselines", budget: "Budget"
-) -> None:
-    """Run the builds, then the tasks that can begin, on one cluster. Raises ClusterError and Interrupted."""
-    from code_commit.fleet.limits import Budget
-
-    with _cluster().Dispatcher(options, store.table, store.name) as dispatcher:
-        dispatcher.take_up_logs(store, budget)
-        dispatcher.run(baselines.builds, baselines, Budget(None), left)
-        store.table.say(baselines.in_words)
-        dispatcher.run(baselines.fit(left, skip_red=options.skip_red), store, budget)
-    store.refuse(left)
+    return command.run(FleetOptions(**arguments))

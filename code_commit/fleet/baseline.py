@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from code_commit.fleet.repositories import find_bases
-from code_commit.fleet.results import BASELINES, Result, append_line, read_lines
+from code_commit.fleet.results import BASELINES, Result, TaskOutcome, append_line, read_lines
 from code_commit.fleet.tasks import BUILD_ALONE, FleetTask
-from code_commit.fleet.worker import TaskOutcome
 
 GREEN, RED, CANNOT_RUN = "green", "red", "cannot run"
 BUILD_SETTINGS = ("sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "build_timeout")

@@ -13,18 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
 
 from code_commit.errors import ClusterError, NotSetUpError
+from code_commit.fleet import FleetOptions
 from code_commit.fleet.processes import TICK
 from code_commit.runs.words import count, duration
 from code_commit.version import __version__
-
-if TYPE_CHECKING:
-    from code_commit.fleet.options import FleetOptions
 
 SCHEDULER_LOST = "the scheduler is lost: finished tasks are kept; rerun the same command to continue with the rest"
 _FEWEST_SENT = 64  # tasks that are on their way at a time to a cluster, however small: it may grow
@@ -68,7 +66,7 @@ class Cluster:
 
 
 @contextmanager
-def connect(options: "FleetOptions", say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
+def connect(options: FleetOptions, say: Callable[[str], object], *, again: bool = False) -> Iterator[Cluster]:
     """Give the cluster with the options' scheduler, as soon as it has a worker, or else one of this machine.
 
     Raises NotSetUpError and ClusterError. A scheduler that was lost is waited for: `again`.
@@ -91,7 +89,7 @@ def connect(options: "FleetOptions", say: Callable[[str], object], *, again: boo
         yield cluster
 
 
-def _client(options: "FleetOptions", end: float) -> Client:
+def _client(options: FleetOptions, end: float) -> Client:
     """Return a client of the options' scheduler, which may come back until the time `end`."""
     while True:
         try:

@@ -14,12 +14,12 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from code_commit.errors import LogError
-from code_commit.fleet.copies import Source, copy_path, remove_copy
+from code_commit.fleet.builds import Source, copy_path, remove_copy
 from code_commit.fleet.processes import TaskSupervision, WorkerError
-from code_commit.fleet.results import read_own, write_own
+from code_commit.fleet.results import TaskOutcome, read_own, write_own
 from code_commit.fleet.tasks import FleetTask
 from code_commit.fleet.unfinished import latest_log, log_path
-from code_commit.fleet.worker import TaskOutcome, machine_failed, run_task
+from code_commit.fleet.worker import machine_failed, run_task
 from code_commit.version import __version__
 
 

@@ -14,14 +14,15 @@ from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from distributed import CancelledError, Future, KilledWorker
 
 from code_commit.errors import ClusterError, CodeCommitError
 from code_commit.files import ENDING_SIGNALS
+from code_commit.fleet import FleetOptions
+from code_commit.fleet.builds import Source
 from code_commit.fleet.cluster import SCHEDULER_LOST, SchedulerLostError, ask_worker, connect
-from code_commit.fleet.copies import Source
 from code_commit.fleet.dask_worker import (
     collect_logs,
     drop_copies,
@@ -33,26 +34,23 @@ from code_commit.fleet.dask_worker import (
 )
 from code_commit.fleet.limits import Budget, RateLimiter
 from code_commit.fleet.processes import GRACE, TICK
-from code_commit.fleet.results import Result
+from code_commit.fleet.results import Result, TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, machine_failed
+from code_commit.fleet.unfinished import ResultStore
+from code_commit.fleet.worker import machine_failed
 from code_commit.git import ask_git
 from code_commit.llm.ledger import ROUNDING
 from code_commit.runs.words import count, duration
 from code_commit.terminal import shown
 from code_commit.version import __version__
 
-if TYPE_CHECKING:
-    from code_commit.fleet.options import FleetOptions
-    from code_commit.fleet.unfinished import ResultStore
-
 _MOST_LOST = 3  # workers that may be lost with a task
 _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _OUTAGES = ("network", "timeout")
 """The kinds of errors that are the host's, not the task's."""
 _SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
+_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FOR_LOGS = 1, 5, 60
 
 
 @dataclass(slots=True)
@@ -61,7 +59,7 @@ class _Sent:
 
     `failed` counts the runs of it that its host failed, `lost` counts the workers that were lost with it, or could not
     do it: those are `unfit` for it. `need` is what its next call can cost, where money is scarce; `spent` is what its
-    runs had cost when it was sent, `cost` what they have now, `continued` the cost of the run that it continues.
+    runs had cost when it was sent, `continued` the cost of the run that it continues.
     """
 
     task: FleetTask
@@ -69,10 +67,10 @@ class _Sent:
     unfit: set[str] = field(default_factory=set)
     need: float = 0.0
     spent: float = 0.0
-    cost: float = 0.0
     continued: float = 0.0
     future: "Future[TaskOutcome | None] | None" = None
     worker: str = ""
+    is_running: bool = False
     failed: int = 0
 
     @property
@@ -97,7 +95,7 @@ class Dispatcher:
     The repositories of this machine travel as bundles to an existing cluster, whose workers do not see them.
     """
 
-    def __init__(self, options: "FleetOptions", table: FleetTable, name: str) -> None:
+    def __init__(self, options: FleetOptions, table: FleetTable, name: str) -> None:
         self._options, self._table = options, table
         self._fleet = f"code-commit-{name}-{os.urandom(6).hex()}"
         self._connection = ExitStack()
@@ -105,7 +103,6 @@ class Dispatcher:
         """By host."""
         self._limiters: defaultdict[str, RateLimiter] = defaultdict(lambda: RateLimiter(self._cluster.at_once))
         self._sent: dict[int, _Sent] = {}
-        self._begun: set[int] = set()
         self._has_logs = False
         """Whether all that workers kept of earlier starts is here."""
         self._untold: set[str] = set()
@@ -133,24 +130,22 @@ class Dispatcher:
     def _connect(self, *, again: bool = False) -> None:
         with suppress(RuntimeError, OSError, TimeoutError):  # of a lost scheduler: Dask's client may be connecting anew
             self._connection.close()
-        for known in (self._limiters, self._begun, self._bundles, self._holders, self._asked, self._faults):
+        for known in (self._limiters, self._bundles, self._holders, self._asked, self._faults):
             known.clear()
         self._cluster = self._connection.enter_context(connect(self._options, self._table.say, again=again))
         self._client = self._cluster.client
         self._client.subscribe_topic(self._fleet, lambda event: self._inbox.put(tuple(event[1])))
 
-    def take_up_logs(self, store: "ResultStore", budget: Budget) -> None:
+    def take_up_logs(self, store: ResultStore, budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        asked = 1
-        with suppress(OSError, TimeoutError):
-            asked = len(self._client.nthreads())
-        answers = [each.result() for each in self._ask_workers(kept_logs, _SECONDS_FROZEN) if not each.exception()]
+        done, late = self._ask_workers(kept_logs, _SECONDS_FOR_LOGS)
+        answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
             budget.settle(0, store.take_up(logs))
-        self._has_logs = len(answers) >= asked
+        self._has_logs = not late and 0 < len(answers) == len(done)
 
     def run(
-        self, tasks: Sequence[FleetTask], store: "ResultStore", budget: Budget, later: Iterable[FleetTask] = ()
+        self, tasks: Sequence[FleetTask], store: ResultStore, budget: Budget, later: Iterable[FleetTask] = ()
     ) -> None:
         """Do the tasks, as far as money and failures allow; copies that the tasks of `later` need stay.
 
@@ -190,14 +185,18 @@ class Dispatcher:
 
     def _give_up(self) -> list[FleetTask]:
         """Return the tasks that are not done; free what they could have cost."""
-        costs = {self._last: 0.0} | {number: sent.cost - sent.spent for number, sent in self._sent.items()}
-        for number, cost in costs.items():
+        costs = {number: self._store.paid_for(sent.task) - sent.spent for number, sent in self._sent.items()}
+        for number, cost in ({self._last: 0.0} | costs).items():
             self._budget.settle(number, cost)
         waiting = (sent for each in self._waiting.values() for sent in each)
         tasks = [sent.task for sent in (*self._sent.values(), *waiting)]
         self._sent.clear()
         self._waiting.clear()
         return tasks
+
+    @property
+    def _running(self) -> list[_Sent]:
+        return [sent for sent in self._sent.values() if sent.is_running]
 
     @property
     def _has_pauses(self) -> bool:
@@ -222,10 +221,11 @@ class Dispatcher:
 
     def _send(self, number: int, sent: _Sent, part: float) -> None:
         log, sent.continued = self._store.log_of(sent.task)
-        sent.cost = sent.spent = self._store.paid_for(sent.task)
+        sent.spent = self._store.paid_for(sent.task)
         limit = None if part == float("inf") else sent.continued + part
         arguments = (sent.task, self._source_of(sent.task), limit, log, self._fleet, number, __version__)
         workers = self._fit_workers(sent.unfit)
+        sent.is_running = False
         sent.future = self._client.submit(on_worker, *arguments, key=(self._fleet, number), pure=False, workers=workers)
         self._sent[number] = sent
         self._untold.add(sent.task.id)
@@ -261,20 +261,19 @@ class Dispatcher:
 
     def _attend(self, what: str, number: int, worker: str) -> None:
         """Take one piece of news of a task."""
-        if what == "begun" and number in self._sent:
-            self._begun.add(number)
-            self._sent[number].worker = worker
-            self._holders[self._sent[number].task.place].add(worker)
-        elif what == "ended":
-            self._begun.discard(number)
-        elif what == "logged" and worker in self._asked and self._asked[worker].answer.done():
+        sent = self._sent.get(number)
+        if what == "logged" and worker in self._asked and self._asked[worker].answer.done():
             self._asked[worker].when = 0.0
-        elif what == "limited" and number in self._sent:
-            self._limiters[self._sent[number].task.host].slow_down()
-        elif what == "done" and number in self._sent:
-            self._begun.discard(number)
-            self._take(number, self._sent[number])
-        self._table.running = len(self._begun)
+        elif sent and what == "begun":
+            sent.is_running, sent.worker = True, worker
+            self._holders[sent.task.place].add(worker)
+        elif sent and what == "ended":
+            sent.is_running = False
+        elif sent and what == "limited":
+            self._limiters[sent.task.host].slow_down()
+        elif sent and what == "done":
+            self._take(number, sent)
+        self._table.running = len(self._running)
 
     def _collect(self) -> None:
         """Fetch what the logs of running tasks have grown by, when they have and each second, if the worker answers."""
@@ -285,25 +284,19 @@ class Dispatcher:
                 for number, log in logs.items():
                     if sent := self._sent.get(number):
                         self._store.keep(sent.task, log)
-                        sent.cost = self._store.paid_for(sent.task)
         now = time.monotonic()
-        for worker in {self._sent[number].worker for number in self._begun if number in self._sent}:
+        for worker in {sent.worker for sent in self._running}:
             last = self._asked.get(worker)
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
                 self._store.require_room()
                 self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
-            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
-                last.is_told = True
-                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
-    def _ask_workers(
-        self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER
-    ) -> "Collection[Answer[Any]]":
-        """Call a function in all workers; return the answers that come in so many seconds."""
+    def _ask_workers(self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER) -> Any:
+        """Call a function in all workers; return the answers that come in so many seconds, and the others."""
+        workers: Iterable[str] = ()
         with suppress(OSError, TimeoutError):
             workers = self._client.nthreads()
-            return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds).done
-        return ()
+        return wait([ask_worker(self._client, worker, question, self._fleet) for worker in workers], seconds)
 
     def _take(self, number: int, sent: _Sent) -> None:
         """Hand over the outcome of a task, or queue it again: behind the others, but first if it lost its worker."""
@@ -338,11 +331,12 @@ class Dispatcher:
     def _settle(self, number: int, sent: _Sent, result: Result | None) -> bool:
         """Count what a task cost; tell whether it could go on with more money."""
         if result:
-            sent.cost = self._store.count(result).paid_usd or 0.0
+            self._store.count(result)
         sent.need, sent.future = result.needed_usd if result else 0.0, None
-        is_too_dear = self._budget.settle(number, sent.cost - sent.spent, sent.need, sent.limit)
-        sent.continued += sent.cost - sent.spent
-        sent.spent = sent.cost
+        cost = self._store.paid_for(sent.task) - sent.spent
+        is_too_dear = self._budget.settle(number, cost, sent.need, sent.limit)
+        sent.continued += cost
+        sent.spent += cost
         return is_too_dear
 
     def _forget(self, place: str) -> None:
@@ -407,17 +401,17 @@ class Dispatcher:
             return
         for ending in (signal.SIGINT, signal.SIGTERM):
             signal.signal(ending, lambda ending, _: os._exit(128 + ending))
-        if not (workers := self._client.nthreads()):
-            self._begun.clear()
-        if self._begun:
-            self._table.say(f"ending {count(len(self._begun), 'running task')}; a second interrupt leaves at once")
+        workers = self._client.nthreads()
+        running = self._running if workers else []
+        if running:
+            self._table.say(f"ending {count(len(running), 'running task')}; a second interrupt leaves at once")
         for worker in workers:
             ask_worker(self._client, worker, end_tasks, self._fleet)
         for number, sent in self._sent.items():
             if sent.future and sent.future.done():  # an interrupt may have come when this news was attended
                 self._inbox.put(("done", number, ""))
         last = time.monotonic()
-        while self._sent and time.monotonic() < last + (2 * GRACE if self._begun else _SECONDS_TO_ANSWER):
+        while self._sent and time.monotonic() < last + (2 * GRACE if workers and self._running else _SECONDS_TO_ANSWER):
             with suppress(Empty, CodeCommitError):  # the disk is full
                 what, number, worker = self._inbox.get(timeout=TICK)
                 try:
@@ -450,4 +444,3 @@ class _Asked:
     answer: "Answer[dict[int, bytes]]"
     when: float
     is_taken: bool = False
-    is_told: bool = False

@@ -10,9 +10,9 @@ from code_commit.commands.output import print_text
 from code_commit.errors import CodeCommitError, NotSetUpError
 from code_commit.fleet.baseline import Unpaid
 from code_commit.fleet.repositories import read_blobs
+from code_commit.fleet.results import TaskOutcome
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask, Solution
-from code_commit.fleet.worker import TaskOutcome
 from code_commit.git import ask_git, match_patterns
 
 _REMOVED, _PLAIN_MODES = "000000", {"100644", "100755"}

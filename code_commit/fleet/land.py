@@ -11,7 +11,7 @@ commits have equal names, so a landing that was killed is found again, and no br
 import email
 import email.policy
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,10 +23,12 @@ from typing import NamedTuple
 
 from code_commit.errors import NotSetUpError
 from code_commit.files import read_regular_file
+from code_commit.fleet import FleetOptions
 from code_commit.fleet.patches import diff_of, digest_of
 from code_commit.fleet.repositories import find_bases
 from code_commit.fleet.results import CLONES, LANDED, Result, append_line, read_lines, write_own
 from code_commit.git import ask_git
+from code_commit.project import read_text
 from code_commit.terminal import shown
 
 ON_ITS_BASE, ON_A_NEWER_BASE, CONFLICTS, THERE, FAILED = "landed", "base moved", "conflicts", "already there", "failed"
@@ -56,23 +58,8 @@ class Landing:
     message: str = ""
 
     @property
-    def is_over(self) -> bool:
-        """Whether there is nothing to land any more."""
-        return self.state in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE)
-
-    @property
     def in_words(self) -> str:
         return ": ".join(filter(None, (self.state, self.branch, self.message)))
-
-
-class LandOptions(NamedTuple):
-    """Which results land, and how: by id, by the beginning of their patch's hash; all where neither is named."""
-
-    only: Collection[str] = ()
-    groups: Collection[str] = ()
-    branch: str = "fleet/{id}"
-    author: str = ""
-    text: str = PULL_REQUEST
 
 
 class LandError(Exception):
@@ -88,29 +75,32 @@ def load_landings(out: Path, results: Mapping[str, Result]) -> dict[str, Landing
     return {each.id: each for each in landings if now.get(each.id) == (each.commit, each.patch)}
 
 
-def land_results(out: Path, results: Mapping[str, Result], options: LandOptions) -> Iterator[Landing]:
+def land_results(out: Path, results: Mapping[str, Result], options: FleetOptions) -> Iterator[Landing]:
     """Land the green results that the options name, and yield the state of each as soon as it is known.
 
-    Raises LogError, and NotSetUpError for an author or a choice that names nothing.
+    They are named by id or by the beginning of their patch's hash; all land where neither is. Raises LogError, and
+    NotSetUpError for a template or an author that cannot be used, or a choice that names nothing.
     """
+    file = options.pull_request
+    template = read_text(file, "write a template", "--pull-request") if file else PULL_REQUEST
     if options.author and not re.fullmatch(r"[^<>\n]+ <[^<>\n]+>", options.author):
         raise NotSetUpError(f"--author {shown(options.author)}: write it as 'Name <name@example.org>'")
     chosen = [result for _, result in sorted(results.items()) if result.is_green and result.patch]
-    if options.only or options.groups:
-        groups = tuple(options.groups)
+    if options.only or options.group:
+        groups = tuple(options.group)
         chosen = [each for each in chosen if each.id in options.only or (groups and each.patch.startswith(groups))]
     if not chosen:
         raise NotSetUpError(f"{out} has no green result with a change that is asked for: nothing can land")
     done, fetched = load_landings(out, results), set[Path]()
     for result in chosen:
         landing = done.get(result.id)
-        if landing is None or not landing.is_over:
-            landing = _land(out, result, options, fetched)
+        if landing is None or landing.state not in (ON_ITS_BASE, ON_A_NEWER_BASE, THERE):
+            landing = _land(out, result, options, template, fetched)
             append_line(out / LANDED, landing)
         yield landing
 
 
-def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -> Landing:
+def _land(out: Path, result: Result, options: FleetOptions, template: str, fetched: set[Path]) -> Landing:
     facts, folder = (result.id, result.commit, result.patch), out / result.id
     try:
         _require_patch_of(result, folder)
@@ -124,7 +114,7 @@ def _land(out: Path, result: Result, options: LandOptions, fetched: set[Path]) -
         if not commit:
             return Landing(*facts, state, clone=str(path), message=told)
         stat = clone.ask("diff", "--no-ext-diff", "--no-textconv", "--stat", base, commit)
-        text = _pull_request(folder, result, options.text, stat, told)
+        text = _pull_request(folder, result, template, stat, told)
         write_own(folder / "pull-request.md", text.encode())
         return Landing(
             *facts, state, clone.add_branch(options.branch.replace("{id}", result.id), commit), str(path), told

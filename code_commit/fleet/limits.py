@@ -10,9 +10,13 @@ from code_commit.runs.words import count, dollars
 
 _MOST_REFUSED = 3
 """Tasks that needed more than the rest of the money; after so many no other starts."""
-
 _FIRST = 4
 """Tasks that share the money while no task's cost is known."""
+_FIRST_FAILURES, _REASONS_SHOWN = 20, 3
+_SECONDS_TO_TAKE_EFFECT = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
+_MOST_PAUSES = 12
+"""Pauses for a host that has answered: an hour and ten minutes in all."""
 
 
 class Budget:
@@ -112,10 +116,6 @@ class Failures:
         )
 
 
-_FIRST_FAILURES = 20
-_REASONS_SHOWN = 3
-
-
 class RateLimiter:
     """How many tasks ask a host at a time: half as many when it answers 429, then slowly more with those that end.
 
@@ -159,9 +159,3 @@ class RateLimiter:
                 self._allowed = 1.0
                 self.pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** (self._alike - _MOST_REFUSED))
                 self._free_at = time.monotonic() + self.pause
-
-
-_SECONDS_TO_TAKE_EFFECT = 10.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 600.0  # seconds
-_MOST_PAUSES = 12
-"""Pauses for a host that has answered: an hour and ten minutes in all."""

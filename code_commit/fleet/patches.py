@@ -27,6 +27,7 @@ Content-Transfer-Encoding: 8bit
 {body}
 ---
 """
+_MOST_WORDS = 20_000  # characters
 _DIFF, _TRAILER = b"\ndiff --git ", b"\nbase-commit: "
 
 
@@ -113,9 +114,6 @@ def _told(record: RunRecord) -> str:
     verdict = f"{shown(record.asked_model)}, {attempts}: {summary_of(record.attempts[-1])}"
     words = "\n".join(attempt.notes for attempt in record.attempts if attempt.changes)[:_MOST_WORDS]
     return "\n".join([verdict, *(["", *(f"    {shown(line)}" for line in words.split("\n"))] if words else [])])
-
-
-_MOST_WORDS = 20_000
 
 
 def _mail(subject: str, body: str, diff: bytes) -> bytes:

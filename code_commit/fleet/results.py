@@ -12,20 +12,22 @@ A task's folder is made complete beside its place and renamed, then its line is 
 
 import dataclasses
 import fcntl
+import gzip
+import io
 import json
 import os
 import re
 import shutil
+import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.files import open_regular, replacing, sync_names, write_all
-from code_commit.fleet.packing import unpack
+from code_commit.files import identity_of, open_regular, replacing, sync_names, write_all
 from code_commit.runs.words import count, dollars, status_in_words
 
 T = TypeVar("T")
@@ -43,6 +45,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 _NEW, _OLD = ".new", ".old"  # of `.ID.new`: no task's name begins with a dot
 _GREEN = "green"  # of a result for another line, below the red one that followed
+_ROOM = f".room{_NEW}"
+_LEAST_LEFT, _GROWTH = 1 << 16, 1 << 18  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,6 @@ class Result:
     def is_green(self) -> bool:
         return self.exit_code == 0
 
-    def is_green_for(self, identity: str) -> bool:
-        """Tell whether it is a green answer to what the LLM would be asked."""
-        return self.is_green and self.identity == identity
-
     @property
     def is_compared(self) -> bool:
         """Whether it is one of several trials or ways, or was verified: then labels are summed up."""
@@ -123,6 +123,16 @@ class Result:
         if self.is_green:
             return ""
         return " ".join([first, *more]) if first.endswith(":") else first or f"exit code {self.exit_code}"
+
+
+class TaskOutcome(NamedTuple):
+    """The outcome of a task; parts that its run did not reach are empty. `log` is a folder as `packed` returns it."""
+
+    result: Result
+    record: bytes = b""
+    patch: bytes = b""
+    log: bytes = b""
+    build_patch: bytes = b""
 
 
 @dataclass(slots=True)
@@ -184,10 +194,10 @@ def results_folder(out: Path) -> Iterator[None]:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists() and any(out.iterdir()):
             raise NotSetUpError(f"{out} is not empty and holds no results of a fleet: name another folder with --out")
-        lock = open_own(file, os.O_RDWR | os.O_CREAT)
+        opened = os.fdopen(open_own(file, os.O_RDWR | os.O_CREAT), "rb")
     except OSError as error:
         raise NotSetUpError(f"the folder {out} cannot be used: {error.strerror}; name another with --out") from error
-    try:
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -201,8 +211,6 @@ def results_folder(out: Path) -> Iterator[None]:
             yield
         finally:
             free_room(out)
-    finally:
-        os.close(lock)
 
 
 def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
@@ -223,10 +231,6 @@ def reserve_room(out: Path, logs: Mapping[str, int]) -> None:
 def free_room(out: Path) -> None:
     """Give the reserved room back."""
     (out / _ROOM).unlink(missing_ok=True)
-
-
-_ROOM = f".room{_NEW}"
-_LEAST_LEFT, _GROWTH = 1 << 16, 1 << 18  # bytes
 
 
 def open_own(file: Path, flags: int) -> int:
@@ -284,43 +288,29 @@ def read_lines(file: Path, kind: type[T]) -> list[T]:
     return values
 
 
-def land(  # noqa: PLR0913, PLR0917 - the parts of an outcome
-    out: Path,
-    result: Result,
-    record: bytes,
-    patch: bytes,
-    log: bytes,
-    build_patch: bytes = b"",
-    results: Mapping[str, Result] | None = None,
-) -> None:
-    """Write the folder of a task's result, then its line. Parts that its run did not reach are empty.
+def land(out: Path, outcome: TaskOutcome, results: Mapping[str, Result]) -> None:
+    """Write the folder of a task's result, then its line; `results` are those that count.
 
-    `log` is a log folder as `packed` returns it, `results` those that count, if they are known. A green result that was
-    there before stays: in its place where it counts still, else below the new one. Raises LogError, as on a full disk:
-    then nothing of it counts.
+    A green result that was there before stays: in its place where it counts still, else below the new one. Raises
+    LogError, as on a full disk: then nothing of it counts.
     """
+    result = outcome.result
     new, place = out / f".{result.id}{_NEW}", out / result.id
-    is_second = place.is_dir() and not result.is_green
-    before = (load_results(out) if results is None else results).get(result.id) if is_second else None
-    was_green = before is not None and before.is_green
+    before = results.get(result.id) if place.is_dir() and not result.is_green else None
+    green = before if before and before.is_green else None
     try:
         shutil.rmtree(new, ignore_errors=True)
-        _fill(new, {"run.json": record, "changes.patch": patch, "build.patch": build_patch}, log)
-        if before and was_green and before.digest == result.digest:
+        _fill(new, outcome)
+        if green and green.digest == result.digest:
             shutil.rmtree(place / "red", ignore_errors=True)
             new.rename(place / "red")
         else:
-            _put_in_place(new, place, keep_as=_GREEN if was_green else "")
-        note(out, result)
+            _put_in_place(new, place, keep_as=_GREEN if green else "")
+        append_line(out / RESULTS, result)
     except OSError as error:
         _put_green_back(new, place)
         shutil.rmtree(new, ignore_errors=True)
         raise LogError(out / result.id, error) from error
-
-
-def note(out: Path, result: Result) -> None:
-    """Add the line of a result. Raises LogError."""
-    append_line(out / RESULTS, result)
 
 
 def append_line(path: Path, value: Any) -> None:
@@ -359,10 +349,11 @@ def write_own(file: Path, content: bytes, *, sync: bool = False) -> None:
         raise LogError(file, error) from error
 
 
-def _fill(new: Path, contents: Mapping[str, bytes], log: bytes) -> None:
+def _fill(new: Path, outcome: TaskOutcome) -> None:
     new.mkdir(mode=0o700)
-    unpack(log, new / "log")
-    for name, content in contents.items():
+    unpack(outcome.log, new / "log")
+    parts = {"run.json": outcome.record, "changes.patch": outcome.patch, "build.patch": outcome.build_patch}
+    for name, content in parts.items():
         if content:
             with replacing(new / name, sync=True) as file:
                 file.write(content)
@@ -385,3 +376,49 @@ def _put_in_place(new: Path, place: Path, keep_as: str) -> None:
     new.rename(place)
     shutil.rmtree(old, ignore_errors=True)
     sync_names(place.parent)
+
+
+def packed(
+    folders: Mapping[str, Path],
+    contents: Mapping[str, bytes] | None = None,
+    kept: dict[str, tuple[tuple[int, ...], bytes]] | None = None,
+) -> bytes:
+    """Return the files of folders as a compressed tar archive, each below its name in it. Raises OSError.
+
+    `contents` come first, in place of the files of that name. `kept` has the parts of an earlier archive with the
+    versions of their files: only what grew is compressed.
+    """
+    contents, kept = contents or {}, {} if kept is None else kept
+    parts = [_packed_file(name, content) for name, content in contents.items()]
+    for name, folder in folders.items():
+        for path in sorted(folder.rglob("*")):
+            member = str(Path(name, path.relative_to(folder)))
+            if path.is_file() and not path.is_symlink() and member not in contents:
+                version, (known, part) = identity_of(path.stat()), kept.get(member, ((), b""))
+                if version != known:
+                    kept[member] = version, (part := _packed_file(member, path.read_bytes()))
+                parts.append(part)
+    return b"".join([*parts, gzip.compress(bytes(2 * tarfile.BLOCKSIZE), 1)])
+
+
+def _packed_file(name: str, content: bytes) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    return gzip.compress(b"".join([member.tobuf(), content, bytes(-len(content) % tarfile.BLOCKSIZE)]), 1)
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Write the regular files of an archive; what is none, or would lie outside the folder, is left out."""
+    folder.mkdir(mode=0o700)
+    if not archive:
+        return
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            path = folder / member.name
+            if not member.isreg() or not path.is_relative_to(folder) or ".." in path.parts:
+                continue
+            for parent in reversed(path.relative_to(folder).parents):
+                (folder / parent).mkdir(mode=0o700, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(file, "wb") as copy, tar.extractfile(member) or io.BytesIO() as content:  # noqa: PTH123
+                shutil.copyfileobj(content, copy)

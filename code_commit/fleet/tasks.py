@@ -27,6 +27,7 @@ from code_commit.terminal import shown
 
 _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
+_LONGEST_NAME, _LONGEST_SLUG = 90, 40  # characters of a repository's name and of a label in an id
 SUBMODULES = ".gitmodules"
 NO_SUBMODULES = f'the commit has submodules, which a clone here lacks: "overlay": {{"{SUBMODULES}": null}} goes without'
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
@@ -142,11 +143,6 @@ class FleetTask(BaseModel):
         return _hash(self.model_copy(update=asked).model_dump_json())
 
     @property
-    def title(self) -> str:
-        """The first line of the query."""
-        return self.query.strip().split("\n")[0]
-
-    @property
     def path(self) -> Path | None:
         """The repository where it is a folder of this machine, None where git finds it by a URL."""
         is_url = "://" in self.repository or ":" in self.repository.split("/")[0]
@@ -158,7 +154,7 @@ class FleetTask(BaseModel):
             "identity": self.identity,
             "repository": self.repository,
             "base": self.commit,
-            "query": self.title,
+            "query": self.query.strip().split("\n")[0],
             "task": self.task or self.id,
             "label": self.label,
         }
@@ -232,9 +228,6 @@ def make_matrix(tasks: Sequence[FleetTask], settings: Sequence[str], trials: int
     return made
 
 
-_LONGEST_SLUG = 40
-
-
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -244,9 +237,6 @@ def _name_of(repository: str, folder: Path) -> str:
     remote = re.match(r"[a-z+]+://[^/]*/(.+)|[^/]+:(.+)", repository, re.IGNORECASE)
     name = remote[1] or remote[2] if remote else Path(os.path.realpath(folder / Path(repository).expanduser())).name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").removesuffix(".git")).lstrip("._-")[:_LONGEST_NAME] or "x"
-
-
-_LONGEST_NAME = 90
 
 
 def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> list[FleetTask]:

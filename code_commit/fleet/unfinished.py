@@ -20,26 +20,29 @@ from typing import Any
 from code_commit.errors import LogError, NotSetUpError
 from code_commit.fleet.baseline import CANNOT_RUN, Baselines
 from code_commit.fleet.limits import Failures
-from code_commit.fleet.packing import packed
 from code_commit.fleet.page import Pages
 from code_commit.fleet.results import (
+    RESULTS,
     Result,
+    TaskOutcome,
     add_result,
+    append_line,
     free_room,
     land,
-    note,
+    packed,
     read_own,
     reserve_room,
     write_own,
 )
 from code_commit.fleet.table import FleetTable
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, first_run
+from code_commit.fleet.worker import first_run
 from code_commit.runs.record import RunRecord, load_run_record
 
 _DIGITS = 16
 """The length of a task's digest in the name of its log: the log of another task is ignored."""
 _LOG_NAME = rf"\.[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}\.[0-9a-f]{{{_DIGITS}}}\.log"
+_FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}
 
 
 def latest_log(log: bytes, kept: Path) -> bytes:
@@ -241,9 +244,9 @@ class ResultStore:
             facts: Any = {"path": str(task.path or ""), "baseline": self._baselines.of(task).state}
             outcome = outcome._replace(result=replace(self._unfinished.count(outcome.result), **facts))
             if is_over:
-                land(self._out, *outcome, results=self._results)
+                land(self._out, outcome, self._results)
             elif outcome.result.run:
-                note(self._out, outcome.result)
+                append_line(self._out / RESULTS, outcome.result)
             if is_over or outcome.result.run:
                 add_result(self._results, outcome.result)
         except LogError:
@@ -252,6 +255,3 @@ class ResultStore:
                 self.keep(task, outcome.log)
             raise
         return outcome
-
-
-_FINAL = {"success", "not_verified", "build_failed", "rejected", "declined"}

@@ -14,14 +14,12 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 from code_commit.api import list_runs, make_redactor, read_changes
 from code_commit.errors import EXIT_BUILD_FAILED, CodeCommitError, MachineError, NoKeyError, NotSetUpError
 from code_commit.files import read_ends
-from code_commit.fleet.builds import PLAIN_GIT, Workshop
-from code_commit.fleet.copies import Source, copy_path, find_commit, used_copy
-from code_commit.fleet.packing import packed, unpack
+from code_commit.fleet.builds import PLAIN_GIT, Source, Workshop, copy_path, find_commit, used_copy
 from code_commit.fleet.patches import Patches, digest_of, make_patches
 from code_commit.fleet.processes import (
     EndedError,
@@ -31,7 +29,7 @@ from code_commit.fleet.processes import (
     WorkerError,
     tells_of_no_room,
 )
-from code_commit.fleet.results import Result
+from code_commit.fleet.results import Result, TaskOutcome, packed, unpack
 from code_commit.fleet.tasks import BUILD_ALONE, LIMITS, FleetTask
 from code_commit.git import Repository, UnansweredError
 from code_commit.llm.call import TOO_MANY_REQUESTS
@@ -48,16 +46,6 @@ _BASE = "base-commit.txt"
 _INTERRUPTED: Any = {"status": "interrupted", "exit_code": 128 + signal.SIGTERM, "message": "the fleet was ended"}
 _UNVERIFIED = "green, but not verified: "
 _MACHINE_FAILED: Any = {"status": "machine_failed", "exit_code": MachineError.exit_code}
-
-
-class TaskOutcome(NamedTuple):
-    """The outcome of a task; parts that its run did not reach are empty."""
-
-    result: Result
-    record: bytes = b""
-    patch: bytes = b""
-    log: bytes = b""
-    build_patch: bytes = b""
 
 
 def run_task(  # noqa: PLR0913, PLR0917 - what a task is, and what it may take
@@ -162,7 +150,10 @@ class _Run:
         """
         limits = () if max_cost is None else (max_cost, max(max_cost - self._spent, ROUNDING))
         again, anew = [["--max-cost", repr(limit)] for limit in limits] or ([], [])
-        self._code_commit(json.dumps([self._task.rollup, again, anew, self._is_moved]))
+        words = isolated("code_commit.fleet.clone", "work", self._root.parents[1])
+        words.append(json.dumps([self._task.rollup, again, anew, self._is_moved]))
+        said = self._processes.command(words, self._root).stderr.decode("utf-8", "replace")
+        self._said = shown(said.strip().rpartition("\n")[2])
         printed = self._printed("rollup.json")
         if self._printed("run.json") is None and printed and "exit_code" in printed:
             kind = WorkerError if printed["exit_code"] == MachineError.exit_code else NotSetUpError
@@ -300,13 +291,6 @@ class _Run:
         """Return the packed log of a run, with this content of run.json: what it tells of was written before it."""
         choice = {"choice": folder.with_name(record.choice.run)} if record.choice else {}
         return packed({"": folder} | choice, {"run.json": content, _BASE: self._commit.encode()}, self._packed)
-
-    def _code_commit(self, steps: str) -> None:
-        """Do the steps in the clone. An interrupted one says itself how it ended."""
-        words = isolated("code_commit.fleet.clone", "work", self._root.parents[1])
-        self._said = ""
-        said = self._processes.command([*words, steps], self._root).stderr.decode("utf-8", "replace")
-        self._said = shown(said.strip().rpartition("\n")[2])
 
     def _log_folder(self) -> Path | None:
         return next(reversed(list_runs(self._root)), None)

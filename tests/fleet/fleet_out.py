@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, load_results, results_folder
+from code_commit.fleet.results import Result, TaskOutcome, load_results, results_folder
+from code_commit.fleet.results import land as land_outcome
 
 EVIL = "<script>window.hacked=1</script>"
 IMAGE = '"><img src=x onerror="window.hacked=2">'
@@ -19,6 +20,11 @@ RESULTS = [
     Result("d", "d", "not_set_up", 2),
     Result("e", "d", "success", 0, attempts=1, cost_usd=0.5, seconds=8),
 ]
+
+
+def land(out: Path, *parts: Result | bytes) -> None:
+    """Land an outcome of these parts beside the results that are in OUT."""
+    land_outcome(out, TaskOutcome(*parts), load_results(out))
 
 
 def write_fleet(out: Path, tasks: str = "abcde") -> Path:

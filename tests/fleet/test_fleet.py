@@ -26,8 +26,8 @@ from fleet_tools import (
 
 from code_commit.commands import make_parser
 from code_commit.errors import NotSetUpError
-from code_commit.fleet import _require_keys, run
-from code_commit.fleet.options import FleetOptions
+from code_commit.fleet import FleetOptions, run
+from code_commit.fleet.command import _require_keys, is_wanted
 from code_commit.fleet.results import Result
 from code_commit.fleet.tasks import FleetTask, read_tasks
 from code_commit.fleet.unfinished import log_path
@@ -208,7 +208,7 @@ def test_what_runs_again(options, done):
     earlier = {name: Result(name, tasks[name].digest, "success", 0) for name in ("changed", "green")}
     earlier["red"] = Result("red", tasks["red"].digest, "build_failed", 1)
     tasks["changed"] = tasks["changed"].model_copy(update={"query": "Another."})
-    assert {name for name in tasks if FleetOptions(**options).wants(tasks[name], earlier.get(name))} == set(done)
+    assert {name for name in tasks if is_wanted(tasks[name], earlier.get(name), FleetOptions(**options))} == set(done)
 
 
 def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path):
@@ -216,7 +216,7 @@ def test_a_result_and_a_log_of_an_earlier_version_are_those_of_the_task(tmp_path
     pairs = {"settings": {"max_repairs": 1, "answer_format": "edits", "max_cost": 2}}
     line = FleetTask(**task("a", "https://example.org/x", overlay={"b.txt": "b\n", "a.txt": None}, **pairs))
     earlier = "8ac9b8e82aeb15a2705b77eca2690587721ea917497b74c7489d08abef0b34a4"
-    assert not FleetOptions().wants(line, Result("a", earlier, "success", 0))
+    assert not is_wanted(line, Result("a", earlier, "success", 0), FleetOptions())
     assert log_path(tmp_path, line).name == f".a.{line.digest[:16]}.log"
     (tmp_path / f".a.{earlier[:16]}.log").touch()
     assert log_path(tmp_path, line).name == f".a.{earlier[:16]}.log"

@@ -13,8 +13,8 @@ from command import git
 from fleet_tools import RIGHT, make_answers, make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
+from code_commit.fleet import FleetOptions
 from code_commit.fleet.cluster import connect
-from code_commit.fleet.options import FleetOptions
 from code_commit.fleet.tasks import FleetTask, read_tasks
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text("utf-8")

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 from command import git, tree
-from fleet_out import RECORD
+from fleet_out import RECORD, land
 from fleet_tools import make_list, make_repository, task
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.land import LandOptions, find_moved, land_results, load_landings
+from code_commit.fleet import FleetOptions
+from code_commit.fleet.land import find_moved, land_results, load_landings
 from code_commit.fleet.page import write_pages
 from code_commit.fleet.patches import digest_of
-from code_commit.fleet.results import Result, land, load_results, results_folder
+from code_commit.fleet.results import Result, load_results, results_folder
 
 LINES = "".join(f"{line}\n" for line in ("not yet", *range(9)))
 MAIL = """From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001
@@ -74,7 +75,7 @@ class Fleet:
 
     def land(self, **options) -> dict[str, SimpleNamespace]:
         results = load_results(self.out)
-        return {each.id: each for each in land_results(self.out, results, LandOptions(**options))}
+        return {each.id: each for each in land_results(self.out, results, FleetOptions(**options))}
 
     def states(self) -> dict[str, str]:
         results = load_results(self.out)
@@ -128,7 +129,9 @@ def test_the_text_of_a_pull_request_says_what_was_built(fleet):
 def test_branch_author_and_text_are_the_users_choice(fleet):
     root = fleet.make("web")
     fleet.add_green(root)
-    fleet.land(branch="httpx", author="Ann Other <ann@example.org>", text="[JIRA-1] $title $$ $nothing")
+    template = fleet.out.parent / "template"
+    template.write_text("[JIRA-1] $title $$ $nothing")
+    fleet.land(branch="httpx", author="Ann Other <ann@example.org>", pull_request=template)
     assert git(root, "log", "-1", "--format=%an %ae", "httpx").strip() == "Ann Other ann@example.org"
     assert (fleet.out / "web/pull-request.md").read_text() == "[JIRA-1] Make ok.txt say ok. $ $nothing"
     with pytest.raises(NotSetUpError, match="--author ann: write it as"):
@@ -140,7 +143,7 @@ def test_the_same_command_does_the_rest_also_after_a_kill(fleet):
     for root in roots:
         fleet.add_green(root)
     results = load_results(fleet.out)
-    next(land_results(fleet.out, results, LandOptions()))
+    next(land_results(fleet.out, results, FleetOptions()))
     (fleet.out / "landed.jsonl").write_text('{"id": "tw')  # the line of the first was lost
     assert [landing.branch for landing in fleet.land().values()] == ["fleet/one", "fleet/two"]
     assert [git(root, "branch", "--list", "fleet/*").split() for root in roots] == [["fleet/one"], ["fleet/two"]]
@@ -265,7 +268,7 @@ def test_what_is_named_lands_and_the_page_names_how(fleet):
     page = (fleet.out / "index.html").read_text()
     assert page.count(f"code-commit fleet --land {fleet.out} --group {group}") == 1
     assert page.count(f"code-commit fleet --land {fleet.out} --only c") == 1
-    assert set(fleet.land(groups=[group])) == {"a", "b"}
+    assert set(fleet.land(group=[group])) == {"a", "b"}
     assert set(fleet.land(only=["c"])) == {"c"}
     with pytest.raises(NotSetUpError, match="nothing can land"):
         fleet.land(only=["red"])

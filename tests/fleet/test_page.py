@@ -4,12 +4,12 @@ import re
 
 import pytest
 from command import git
-from fleet_out import EVIL, PATCH, RECORD, write_fleet
+from fleet_out import EVIL, PATCH, RECORD, land, write_fleet
 
 from code_commit.commands.log import run
 from code_commit.errors import LogError
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, load_results, results_folder
+from code_commit.fleet.results import Result, load_results, results_folder
 
 
 @pytest.fixture

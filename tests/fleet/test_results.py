@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 from fleet_out import RECORD as RECORD_OF_A_RUN
+from fleet_out import land
 
 from code_commit.errors import LogError, NotSetUpError
-from code_commit.fleet.packing import packed
 from code_commit.fleet.page import write_pages
-from code_commit.fleet.results import Result, land, load_results, results_folder
+from code_commit.fleet.results import Result, TaskOutcome, load_results, packed, results_folder
+from code_commit.fleet.results import land as land_outcome
 from code_commit.fleet.unfinished import Unfinished
 
 RECORD, PATCH = b'{"run": "r"}', b"diff --git a/a b/a\n"
@@ -193,7 +194,7 @@ def test_no_link_in_the_place_of_a_file_is_followed(out, log):
         (out / name).unlink(missing_ok=True)
         (out / name).symlink_to(victim)
     with pytest.raises(LogError):
-        land(out, GREEN, RECORD, PATCH, log)
+        land_outcome(out, TaskOutcome(GREEN, RECORD, PATCH, log), {})
     (out / f".a.{'0' * 16}.log").symlink_to(victim)
     with pytest.raises(NotSetUpError, match="is damaged"):
         Unfinished(out, [])
@@ -233,12 +234,12 @@ FILL = """
 import sys
 from pathlib import Path
 from code_commit.errors import LogError
-from code_commit.fleet.results import Result, land, load_results, results_folder
+from code_commit.fleet.results import Result, TaskOutcome, land, load_results, results_folder
 out = Path(sys.argv[1])
 with results_folder(out):
     for number in range(100):
         try:
-            land(out, Result(str(number), "d", "success", 0), b"r", b"p" * 20_000, b"")
+            land(out, TaskOutcome(Result(str(number), "d", "success", 0), b"r", b"p" * 20_000), {})
         except LogError as error:
             print(number, error.exit_code, error, sep=" | ")
             break

@@ -7,8 +7,7 @@ import pytest
 from command import git, wait_for
 from fleet_tools import PRICES, RIGHT, make_list, make_repository, pending, processes_with, results, task
 
-from code_commit.fleet.packing import packed
-from code_commit.fleet.results import Result
+from code_commit.fleet.results import Result, packed
 from code_commit.fleet.unfinished import Unfinished
 from code_commit.runs.record import Attempt, RunRecord
 

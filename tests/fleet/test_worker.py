@@ -26,12 +26,11 @@ from fleet_tools import (
 )
 
 from code_commit.errors import NotSetUpError
-from code_commit.fleet.builds import put_files
-from code_commit.fleet.copies import Source
-from code_commit.fleet.packing import packed
+from code_commit.fleet.builds import Source, put_files
 from code_commit.fleet.processes import TaskSupervision, WorkerError
+from code_commit.fleet.results import TaskOutcome, packed
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.worker import TaskOutcome, recorded_cost, run_task
+from code_commit.fleet.worker import recorded_cost, run_task
 from code_commit.runs.record import Attempt, FileChoice, RunError, RunRecord, load_run_record
 
 UNWATCHED = TaskSupervision()
@@ -176,7 +175,7 @@ ON_A_SMALL_DISK = """
 import json, sys
 from pathlib import Path
 from code_commit.fleet.tasks import FleetTask
-from code_commit.fleet.copies import Source
+from code_commit.fleet.builds import Source
 from code_commit.fleet.processes import TaskSupervision
 from code_commit.fleet.worker import run_task
 line = json.load(sys.stdin)

@@ -1,6 +1,6 @@
 """The copies of repositories on a worker: which go when, and which stay."""
 
-from code_commit.fleet.copies import copy_path, make_room, remove_copy, used_copy
+from code_commit.fleet.builds import copy_path, make_room, remove_copy, used_copy
 
 
 def used_once(place, name):

@@ -1,0 +1,311 @@
+"""The command: the list of tasks, what of it is left to do, and what came of it in words."""
+
+import importlib
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from code_commit.api import compare, count_missing_keys
+from code_commit.commands.output import print_failure, print_text
+from code_commit.errors import (
+    EXIT_BUILD_FAILED,
+    EXIT_SUCCESS,
+    ClusterError,
+    CodeCommitError,
+    Interrupted,
+    LLMError,
+    NotSetUpError,
+)
+from code_commit.fleet import FleetOptions
+from code_commit.fleet.baseline import Baselines
+from code_commit.fleet.builds import link_keys
+from code_commit.fleet.history import EnoughError, Sieve, read_history, tasks_of
+from code_commit.fleet.land import find_moved, land_results, load_landings
+from code_commit.fleet.limits import Budget, Failures
+from code_commit.fleet.page import Pages, write_pages
+from code_commit.fleet.repositories import find_unfit
+from code_commit.fleet.results import Result, load_lines, load_results, results_folder
+from code_commit.fleet.table import FleetTable
+from code_commit.fleet.tasks import FleetTask, list_repositories, make_matrix, parse_tasks, read_tasks
+from code_commit.fleet.unfinished import ResultStore, Unfinished, log_path
+from code_commit.llm.keys import KEY_VARIABLES
+from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, read_text, require_text
+from code_commit.redaction import Redactor
+from code_commit.runs.progress import Progress
+from code_commit.runs.words import count
+from code_commit.settings import KEYS_VARIABLE, read_environment
+from code_commit.terminal import shown, terminal_width
+
+_HOPELESS = 5
+"""Commits of one history that fail for one reason before any fits."""
+
+
+class Plan(NamedTuple):
+    """The results of before, the tasks that keep theirs, those to do, and the ids of green ones to be built again."""
+
+    earlier: dict[str, Result]
+    kept: list[FleetTask]
+    left: list[FleetTask]
+    built_again: set[str]
+
+
+def is_wanted(task: FleetTask, earlier: Result | None, options: FleetOptions) -> bool:
+    """Tell whether the task is to be done; `earlier` is its result of before."""
+    if earlier is None or earlier.digest not in task.digests or earlier.is_open or options.only:
+        return True
+    return options.failed and not earlier.is_green
+
+
+def _plan(options: FleetOptions, tasks: Sequence[FleetTask], out: Path) -> Plan:
+    earlier = load_results(out)
+    moved = find_moved(earlier, load_landings(out, earlier)) if options.moved else set[str]()
+    wanted = {task.id for task in tasks if task.id in moved or is_wanted(task, earlier.get(task.id), options)}
+    kept, left = ([task for task in tasks if (task.id in wanted) == each] for each in (False, True))
+    left = left[: options.first]
+    green = [task for task in left if task.id in earlier and earlier[task.id].is_green]
+    changed = [task for task in green if task.id in moved or earlier[task.id].digest not in task.digests]
+    return Plan(earlier, kept, left, {task.id for task in changed if earlier[task.id].identity == task.identity})
+
+
+def run(options: FleetOptions) -> int:
+    try:
+        if options.schema:
+            print_text(json.dumps(FleetTask.model_json_schema(), indent=2))
+            return EXIT_SUCCESS
+        if options.land:
+            return _land(options, Path(os.path.realpath(options.land)))
+        return _print_history(options, options.from_history) if options.from_history else _carry_out(options)
+    except (CodeCommitError, Interrupted) as error:
+        if options.json:
+            print_failure(error)
+        raise
+
+
+def _carry_out(options: FleetOptions) -> int:
+    faults: list[str] = []
+    read_environment(os.environ, faults)  # or each task of this machine would end by it
+    if faults:
+        raise NotSetUpError("\n".join(faults))
+    tasks = _listed(options)
+    if options.model or options.setting or options.trials > 1:
+        settings = [*(f"model={model}" for model in options.model), *options.setting]
+        tasks = make_matrix(tasks, settings, options.trials)
+    if unknown := set(options.only) - {task.id for task in tasks}:
+        raise NotSetUpError(
+            f"{options.tasks or options.repositories} has no task {', '.join(map(shown, sorted(unknown)))}"
+        )
+    chosen = [
+        task
+        for task in tasks
+        if task.id in (options.only or {task.id}) and not any(fnmatchcase(task.id, name) for name in options.exclude)
+    ]
+    if options.check:
+        return _check(options, chosen)
+    _require_safe_cluster(options, tasks)
+    if options.out is None:
+        raise NotSetUpError("name the folder for the results: --out OUT")
+    out = Path(os.path.realpath(options.out))  # it may be a link
+    with results_folder(out):
+        return _do(options, chosen, {task.id for task in tasks}, out)
+
+
+def _check(options: FleetOptions, tasks: Sequence[FleetTask]) -> int:
+    """Print that the tasks have no mistake; beside OUT also what would be done of them."""
+    lines = [f"{count(len(tasks), 'task')}: no mistake"]
+    if options.out and options.out.is_dir():
+        _, kept, left, again = _plan(options, tasks, options.out)
+        begun = len({task.id for task in left if log_path(options.out, task).exists()} - again)
+        rebuilt = f"{len(again):,} would be built again, " if again else ""
+        begin = len(left) - begun - len(again)
+        lines.append(f"{len(kept):,} kept, {begun:,} would go on, {rebuilt}{begin:,} would begin")
+    print_text("\n".join(lines))
+    return EXIT_SUCCESS
+
+
+def _require_safe_cluster(options: FleetOptions, tasks: list[FleetTask]) -> None:
+    """Raise NotSetUpError for a cluster that a task's build could command: with it the workers, and their keys."""
+    if options.scheduler is None or options.insecure:
+        return
+    sandboxes = [(task.settings.get("sandbox"), task.settings.get("sandbox_network", False)) for task in tasks]
+    if all(sandbox == ("strict", False) for sandbox in sandboxes):
+        return
+    why = "" if options.scheduler.startswith(("tls://", "wss://")) else f"{options.scheduler} is not encrypted"
+    if why or any(mode == "off" for mode, _ in sandboxes):
+        why = why or 'a task with sandbox = "off" can read the key of the encryption'
+        message = "whoever reaches the scheduler, such as a task's build, can run code on the workers with their keys"
+        raise NotSetUpError(f'{why}: {message}; use tls://, or sandbox = "strict" in each task, or --insecure')
+
+
+def _require_keys(tasks: Sequence[FleetTask]) -> None:
+    """Raise NotSetUpError, once for all tasks, where they name models on this machine that it has no key for."""
+    with TemporaryDirectory() as folder:
+        config = Path(folder, AGENT_CONFIG)
+        config.mkdir(mode=0o700)
+        link_keys(config)
+        lacking = count_missing_keys(folder, [task.settings for task in tasks])
+    told = [
+        f"no key for {provider or 'any provider'} ({count(number, 'task')}): set "
+        f"{KEY_VARIABLES.get(provider) or ' or '.join(KEY_VARIABLES.values())}, or {KEYS_VARIABLE} to a folder with "
+        f"{provider or 'PROVIDER'}-key.txt"
+        for provider, number in lacking.items()
+    ]
+    if told:
+        raise NotSetUpError("\n".join(told))
+
+
+def _print_history(options: FleetOptions, repository: Path) -> int:
+    """Print the tasks that a repository's commits make. Raises NotSetUpError and ClusterError."""
+    if not options.tests:
+        raise NotSetUpError("name the tests: --tests GLOB, as in --tests 'tests/**'")
+    root, unfit = Path(os.path.realpath(repository)), Counter[str]()
+    commits = read_history(root, options.commits)
+    kind = "verify" if options.hidden else "overlay"
+    defaults: dict[str, Any] = {"repository": str(root), "setup": True, "sealed": True}
+    defaults |= _builds_of(options)
+    if not options.hidden:
+        defaults["settings"] = {"protect": options.tests}
+    made = tasks_of(root, commits, options.tests, kind, unfit)
+    found = list(made if options.validate else islice(made, options.limit))
+    lines, number = [json.dumps({"defaults": defaults}), *(json.dumps(line) for line, _ in found)], len(found)
+    if options.validate and found:
+        tasks = parse_tasks(lines, str(repository))
+        _require_safe_cluster(options, tasks)
+        for task, (_, solution) in zip(tasks, found, strict=True):
+            task._solution = solution  # noqa: SLF001 - no line has it
+        print_text(lines[0])
+        number = _validate(options, tasks, lines[1:], unfit)
+    else:
+        print_text("\n".join(lines))
+    told = [count(number, "task"), *(f"{why}: {number}" for why, number in unfit.most_common())]
+    Progress(Redactor([]), quiet=options.quiet).say(f"{count(len(commits), 'commit')}: {', '.join(told)}")
+    return EXIT_SUCCESS if number else EXIT_BUILD_FAILED
+
+
+def _land(options: FleetOptions, out: Path) -> int:
+    """Make the branches, print the state of each result, and return 0 where each has landed. Raises NotSetUpError."""
+    results, states = load_results(out), Counter[str]()
+    with results_folder(out):
+        try:
+            for landing in land_results(out, results, options):
+                states[landing.state] += 1
+                print_text(json.dumps(asdict(landing)) if options.json else f"{landing.id}: {landing.in_words}")
+        finally:
+            write_pages(out, results, results)
+    told = ", ".join(f"{number} {state}" for state, number in states.most_common())
+    Progress(Redactor([]), quiet=options.quiet).say(f"{count(states.total(), 'green result')}: {told}")
+    return EXIT_SUCCESS if states.keys() <= {"landed", "already there"} else EXIT_BUILD_FAILED
+
+
+def _cluster() -> Any:
+    """Return the module of the cluster, without which all that only looks at lists does. Raises NotSetUpError."""
+    try:
+        return importlib.import_module("code_commit.fleet.dispatcher")
+    except ImportError as error:
+        raise NotSetUpError(
+            f"fleet needs Dask ({error}): in the clone of code-commit, pip install '.[fleet]', "
+            "or pipx install --force '.[fleet]'"
+        ) from error
+
+
+def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence[str], unfit: Counter[str]) -> int:
+    """Print the lines of the tasks whose solutions tests tell from what was before, each as soon as that is known.
+
+    Return how many they are; count why others are none.
+    """
+    dask = _cluster()
+    with FleetTable(len(tasks), quiet=options.quiet) as table:
+        of_tasks = {task.id: line for task, line in zip(tasks, lines, strict=True)}
+        sieve = Sieve(table, of_tasks, options.limit or len(lines), unfit, options.max_failures or _HOPELESS)
+        with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
+            dispatcher.run(tasks, sieve, Budget(None))
+    if sieve.hopeless:
+        why = f"the first {options.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
+        Progress(Redactor([]), quiet=options.quiet).error(f"{why}\n{sieve.hopeless}")
+    return sieve.fit
+
+
+def _builds_of(options: FleetOptions) -> dict[str, Any]:
+    """Return the members of the defaults for --build and --build-instead. Raises NotSetUpError."""
+    files = (options.build, options.build_instead)
+    build, instead = (file and read_text(Path(file), "write the build into it", file) for file in files)
+    return ({"build": build} if build else {}) | ({"overlay": {BUILD_SCRIPT: instead}} if instead else {})
+
+
+def _listed(options: FleetOptions) -> list[FleetTask]:
+    """Return the tasks that the options name. Raises NotSetUpError."""
+    if bool(options.task) != bool(options.repositories) or bool(options.task) == bool(options.tasks):
+        lists = "code-commit fleet TASKS --out OUT, or -m TEXT --repositories FILE"
+        raise NotSetUpError(f"name the list of tasks: {lists}")
+    if (options.build or options.build_instead) and not options.task:
+        raise NotSetUpError('--build is for -m: a list has a first line {"defaults": {"build": ...}}')
+    look = find_unfit if options.check else None
+    if options.tasks:
+        return read_tasks(Path(options.tasks), look)
+    file, purpose = options.repositories, "write a path or URL into each line"
+    is_stdin = file == "-"
+    text = require_text(sys.stdin.buffer.read(), "-", purpose) if is_stdin else read_text(Path(file), purpose, file)
+    folder = Path() if is_stdin else Path(file).parent
+    values = {"query": options.task, "setup": True, **_builds_of(options)}
+    return parse_tasks(list_repositories(text.split("\n"), folder, values), file, look)
+
+
+def _do(options: FleetOptions, chosen: list[FleetTask], listed: set[str], out: Path) -> int:
+    """Do what is to be done of the chosen tasks of a list, tell what came of all of them, and return the exit code."""
+    _cluster()
+    earlier, kept, left, again = _plan(options, chosen, out)
+    tasks = [*kept, *left]
+    if options.scheduler is None:
+        _require_keys(left)
+    unfinished = Unfinished(out, load_lines(out), again)
+    costs = [result.cost_usd or 0.0 for result in earlier.values() if not result.is_open]
+    budget, failures = Budget(options.max_cost, unfinished.spent, costs), Failures(options.max_failures)
+    pages = Pages(out, listed, earlier)
+    with FleetTable(len(tasks), (earlier[task.id] for task in kept), quiet=options.quiet) as table:
+        begun = {task.id for task in left if unfinished.log_of(task)[0]}
+        left.sort(key=lambda task: task.id not in begun)
+        baselines = Baselines(out, [] if options.no_baseline else [task for task in left if task.id not in begun])
+        store = ResultStore(unfinished, table, failures, pages, baselines)
+        try:
+            pages.write()
+            if left:
+                _run_tasks(options, left, store, baselines, budget)
+        except (ClusterError, Interrupted) as error:
+            pages.write(at_once=True)
+            table.close(out)
+            if isinstance(error, Interrupted):
+                table.say("rerun the same command to continue, each task at its next step")
+            raise
+        pages.write(at_once=True)
+        labels = compare(map(asdict, earlier.values()))
+        if any(task.label or task.verify or task.task for task in tasks):
+            table.say(labels.table(terminal_width(sys.stderr) or 80))
+        table.close(out)
+    for why in filter(None, (budget.complaint, failures.complaint)):
+        Progress(Redactor([]), quiet=options.quiet).error(why)
+    if options.json:
+        totals = {name: getattr(table.totals, name) for name in table.totals.__slots__}
+        print_text(json.dumps({**totals, "labels": labels.as_json}))
+    if budget.is_used_up:
+        return LLMError.exit_code
+    return EXIT_SUCCESS if table.totals.green == len(tasks) else EXIT_BUILD_FAILED
+
+
+def _run_tasks(
+    options: FleetOptions, left: list[FleetTask], store: ResultStore, baselines: Baselines, budget: Budget
+) -> None:
+    """Run the builds, then the tasks that can begin, on one cluster. Raises ClusterError and Interrupted."""
+    with _cluster().Dispatcher(options, store.table, store.name) as dispatcher:
+        dispatcher.take_up_logs(store, budget)
+        dispatcher.run(baselines.builds, baselines, Budget(None), left)
+        store.table.say(baselines.in_words)
+        dispatcher.run(baselines.fit(left, skip_red=options.skip_red), store, budget)
+    store.refuse(left)
