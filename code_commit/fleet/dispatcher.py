@@ -50,7 +50,7 @@ _MOST_FAULTS = 2  # tasks that may fail for a worker's own reasons
 _OUTAGES = ("network", "timeout")
 """The kinds of errors that are the host's, not the task's."""
 _SECONDS_FOR_A_RESULT = 120
-_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FOR_LOGS = 1, 5, 60
+_SECONDS_BETWEEN_LOGS, _SECONDS_TO_ANSWER, _SECONDS_FROZEN = 1, 5, 60
 
 
 @dataclass(slots=True)
@@ -138,7 +138,7 @@ class Dispatcher:
 
     def take_up_logs(self, store: ResultStore, budget: Budget) -> None:
         """Keep the logs that an earlier start left with the workers: a task may go to another one now."""
-        done, late = self._ask_workers(kept_logs, _SECONDS_FOR_LOGS)
+        done, late = self._ask_workers(kept_logs, _SECONDS_FROZEN)
         answers = [each.result() for each in done if not each.exception()]
         for logs in answers:
             budget.settle(0, store.take_up(logs))
@@ -290,6 +290,9 @@ class Dispatcher:
             if last is None or (last.answer.done() and now > last.when + _SECONDS_BETWEEN_LOGS):
                 self._store.require_room()
                 self._asked[worker] = _Asked(ask_worker(self._client, worker, collect_logs, self._fleet), now)
+            elif not last.answer.done() and not last.is_told and now > last.when + _SECONDS_FROZEN:
+                last.is_told = True
+                self._table.say(f"the worker {worker} has not answered for a minute: it is frozen, or its machine is")
 
     def _ask_workers(self, question: Callable[..., Any], seconds: float = _SECONDS_TO_ANSWER) -> Any:
         """Call a function in all workers; return the answers that come in so many seconds, and the others."""
@@ -444,3 +447,4 @@ class _Asked:
     answer: "Answer[dict[int, bytes]]"
     when: float
     is_taken: bool = False
+    is_told: bool = False

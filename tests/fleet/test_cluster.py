@@ -2,6 +2,7 @@
 sees."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -430,6 +431,22 @@ def test_no_answer_is_paid_for_twice(fault, attempt, max_cost, cluster, server, 
     assert (result["status"], result["attempts"]) == ("success", 4)
     assert result["paid_usd"] == pytest.approx(0.2)
     assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_a_frozen_worker_is_named_after_a_minute(cluster, server, tmp_path, marks, repository, whole):
+    if not whole:
+        pytest.skip("it takes a minute; --whole runs it")
+    with start(cluster, tmp_path, task("a", repository, settings=server.settings)) as fleet:
+        wait_for(lambda: list(marks.iterdir()) and kept_answers(tmp_path / "out") == 1)
+        worker = cluster.workers[at_work(cluster)[0]]
+        worker.send_signal(signal.SIGSTOP)
+        time.sleep(63)
+        worker.send_signal(signal.SIGCONT)
+        (marks / "go").touch()
+        _, complaint = fleet.communicate(timeout=300)
+    assert fleet.wait() == 0, complaint
+    (address,) = re.findall(r"the worker (\S+) has not answered for a minute: it is frozen, or its machine", complaint)
+    assert (address, len(server.calls)) == (results(tmp_path)["a"]["worker"], 1)
 
 
 def kept_answers(folder):
