@@ -142,7 +142,7 @@ def test_a_fleet_that_was_killed_between_two_renames_has_lost_nothing(tmp_path, 
 KILLED = """
 import os, sys
 from pathlib import Path
-from code_commit.fleet.results import Result, land
+from code_commit.fleet.results import Result, TaskOutcome, land, load_results
 
 left = int(sys.argv[2])
 
@@ -152,8 +152,10 @@ def kill(event, _):
     if left == 0:
         os._exit(9)
 
+out = Path(sys.argv[1])
+results = load_results(out)
 sys.addaudithook(kill)
-land(Path(sys.argv[1]), Result("a", "d2", "build_failed", 1), b"{}", b"", b"")
+land(out, TaskOutcome(Result("a", "d2", "build_failed", 1), b"{}"), results)
 """
 
 
