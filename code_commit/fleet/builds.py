@@ -234,7 +234,7 @@ class Workshop:
         built = self.build(source, commit, overlay)
         hopeless = self.task.settings.get("infrastructure_exit_codes", Settings().infrastructure_exit_codes)
         if built.exit_code in (*hopeless, *(_PROGRAM_MISSING if overlay.keys() <= {BUILD_SCRIPT} else ())):
-            why = "the build cannot run here (--no-baseline asks the LLM all the same):"
+            why = "the build cannot run here (use --no-baseline to ask the LLM anyway):"
             raise NotSetUpError("\n".join([why, *built.last_lines]))
         if built.why:
             return self.task.ended("build_failed", EXIT_BUILD_FAILED, built.why)

@@ -159,7 +159,8 @@ def _own_folder() -> Path:
         folder.mkdir(mode=0o700)
     state = folder.lstat()
     if (state.st_mode, state.st_uid) != (stat.S_IFDIR | 0o700, os.geteuid()):
-        raise NotSetUpError(f"{folder} is not a folder of yours alone: remove it, or name another place with TMPDIR")
+        why = "must be a folder of yours with mode 700: remove it, or name another place with TMPDIR"
+        raise NotSetUpError(f"{folder} {why}")
     return folder
 
 

@@ -228,7 +228,7 @@ def _validate(options: FleetOptions, tasks: Sequence[FleetTask], lines: Sequence
         with suppress(EnoughError), dask.Dispatcher(options, table, "builds") as dispatcher:
             dispatcher.run(tasks, sieve, Budget(None))
     if sieve.hopeless:
-        why = f"the first {options.max_failures or _HOPELESS} are no tasks for one reason (see --max-failures):"
+        why = f"the first {options.max_failures or _HOPELESS} commits are left out for one reason (see --max-failures):"
         Progress(Redactor([]), quiet=options.quiet).error(f"{why}\n{sieve.hopeless}")
     return sieve.fit
 

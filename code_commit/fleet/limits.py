@@ -112,7 +112,7 @@ class Failures:
             return ""
         reasons = (f"{count(number, 'time')} {reason}" for reason, number in self._reasons.most_common(_REASONS_SHOWN))
         return "\n".join(
-            [f"{count(self._reasons.total(), 'task')} failed, no other is begun (see --max-failures):", *reasons]
+            [f"{count(self._reasons.total(), 'task')} failed; starting no more tasks (see --max-failures):", *reasons]
         )
 
 

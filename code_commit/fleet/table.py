@@ -69,7 +69,7 @@ class FleetTable:
         if self._earlier == self.totals.tasks:
             took = f"{count(self._earlier, 'task')} kept, none ran"
         if built := self.totals.built:
-            self.say(f"{count(built, 'build')} changed tracked files beside the answers: build.patch")
+            self.say(f"{count(built, 'build')} also changed tracked files that the answers did not touch: build.patch")
         self.say(f"{self.totals.in_words}: {self.totals.cost}, {took}. Page: {out / PAGE}")
 
     def say(self, text: str, colour: str = "") -> None:

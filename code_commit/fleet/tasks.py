@@ -29,7 +29,9 @@ _NOT_AN_OPTION = r"^[^-\x00-\x1f][^\x00-\x1f]*$"
 _MOST_SHOWN = 50
 _LONGEST_NAME, _LONGEST_SLUG = 90, 40  # characters of a repository's name and of a label in an id
 SUBMODULES = ".gitmodules"
-NO_SUBMODULES = f'the commit has submodules, which a clone here lacks: "overlay": {{"{SUBMODULES}": null}} goes without'
+NO_SUBMODULES = (
+    f'the commit has submodules, which a fleet does not fetch; run without: "overlay": {{"{SUBMODULES}": null}}'
+)
 LIMITS = ("max_cost", "prices", "llm_timeout", "build_timeout", "keep_runs", "keep_days")
 """Settings that may change without making it another task: it continues."""
 _NOT_FELT = (*LIMITS, "sandbox", "sandbox_network", "sandbox_caches", "infrastructure_exit_codes", "quiet", "verbose")
@@ -72,7 +74,7 @@ class FleetTask(BaseModel):
         Files, Field(description="as overlay, but hidden: put over a green result, for one more build")
     ] = {}
     sealed: Annotated[bool, Field(description="the clone holds nothing later than the commit")] = False
-    task: Annotated[str, Field(description="the task that this is one of several ways, or trials, to do")] = ""
+    task: Annotated[str, Field(description="the task of which this is one of several variants or trials")] = ""
     label: Annotated[str, Field(description="the way: its results are summed up apart")] = ""
     _list: Path = PrivateAttr(Path())
     _solution: Solution | None = PrivateAttr(None)
@@ -254,7 +256,9 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
         except ValueError as error:
             mistakes.append((number, f"Invalid JSON: {error}"))
     if not any(isinstance(each, dict) for each in values.values()):
-        raise NotSetUpError(f'{name} is no JSON Lines: a task is one line, {{"id": "a", "repository": "../api", ...}}')
+        raise NotSetUpError(
+            f'{name} is not JSON Lines; write a task per line: {{"id": "a", "repository": "../api", ...}}'
+        )
     for number, each in _with_defaults(values):
         try:
             tasks[number] = FleetTask.model_validate(each)
@@ -268,7 +272,7 @@ def parse_tasks(lines: Sequence[str], name: str, look: Look | None = None) -> li
         told = [f"{name}:{number}: {mistake}" for number, mistake in sorted(mistakes)[:_MOST_SHOWN]]
         raise NotSetUpError("\n".join([f"{count(len(mistakes), 'mistake')} in the list of tasks:", *told, *more]))
     if not tasks:
-        raise NotSetUpError(f"{name} has no task but what holds for all of them")
+        raise NotSetUpError(f"{name} has a line of defaults, but no tasks")
     return list(tasks.values())
 
 
@@ -321,7 +325,7 @@ _PATTERNS = {
     "id": "must be a name of letters, digits, '.', '_' and '-', the first a letter or digit, 100 at most",
     "repository": "must not be empty, begin with '-' or hold control characters",
     "commit": "must not be empty, begin with '-' or hold control characters",
-    "query": "says nothing",
+    "query": "must not be empty",
 }
 
 

@@ -27,7 +27,7 @@ def test_a_baseline_is_built_once_and_what_cannot_run_asks_no_llm(tmp_path, clus
         f"{name}{trial}": end for name, end in ends.items() for trial in ("", ".2")
     }
     assert len(server.calls) == 4
-    assert found["none"]["message"].startswith("the build cannot run here (--no-baseline asks the LLM all the same):")
+    assert found["none"]["message"].startswith("the build cannot run here (use --no-baseline to ask the LLM anyway):")
     assert "no-such-tool: " in found["none"]["message"]
     assert found["empty"]["message"].startswith("git bundle of ")
     lines = [json.loads(line) for line in (tmp_path / "out/baselines.jsonl").read_text().splitlines()]

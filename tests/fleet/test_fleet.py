@@ -304,7 +304,7 @@ def test_the_workers_folder_is_nobody_elses(forked_fleet, tmp_path):
     folder.symlink_to(tmp_path / "repository")
     done = forked_fleet.run(fleet_words(tasks), tmp_path, os.environ | {"TMPDIR": str(tmp_path)})
     assert done.returncode == 2
-    assert f"{folder} is not a folder of yours alone" in done.stderr
+    assert f"{folder} must be a folder of yours with mode 700" in done.stderr
 
 
 def test_a_second_interrupt_leaves_at_once_and_still_nothing_runs_on(tmp_path):

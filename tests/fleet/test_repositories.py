@@ -40,7 +40,9 @@ def test_what_a_run_would_refuse_of_a_commit_is_known_without_a_clone(tmp_path):
     told = sorted(f"{tasks[number].id}: {told}" for number, told in find_unfit(dict(enumerate(tasks))))
     no_build = 'build.sh is missing: supply it as "build" of the task or of the defaults line (with -m: --build FILE)'
     no_line = 'its .gitignore has no line /agent-config: "setup": true supplies it'
-    no_modules = 'the commit has submodules, which a clone here lacks: "overlay": {".gitmodules": null} goes without'
+    no_modules = (
+        'the commit has submodules, which a fleet does not fetch; run without: "overlay": {".gitmodules": null}'
+    )
     gone = next(line for line in told if line.startswith("gone: "))
     assert gone.startswith(f"gone: repository: git clone: '{tmp_path}/gone' does not appear to be")
     assert told == [

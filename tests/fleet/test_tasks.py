@@ -24,7 +24,7 @@ MISTAKES = [
     ({"repository": f"HTTPS://ghp_secret{'a' * 30}@example.org/x"}, "repository: holds a password"),
     ({"commit": "nosuch"}, "has no nosuch"),
     ({"commit": "--all"}, "commit: must not be empty, begin with '-'"),
-    ({"query": " \n"}, "query: says nothing"),
+    ({"query": " \n"}, "query: must not be empty"),
     ({"settings": {"modle": "x"}}, "settings: there is no setting 'modle'; did you mean 'model'?"),
     ({"settings": {"model": "gpr"}}, "settings: unknown model 'gpr'"),
     ({"settings": {"fallback_model": "gpr"}}, "settings: unknown model 'gpr'"),
@@ -117,7 +117,7 @@ def test_a_first_line_holds_for_all_and_paths_count_from_the_list(tmp_path, monk
 
 
 def test_a_mistake_in_the_defaults_is_told_once(tmp_path):
-    with pytest.raises(NotSetUpError, match="has no task but what holds for all of them"):
+    with pytest.raises(NotSetUpError, match="has a line of defaults, but no tasks"):
         read_tasks(make_list(tmp_path / "none.jsonl", {"defaults": {}}))
     lines = [{"defaults": {"qery": "Do it."}}, *({"id": f"t{n}", "repository": "."} for n in range(9))]
     with pytest.raises(NotSetUpError) as caught:
@@ -134,7 +134,7 @@ def test_a_mistake_in_the_defaults_is_told_once(tmp_path):
 )
 def test_a_list_of_another_kind_is_told_in_one_line(tmp_path, content):
     (tmp_path / "tasks").write_text(content)
-    with pytest.raises(NotSetUpError, match=r"^\S+/tasks is no JSON Lines: a task is one line, {.*}$"):
+    with pytest.raises(NotSetUpError, match=r"^\S+/tasks is not JSON Lines; write a task per line: {.*}$"):
         read_tasks(tmp_path / "tasks")
 
 
