@@ -79,7 +79,7 @@ def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
 
 
 def require_sendable(plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:
-    """Raise NotSetUpError unless the first prompt with this codebase can be sent; one that `is_paid` has its money."""
+    """Raise NotSetUpError unless the first prompt can be sent. Skip the check of its money if a choice `is_paid`."""
     report = Report(plan.redactor)
     check_prompt(report, plan, codebase, is_paid=is_paid)
     report.require_no_problem(plan.project)
@@ -110,7 +110,7 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
-    if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.is_paid):
+    if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.resumes_run):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
     told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
     note = told if unknown and not misfits else ""

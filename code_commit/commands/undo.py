@@ -140,7 +140,7 @@ def _find_latest(project: Project) -> Path:
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
-    """Return a run, the run that it undid if it is an undo, and so on. Raises NotSetUpError for a later one."""
+    """Follow a run through the undos it names, and return the chain. Raises NotSetUpError if one names a later run."""
     chain = []
     while isinstance(run := read_run(folder), RunRecord):
         chain.append((folder, run))

@@ -283,9 +283,9 @@ class Bid(NamedTuple):
 def bid_for(
     choice: ModelChoice, settings: Settings, prompt: Prompt, left: float, counted: int | None = None
 ) -> Bid | None:
-    """Return the highest cost of a call, None if the price is unknown; `counted` is the prompt's number of tokens.
+    """Return the highest cost of a call, None without a price; `counted` is the prompt's number of tokens.
 
-    If less money is left, the bid is for the longest answer that it pays for, but for no useless one.
+    Shorten the answer to fit `left`, down to a useful minimum, whose cost may exceed it.
     """
     tokens = most_tokens(prompt.text) if counted is None else counted
     longest = max_output(find_model(choice), settings)
