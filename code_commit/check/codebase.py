@@ -49,7 +49,7 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
     longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
     if not longest:
         raise NotSetUpError(
-            f"it is not known how much {choice} reads: set context_window in config.toml, or {BY_NUMBER}"
+            f"the context window of {choice} is unknown: set context_window in config.toml, or {BY_NUMBER}"
         )
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
     prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
@@ -112,7 +112,7 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
     if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.resumes_run):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
-    told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
+    told = f"the context window of {' and '.join(unknown)} is unknown: set context_window in config.toml"
     note = told if unknown and not misfits else ""
     report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
 

@@ -216,8 +216,8 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
     is_fitted = settings.rollup not in ("file", "fresh")
     advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
     return (
-        f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {longest:,} beside an answer of "
-        f"{window - longest:,} ({sizes}); {advice}"
+        f"the prompt does not fit {choice}: about {tokens:,} tokens; {longest:,} fit, with "
+        f"{window - longest:,} reserved for the answer ({sizes}); {advice}"
     )
 
 
