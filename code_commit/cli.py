@@ -1,4 +1,4 @@
-"""The command line: argv -> command -> exit code. The one place where errors become messages."""
+"""The command line: argv -> command -> exit code. Each error ends here, as a message on stderr and an exit code."""
 
 import os
 import sys

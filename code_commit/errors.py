@@ -17,7 +17,7 @@
         OutputError                             standard output could not be written
         ClusterError                            a fleet lost its cluster
         ShortageError                           the machine has no memory, file or process left for us
-    Interrupted          130/143 interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
+    Interrupted     129/130/143  interrupted    a signal; it is a KeyboardInterrupt, so that no step swallows it
 
 A failing build is no exception: the loop goes on from it (exit code 1, `build_failed`).
 """

@@ -226,7 +226,7 @@ class NewFiles(AbstractContextManager["NewFiles"]):
         return state.st_uid, state.st_gid
 
     def sync(self) -> bool:
-        """Make all the files durable; tell whether their names are durable too, without `sync_folder`."""
+        """Sync all the new files. Return True if their names are durable too, without `sync_folder`."""
         if self._sync_all is None:
             return False
         for file in self._to_sync.values():

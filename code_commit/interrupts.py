@@ -1,7 +1,8 @@
 """The signals that end a command: SIGINT, SIGTERM, SIGHUP. The first one that is taken decides.
 
 A signal raises Interrupted, and only inside of `interruptible`: code outside, such as the end of a run's record, is
-never left half way. There a signal waits for the next interruptible work. The state is the process's, as its handlers.
+never left half way. There a signal waits for the next interruptible work. The gate is one for the process, as its
+handlers are: the end of an inner `interruptible`, or `hold_signals`, closes it for the outer one too.
 """
 
 import signal
@@ -21,7 +22,10 @@ class _State:
 
 
 def interruptible(work: Callable[[], T]) -> T:
-    """Return the result of the work. Raises Interrupted, once, for a signal that waits or comes meanwhile."""
+    """Run `work` with signals allowed and return its result. Close the gate on exit, also for an outer caller.
+
+    Raises Interrupted, once, for a signal that waited or comes meanwhile.
+    """
     try:
         _State.is_open = True
         if _State.waiting is not None:

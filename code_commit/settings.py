@@ -119,39 +119,43 @@ class Settings(NamedTuple):
     model: Annotated[str, Setting("PROVIDER:NAME (gemini, openai, anthropic, chat, replay)", "MODEL")] = ""
     select_model: Annotated[str, Setting("the LLM that chooses the files of a rollup (default: model)", "MODEL")] = ""
     base_url: Annotated[str, Setting("the API's address if not the vendor's; required for chat:", "URL")] = ""
-    fallback_model: Annotated[str, Setting("takes over when the model cannot be asked", "MODEL")] = ""
+    fallback_model: Annotated[str, Setting("takes over if the model cannot be asked", "MODEL")] = ""
     fallback_base_url: Annotated[str, Setting("the fallback's address if not the vendor's", "URL")] = ""
-    max_repairs: Annotated[int, Setting("repair queries after a failed build", "N", NOT_NEGATIVE)] = 3
-    on_rejected: Annotated[Literal["retry", "stop"], Setting("what follows a rejected response")] = "retry"
+    max_repairs: Annotated[
+        int, Setting("attempts after the first: for failed builds, rejections, file lists", "N", NOT_NEGATIVE)
+    ] = 3
+    on_rejected: Annotated[Literal["retry", "stop"], Setting("ask again after a rejected response, or end the run")] = (
+        "retry"
+    )
     max_output_tokens: Annotated[
         int | None, Setting("most tokens the LLM may generate (default: the model's)", "N", POSITIVE)
     ] = None
     reasoning_effort: Annotated[
-        str | None, Setting("passed on where the provider has it (default: the model's)", "X")
+        str | None, Setting("reasoning effort, if the provider supports it (default: the model's)", "X")
     ] = None
     llm_timeout: Annotated[float, Setting("seconds for one LLM call, retries included", "S", POSITIVE)] = 3600.0
     build_timeout: Annotated[float, Setting("seconds for one build, 0 for no limit", "S", NOT_NEGATIVE)] = 3600.0
     answer_format: Annotated[
-        Literal["files", "edits", "auto"], Setting("whole files, or edits as well, or edits for long files")
+        Literal["files", "edits", "auto"], Setting("whole files, or edits too, or edits too if a file is long")
     ] = "files"
     rollup: Annotated[
         Literal["file", "fresh", "fit", "select"],
-        Setting("codeRollup.txt as it is, or made first: all files, what fits, or the LLM's choice"),
+        Setting("use codeRollup.txt as it is, or first make it of all files, what fits, or an LLM's choice"),
     ] = "file"
     prompt_layout: Annotated[
         Literal["spec", "cached", "short"], Setting("order of the prompt's sections; `short` is for small models")
     ] = "spec"
-    max_cost: Annotated[float | None, Setting("US dollars: stop before a call that could pass it", "USD", POSITIVE)] = (
-        None
-    )
+    max_cost: Annotated[
+        float | None, Setting("stop before a call that could exceed this sum, in US dollars", "USD", POSITIVE)
+    ] = None
     allow: Annotated[
-        tuple[str, ...], Setting("only paths that match may change (.gitignore syntax, repeatable)", "GLOB")
+        tuple[str, ...], Setting("only paths matching GLOB may change (.gitignore syntax, repeatable)", "GLOB")
     ] = ()
-    protect: Annotated[tuple[str, ...], Setting("paths that match may not change either (repeatable)", "GLOB")] = ()
-    strict: Annotated[bool, Setting("reject changes to files that the rollup lacks or has in another version")] = False
+    protect: Annotated[tuple[str, ...], Setting("paths matching GLOB must not change (repeatable)", "GLOB")] = ()
+    strict: Annotated[bool, Setting("reject changes to a file that the rollup lacks or has in another version")] = False
     dry_run: Annotated[bool, Setting("ask once, verify, print the diff that would be applied, change nothing")] = False
     approve: Annotated[bool, Setting("show each answer's diff and ask on the terminal before it is applied")] = False
-    rollback: Annotated[bool, Setting("put every file back unless the build passes in the end")] = False
+    rollback: Annotated[bool, Setting("put every file back unless the run ends with a passing build")] = False
     infrastructure_exit_codes: Annotated[
         tuple[int, ...], Setting("exit codes of build.sh that mean an infrastructure failure (repeatable)", "N")
     ] = (75,)

@@ -83,10 +83,10 @@ def start_run(
     approve: Approve | None = None,
     choice: RunRecord | None = None,
 ) -> Iterator[Run]:
-    """Start or resume a planned run: take the lock, write its codebase, open its log and its LLM.
+    """Open everything that a run needs, yield the Run, and close it all afterward. Raises NotSetUpError.
 
-    `choice` is the record of the file selection before it. From now on signals wait, except in the caller's
-    `interruptible` work. Raises NotSetUpError.
+    The order is: lock, rules, log folder, codeRollup.txt, run.json, builder, LLM. `choice` is the record of the file
+    selection before it. From now on signals wait, except in the caller's `interruptible` work.
     """
     project, settings = plan.project, plan.settings
     hold_signals()

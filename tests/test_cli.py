@@ -24,7 +24,7 @@ MISSPELT = {
     "help": (["help"], "there is no command 'help'; did you mean '--help'?"),
     "version": (["version"], "there is no command 'version'; did you mean '--version'?"),
     "git's option": (["--message", "Fix it"], "unrecognized arguments: --message; did you mean '-m'?"),
-    "the last run": (["log", "--last"], "--last; code-commit log latest is of the latest run\n"),
+    "the last run": (["log", "--last"], "--last; for the latest run, use code-commit log latest\n"),
     "a shell": (["completion", "ksh"], "must be one of bash, zsh, fish; code-commit completion --help"),
     "an option": (["--modle", "gemini"], "unrecognized arguments: --modle; did you mean '--model'?"),
     "an option of a command": (["log", "--mrkdown"], "unrecognized arguments: --mrkdown; did you mean '--markdown'?"),

@@ -263,7 +263,7 @@ def test_an_answer_that_was_cut_off_is_asked_for_once_more_and_shorter(project_f
         assert (attempt["cut_off"], [each["rule"] for each in attempt["rejections"]]) == (True, ["cut-off"])
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_build_and_the_run(number, code, project_folder: Path):
     recorded(project_folder, RIGHT)
     (project_folder / "build.sh").write_text("#!/bin/sh\necho started\nsleep 61 & sleep 62\n")

@@ -171,7 +171,7 @@ class Staging(AbstractContextManager["Staging"]):
             sync_folder(self._beside.parent(area)[0])
 
     def publish(self, name: str) -> None:
-        """Give a file of notes its name, durably, all of it or nothing."""
+        """Rename NAME.new to NAME, durably."""
         os.rename(f"{name}.new", name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         sync_folder(self.folder)
 

@@ -57,7 +57,7 @@ def _is_edited(snapshot: Path, step: FileStep, answered: bytes) -> bool:
 
 
 class UndoScope(NamedTuple):
-    """The part of a run to put back: these files alone (None: all), after so many of its transactions alone."""
+    """Select the part of a run to undo: these paths (None: all), and only transactions after the first `since`."""
 
     paths: Collection[str] | None = None
     since: int = 0

@@ -70,7 +70,7 @@ def last_states(layers: Iterable[Journal]) -> dict[str, FileState | None]:
 
 
 def foreign_steps(layers: Iterable[Journal]) -> list[tuple[int, FileStep]]:
-    """Return each step that found a file, now an original, as no transaction had left it, with its number from 1."""
+    """Return each file's first step, and those that found it changed since its last, with the transaction's number."""
     left: dict[str, str | None] = {}
     found = []
     for number, layer in enumerate(layers, start=1):

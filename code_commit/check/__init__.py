@@ -58,7 +58,7 @@ def take_task(options: dict[str, Any], project: Project) -> RunInputs:
 
 
 def inspect_run(project: Project, options: Mapping[str, Any], inputs: RunInputs = _NO_INPUTS) -> Report:
-    """Report every check that the command needs; the plan is there where its parts are."""
+    """Run every check that the command needs and return the report. Set its plan only if all parts could be made."""
     environment, needs = inputs.environment, inputs.needs
     report = Report(Redactor(find_secrets(project, environment)))
     if "tree" in needs:

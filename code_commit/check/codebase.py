@@ -49,7 +49,7 @@ def with_room(project: Project, choice: ModelChoice, settings: Settings, request
     longest = longest_prompt(choice, settings) or (UNLIMITED if request.select else 0)
     if not longest:
         raise NotSetUpError(
-            f"it is not known how much {choice} reads: set context_window in config.toml, or {BY_NUMBER}"
+            f"the context window of {choice} is unknown: set context_window in config.toml, or {BY_NUMBER}"
         )
     edits, prompts = settings._replace(answer_format="edits"), load_system_prompts(project.system_prompts)
     prompt = lay_out(make_task(edits, prompts, request.query, Codebase([""])))
@@ -79,7 +79,7 @@ def codebase_warnings(plan: RunPlan, codebase: Codebase) -> list[RunWarning]:
 
 
 def require_sendable(plan: RunPlan, codebase: Codebase, *, is_paid: bool = False) -> None:
-    """Raise NotSetUpError unless the first prompt with this codebase can be sent; one that `is_paid` has its money."""
+    """Raise NotSetUpError unless the first prompt can be sent. Skip the check of its money if a choice `is_paid`."""
     report = Report(plan.redactor)
     check_prompt(report, plan, codebase, is_paid=is_paid)
     report.require_no_problem(plan.project)
@@ -110,9 +110,9 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None
-    if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.is_paid):
+    if plan.asked in networked and has_price and plan.settings.max_cost and not (is_paid or plan.inputs.resumes_run):
         report.ask("max cost", partial(require_money, plan.asked.choice, plan.asked.settings, prompt), str)
-    told = f"it is not known how much {' and '.join(unknown)} reads: context_window in config.toml can tell"
+    told = f"the context window of {' and '.join(unknown)} is unknown: set context_window in config.toml"
     note = told if unknown and not misfits else ""
     report.checks.append(Check("prompt fits", "\n".join(misfits) or None, note))
 

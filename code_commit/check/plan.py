@@ -45,8 +45,8 @@ class RunInputs:
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @property
-    def is_paid(self) -> bool:
-        """Whether it continues a run that has paid already, so that its money is not checked."""
+    def resumes_run(self) -> bool:
+        """Return True when a main run is resumed; its money is not checked again."""
         return self.resumed is not None and self.resumed.record.command == "run"
 
     @property

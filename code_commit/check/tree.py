@@ -26,7 +26,7 @@ def read_task(project: Project, given: str | None) -> str:
     if given is None:
         return read_text(project.query_file, "write the task into it; code-commit -m needs none")
     if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
+        raise NotSetUpError("the task is empty or not valid UTF-8: describe it after -m")
     return given
 
 
@@ -88,7 +88,7 @@ def check_terminal(report: Report, settings: Settings) -> None:
 
 def check_clean(report: Report, settings: Settings, project: Project) -> TreeState | None:
     """Return the tree as git sees it before the run, None where git tells nothing; warn of one that is not clean."""
-    tree, doubt = None, "this is no git repository: no git diff to review; the log has each attempt's changes as a diff"
+    tree, doubt = None, "not a git repository, so there is no git diff to review; the log has a diff of each attempt"
     try:
         if tree := look_at_tree(project, with_filters=True):
             doubt = "" if tree.is_clean else "git status is not clean: the diff will mix your changes with the LLM's"

@@ -61,7 +61,7 @@ def choose_files(prompt: Prompt, shape: Shape, ask: Callable[[Prompt, AttemptLog
             raise NothingChosenError(second.reasons)
         unknown = listed({reason.path for reason in second.reasons if reason.path} | set(second.folders))
         if unknown or second.reasons:
-            log.add_warning("codebase", f"no files of the codebase, not taken: {unknown}" if unknown else _ONE_BEFORE)
+            log.add_warning("codebase", f"ignored, not in the codebase: {unknown}" if unknown else _ONE_BEFORE)
         answer = second._replace(requests=answer.requests | second.requests)
     attempt.chose(list(answer.requests))
     return Choice(answer.requests, "\n".join(done.notes for done in log.record.attempts if done.notes))

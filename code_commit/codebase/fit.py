@@ -112,7 +112,7 @@ class _Budget:
     def add(
         self, candidates: Iterable[tuple[str, str]], most: int | None = None, *, misses: int = sys.maxsize
     ) -> dict[str, str]:
-        """Replace texts while the room, of it `most` for these, allows, up to so many misses; return them."""
+        """Add or replace texts until the room, `most`, or the allowed misses run out. Return those added."""
         added, left = {}, self.room if most is None else most
         for name, text in candidates:
             cost = len(text) - len(self.texts.get(name, ""))

@@ -26,7 +26,7 @@ _ABOVE = re.compile(r"\s*(?://|/?\*|--|;;|@|#(?!\s*(?:define|el|if|import|includ
 
 
 class FileRequest(NamedTuple):
-    """A file of a list: these definitions and lines of it, from a first to a last one each; all of it without any."""
+    """Request one file: the named definitions and ranges of lines, or all of it if none are given."""
 
     path: str
     names: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class FoundPart(NamedTuple):
 
 
 def read_requests(lines: Iterable[str], paths: Collection[str]) -> dict[str, FileRequest]:
-    """Return the requests of a list by path, one a file. A path that is none of `paths` is as the list spells it."""
+    """Return the requests of a list by path, one a file. A path that is not in `paths` is as the list spells it."""
     requests: dict[str, FileRequest] = {}
     for line in lines:
         path, names, ranges = _read_request(line.strip()[:_LONGEST_LINE], paths)

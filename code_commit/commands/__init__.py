@@ -23,7 +23,7 @@ COMMANDS = {
     "run": "the main job, the same as no command",
     "init": "write what is missing: agent-config/, build.sh, the .gitignore line",
     "rollup": "write agent-config/codeRollup.txt from the files git tracks",
-    "check": "make every preflight check; no network, nothing written; --build builds",
+    "check": "run every preflight check; no network, nothing written; --build also builds",
     "prompt": "print the initial prompt, to paste into any chat",
     "apply": "verify and apply a saved response; no LLM",
     "undo": "put back what the latest (or named) run changed",
@@ -40,9 +40,9 @@ _DESCRIPTION = """\
 Ask an LLM for a code change, apply its answer whole or not at all, run
 build.sh, and let the LLM repair a failing build up to three times.
 
-The task is agent-config/query.txt, or what -m says; the codebase is
-agent-config/codeRollup.txt.
-Nothing is committed: review with git status and git diff."""
+The task is the text after -m, or agent-config/query.txt. The codebase is
+agent-config/codeRollup.txt. Nothing is committed: review with git status and
+git diff."""
 _EPILOG = """\
 exit codes:
   0  the build passes after the last change
@@ -51,7 +51,7 @@ exit codes:
   3  the LLM could not be asked (network, key, quota, budget)
   4  no usable response: rejected, not approved, or the LLM cannot do the task
   5  build.sh could not be run or exited with 75, or files could not be written
-  70 a bug in code-commit; 130, 143 interrupted
+  70 a bug in code-commit; 129, 130, 143 interrupted
 
 a first run:
   code-commit demo                      watch the whole loop: no key, no network
@@ -141,7 +141,7 @@ class _Parser(argparse.ArgumentParser):
 
     def _hint_at_option(self, name: str) -> str:
         if name == "--last" and any(action.dest == "run" for action in self._actions):
-            return f"; {self.prog} latest is of the latest run"
+            return f"; for the latest run, use {self.prog} latest"
         return did_you_mean("-m" if name == "--message" else name, self._option_string_actions)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

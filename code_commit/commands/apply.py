@@ -25,8 +25,8 @@ from code_commit.workflow import build_project, change_files, end_dry, verify_re
 
 DESCRIPTION = """\
 Verifies and applies a saved response, all of it or nothing, as a run does; no
-LLM is asked. Exits with 0 when it was applied (with --build: when the build
-passed, else with 1), with 4 when the response was rejected, or says that the
+LLM is asked. Exits with 0 if it was applied; with --build, with 0 if the build
+passed, else with 1. Exits with 4 if the response was rejected, or says that the
 LLM cannot do the task."""
 
 EXAMPLES = """\

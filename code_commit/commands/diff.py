@@ -28,12 +28,12 @@ from code_commit.terminal import shown
 from code_commit.trust import find_program, find_top, is_inside, outside_environment
 
 DESCRIPTION = """\
-Prints what the latest run changed in all, or the named one: new files and those
-removed included, as one diff that git apply --whitespace=nowarn reads, whatever
-became of the tree since. On a terminal it comes in colours and in git's pager.
-Standard error names each test, CI file and build file in it.
-Exits with 1 where the log has lost what a file held then ("unknown" with
---json, which also says which files have "changed_since")."""
+Prints everything that the latest run, or the named one, changed, new and removed
+files included: one diff, which git apply --whitespace=nowarn reads. It does not
+depend on what happened to the tree since. A terminal gets colours and git's
+pager. Each test, CI file and build file in the diff is named on standard error.
+Exits with 1 if the log no longer has what a file held ("unknown" with --json,
+which also says which files have "changed_since")."""
 
 EXAMPLES = """\
 code-commit diff
@@ -98,7 +98,7 @@ def _read(path: Path) -> bytes:
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_run_argument(parser, "show this run")
-    parser.add_argument("--json", action="store_true", help="print the diff as JSON, with what is to be known of it")
+    parser.add_argument("--json", action="store_true", help="print the diff and details about it as JSON")
 
 
 def run(options: dict[str, Any]) -> int:
@@ -111,7 +111,7 @@ def run(options: dict[str, Any]) -> int:
         diff = progress.redactor.redact(found.diff)
         changed = changed_since(folder / "snapshot", project)
         if found.unknown:
-            progress.error(f"the log has lost the content of these, the diff lacks them: {', '.join(found.unknown)}")
+            progress.error(f"missing from the diff, as the log no longer has their content: {', '.join(found.unknown)}")
         elif not diff:
             progress.say(f"{folder.name} changed nothing")
         elif changed:
@@ -152,8 +152,8 @@ def _page(text: bytes, project: Project) -> None:
         words = [str(Path(word).expanduser()) for word in shlex.split(pager) if word.startswith(("/", "~"))]
     except (ValueError, RuntimeError) as error:
         raise NotSetUpError(
-            f"the pager {shown(pager)} cannot be started: {str(error).rstrip('.')}; put right what GIT_PAGER, or else"
-            " git's core.pager or PAGER, says; GIT_PAGER=cat takes none"
+            f"the pager {shown(pager)} cannot be started: {str(error).rstrip('.')}; fix GIT_PAGER, or else"
+            " git's core.pager or PAGER; GIT_PAGER=cat disables paging"
         ) from error
     if pager in ("", "cat") or not shell or any(is_inside(word, top) for word in words):
         print_bytes(text)

@@ -22,10 +22,10 @@ from code_commit.terminal import shown, terminal_width, wrapped
 from code_commit.verify import ignored_paths
 
 DESCRIPTION = """\
-Writes what a project lacks to be worked on: agent-config/ with a commented
+Writes what a run needs and the project lacks: agent-config/ with a commented
 config.toml, an empty query.txt and a supervisor.sh; a build.sh that fits what
-it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...); the
-line /agent-config in .gitignore, and those of installed packages (.venv,
+it finds (pyproject.toml, package.json, Cargo.toml, go.mod, Makefile ...); in
+.gitignore the line /agent-config, and those of installed packages (.venv,
 node_modules). Touches nothing that exists."""
 
 EXAMPLES = """\
@@ -44,8 +44,7 @@ Put an API key into {AGENT_CONFIG}/gemini-key.txt, openai-key.txt or
 _NAME_MODEL = """\
 The key from {} is for a server that you name: add
      --model chat:NAME --base-url URL to the next command."""
-_NO_REPOSITORY = """\
-This is no git repository: git init makes one, and git can show what changed."""
+_NO_REPOSITORY = "This is not a git repository: git init makes one, to show what changed."
 
 _MOST_READ = 1 << 20  # bytes; a project's description is far smaller
 _NOT_SEARCHED = {AGENT_CONFIG, "build", "dist", "docs", "node_modules", "target", "vendor", "venv"}
@@ -150,7 +149,7 @@ def write_ignore_line(project: Project) -> list[str]:
 def _add_line(project: Project, pattern: str) -> list[str]:
     path = project.root / ".gitignore"
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise NotSetUpError(".gitignore is no regular file, git does not read it: put a file in its place")
+        raise NotSetUpError(".gitignore is not a regular file, so git ignores it: replace it with one")
     existing = path.read_bytes() if path.exists() else b""
     lines = {line.rstrip() for line in existing.removeprefix(b"\xef\xbb\xbf").split(b"\n")}
     line = pattern.encode()

@@ -63,9 +63,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     forms.add_argument("--json", action="store_true", help="print the record of the run, or of all runs, as JSON")
     forms.add_argument("--markdown", action="store_true", help="print a CI summary of the run, the latest by default")
     forms.add_argument("--html", metavar="FILE", help="write a page of the run, the latest by default; - prints it")
-    forms.add_argument("--prune", action="store_true", help="remove what keep_runs and keep_days no longer keep")
+    forms.add_argument("--prune", action="store_true", help="delete the runs beyond keep_runs and keep_days")
     parser.add_argument("--open", action="store_true", help="write the page and open it in a browser")
-    of_all = "what all runs solved and cost, by model; or a fleet's in OUT"
+    of_all = "print what all runs, or a fleet's in OUT, solved and cost, by model"
     parser.add_argument("--stats", nargs="?", const="", metavar="OUT", help=of_all)
 
 
@@ -74,7 +74,7 @@ def run(options: dict[str, Any]) -> int:
         tell_if_half_changed(project)
         for name in ("prune", "stats"):
             if options.keys() - {"json"} > {name}:
-                raise NotSetUpError(f"--{name} is of all runs: give it alone")
+                raise NotSetUpError(f"--{name} covers all runs: use it without RUN or other options")
         if "stats" in options:
             _print_stats(project, options["stats"], as_json="json" in options)
         elif _EXPORTS & options.keys():

@@ -7,10 +7,10 @@ from code_commit.errors import EXIT_SUCCESS, NotSetUpError
 
 DESCRIPTION = """\
 Serves the commands check, rollup, run, diff, log, undo and apply as tools for
-an agent: the Model Context Protocol over standard input and output. It works in
-the folder that it was started in, and nowhere else, until its client goes. An
-agent starts it by itself: docs/mcp.md sets that up. Its extra has to be
-installed: pip install '.[mcp]', in the clone of code-commit."""
+an agent: the Model Context Protocol over standard input and output. It works
+only in the folder that it was started in, until its client disconnects. The
+agent starts it: docs/mcp.md shows how to set that up. It needs an extra: pip
+install '.[mcp]', in the clone of code-commit."""
 
 EXAMPLES = "code-commit mcp"
 

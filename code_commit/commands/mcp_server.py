@@ -83,7 +83,7 @@ class _RunArguments(_Arguments):
         "", max_length=30_000, description="the task; the codebase is rolled up first. Default: agent-config/query.txt"
     )
     allow: list[str] = Field([], description="only paths that match may change (.gitignore syntax)")
-    protect: list[str] = Field([], description="paths that match may not change either (.gitignore syntax)")
+    protect: list[str] = Field([], description="paths that match must not change (.gitignore syntax)")
     model: str = Field("", description="PROVIDER:NAME, of a provider that the project uses. Default: the project's")
     max_cost: float | None = Field(None, gt=0, description="US dollars: stop before a call that could pass it")
 

@@ -102,7 +102,7 @@ def wants(name: str, options: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def answering(*, as_json: bool) -> Iterator[Project]:
-    """Give the project to a command without a record. Print its failure too `as_json`."""
+    """Yield the project to a command that keeps no record. Print its failure as JSON if `as_json`."""
     try:
         yield find_project()
     except (CodeCommitError, Interrupted) as error:
@@ -117,9 +117,9 @@ def print_failure(error: BaseException) -> None:
 
 @contextmanager
 def recording(command: Command, options: Mapping[str, Any]) -> Iterator[tuple[Project, Progress]]:
-    """Give the project and the progress to a command that changes files, and with `--json` print its record.
+    """Yield the project and the progress to a command that changes files, and with `--json` print its record.
 
-    The record of a run that did not begin has the same shape. Signals wait, but for `interruptible` work.
+    A run that did not begin gets a record of the same shape. Signals wait, except in `interruptible` work.
     """
     hold_signals()
     folder = current_folder()

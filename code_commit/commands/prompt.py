@@ -14,8 +14,9 @@ from code_commit.prompts.layout import lay_out
 
 DESCRIPTION = """\
 Prints the prompt that a run with these options would send first, to paste into
-any chat. No key is needed, nothing is sent or written; where an LLM would
-choose the files, it is what fits. The answer goes to code-commit apply."""
+any chat. No key is needed, nothing is sent or written. Where a run would let an
+LLM choose the files, it has those that fit. Give the answer to code-commit
+apply."""
 
 EXAMPLES = """\
 code-commit prompt >prompt.txt

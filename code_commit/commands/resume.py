@@ -40,9 +40,9 @@ from code_commit.workflow import applied_paths, attempt_loop
 
 DESCRIPTION = """\
 Continues the latest interrupted run, or the named one, at its next step.
-An answer that is there is not asked for again, nor one that the API still has.
-A build that failed is not repeated, one that passed is. The run keeps its own
-model and settings, whatever config.toml says now, but for options given here."""
+An answer that the log has, or that the API still has, is not asked for again.
+A build that failed is not repeated; one that passed is. The run keeps its model
+and settings, whatever config.toml says now; options given here override them."""
 
 EXAMPLES = """\
 code-commit resume

@@ -23,14 +23,15 @@ DESCRIPTION = """\
 Writes agent-config/codeRollup.txt, the codebase as one text: every file that
 git tracks, and untracked ones that it does not ignore (it names these): first
 LLMInstructions.md, AGENTS.md, CLAUDE.md and README, the rest by path. Left out
-are agent-config, files that are no UTF-8 text, lock files, minified files, what
+are agent-config, files that are not UTF-8 text, lock files, minified files, what
 .gitattributes calls linguist-vendored or linguist-generated, files over 256 kB
 that no PATHSPEC names, and what looks like a secret by its name (.env, *.pem
 ...) or content (private keys, keys of the large vendors). Says what it left out
 (the file does so too, at its end), and about how many tokens the rest is.
-With --fit it holds whole what agent-config/query.txt needs most, and of the
-others outlines, then names. With --select an LLM chooses what is whole: one
-call, logged as a run of its own. build.sh is whole wherever it has room."""
+With --fit, the files that agent-config/query.txt needs most are whole; of the
+others there are outlines, then only names. With --select, an LLM chooses which
+files are whole: one call, logged as a run of its own. build.sh is whole if
+there is room."""
 
 EXAMPLES = """\
 code-commit rollup
@@ -55,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=_tokens_given,
         const=0,
         metavar="TOKENS",
-        help="make it fit into so many tokens, or what the model reads: what the task needs most stays whole",
+        help="make it fit into TOKENS, or into the model's window; what the task needs most stays whole",
     )
     parser.add_argument(
         "--select",
@@ -132,7 +133,7 @@ def _look_at_project(project: Project, progress: Progress) -> None:
         except NotSetUpError as error:
             progress.say(f"warning: {error}")
     if project.git is None:
-        progress.say(f"warning: this is no git repository: the rollup takes every file in {shown(str(project.root))}")
+        progress.say(f"warning: not a git repository: the rollup takes every file in {shown(str(project.root))}")
 
 
 def _as_json(codebase: Codebase) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from code_commit.start import start_run
 from code_commit.workflow import attempt_loop
 
 DESCRIPTION = """\
-The main job, the same as no command. Asks the LLM once for the change that
-agent-config/query.txt describes, or -m, verifies the whole answer, applies all
-of it or nothing, and runs build.sh. While the build fails it asks for a repair,
-three times at most. Nothing is committed. With -m it writes a new
-codeRollup.txt first, as code-commit rollup does, unless the project has a
-codeRollup.sh that wrote it, and makes agent-config/ where it is missing."""
+The main job, the same as no command. Asks the LLM once for the change that -m
+or agent-config/query.txt describes, verifies the whole answer, applies all of
+it or nothing, and runs build.sh. While the build fails it asks for a repair,
+three times at most. Nothing is committed. With -m it first makes agent-config/
+if it is missing, and writes a new codeRollup.txt as code-commit rollup does,
+unless the project has a codeRollup.sh of its own that writes it."""
 
 EXAMPLES = """\
 code-commit
@@ -73,4 +73,4 @@ def run_main_job(project: Project, options: Mapping[str, Any], progress: Progres
     except NotSetUpError as error:
         if choice is None or progress.record is not None:
             raise
-        raise LLMError(f"{error}\nThe files are chosen already: mend that, then code-commit resume") from error
+        raise LLMError(f"{error}\nThe files are already chosen: fix that, then code-commit resume") from error

@@ -23,10 +23,10 @@ from code_commit.settings import add_settings, load_settings
 from code_commit.terminal import shown
 
 DESCRIPTION = """\
-Puts back what the latest run that is not undone changed, or the named one: byte
-for byte, mode for mode. If one of its files changed since, nothing is put back,
-and it exits with 1. If the latest run changed no file, it names the one before
-and exits with 2. An undo is a run too; undo it by name."""
+Puts back what a run changed, byte for byte and mode for mode: the named run, or
+the latest one that is not undone. If one of its files changed since, nothing is
+put back, and it exits with 1. If the latest run changed no file, it names the
+one before and exits with 2. An undo is a run too; undo it by name."""
 
 EXAMPLES = """\
 code-commit undo
@@ -42,7 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--path", action="append", metavar="GLOB", help="put back only these (.gitignore syntax, repeatable)"
     )
     parser.add_argument("--attempt", type=int, metavar="N", help="put back only what attempt N and later ones changed")
-    parser.add_argument("--force", action="store_true", help="restore files that changed since, too")
+    parser.add_argument("--force", action="store_true", help="also restore files that changed since the run")
     add_settings(parser, ["json", "quiet", "verbose"])
 
 
@@ -140,7 +140,7 @@ def _find_latest(project: Project) -> Path:
 
 
 def _chain(folder: Path) -> list[tuple[Path, RunRecord]]:
-    """Return a run, the run that it undid if it is an undo, and so on. Raises NotSetUpError for a later one."""
+    """Follow a run through the undos it names, and return the chain. Raises NotSetUpError if one names a later run."""
     chain = []
     while isinstance(run := read_run(folder), RunRecord):
         chain.append((folder, run))

@@ -49,7 +49,7 @@ def remember_address(llm: LlmConfig, project: Project, role: str = "", *, named:
 
 
 def _setting_of(llm: LlmConfig, url: str, role: str) -> str:
-    """Return the setting that names the address, "" if the key may go there anyway."""
+    """Return the setting that supplied the address, "" if the key may go there without consent."""
     settings, key = llm.settings, llm.key
     is_everyones = url in ("", VENDORS[llm.choice.provider].base_url) or is_this_machine(urlsplit(url).hostname or "")
     if is_everyones or key is None or key.in_project or (role and not settings.fallback_base_url):

@@ -77,7 +77,7 @@ class _Asker:
         return response
 
     def open(self, config: LlmConfig) -> LLM:
-        """Return the LLM, past the recorded responses that the file selection used. Raises NotSetUpError."""
+        """Open the LLM of this config once, and return it; `replay:` skips used answers. Raises NotSetUpError."""
         for known, llm in self._opened:
             if known is config:
                 return llm

@@ -216,8 +216,8 @@ def explain_misfit(choice: ModelChoice, settings: Settings, prompt: Prompt) -> s
     is_fitted = settings.rollup not in ("file", "fresh")
     advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
     return (
-        f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {longest:,} beside an answer of "
-        f"{window - longest:,} ({sizes}); {advice}"
+        f"the prompt does not fit {choice}: about {tokens:,} tokens; {longest:,} fit, with "
+        f"{window - longest:,} reserved for the answer ({sizes}); {advice}"
     )
 
 
@@ -283,9 +283,9 @@ class Bid(NamedTuple):
 def bid_for(
     choice: ModelChoice, settings: Settings, prompt: Prompt, left: float, counted: int | None = None
 ) -> Bid | None:
-    """Return the highest cost of a call, None if the price is unknown; `counted` is the prompt's number of tokens.
+    """Return the highest cost of a call, None without a price; `counted` is the prompt's number of tokens.
 
-    If less money is left, the bid is for the longest answer that it pays for, but for no useless one.
+    Shorten the answer to fit `left`, down to a useful minimum, whose cost may exceed it.
     """
     tokens = most_tokens(prompt.text) if counted is None else counted
     longest = max_output(find_model(choice), settings)

@@ -40,7 +40,7 @@ _MOST_NOTES = 20_000  # characters in run.json; N-response.txt has all of them
 def open_run_log(
     project: Project, command: Command, settings: Settings, listener: Progress, before_end: BeforeEnd | None = None
 ) -> "RunLog":
-    """Create the folder and the record of a new run. Raises NotSetUpError."""
+    """Create a run's folder and return its log; run.json is written on entering it. Raises NotSetUpError."""
     started = datetime.now(UTC)
     try:
         project.logs.mkdir(mode=0o700, parents=True, exist_ok=True)

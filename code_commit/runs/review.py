@@ -141,7 +141,7 @@ def _repository_warnings(before: TreeState, after: TreeState) -> Iterator[str]:
     if before.stashes != after.stashes:
         facts.append(f"git stash held {before.stashes} and holds {after.stashes} now")
     if after.replaced - before.replaced:
-        facts.append("git replace put other objects in the place of some (git replace --list tells)")
+        facts.append("git replace now substitutes some objects (git replace --list shows them)")
     if hidden := after.indexed.hidden - before.indexed.hidden:
         facts.append(f"the index was told to hide changes of {listed(hidden)}")
     if facts:

@@ -232,7 +232,7 @@ def cut_off_in_words(attempt: Attempt, characters: int) -> str:
     tokens = f"{usage.output:,} tokens, {usage.reasoning:,} of them thoughts, " if usage and usage.output else ""
     size = f"the answer of attempt {attempt.number} was cut off after {tokens}{count(characters, 'character')}"
     ways = "--answer-format edits, or a smaller task, makes answers shorter"
-    return f"{size}: --max-output-tokens raises the limit, as far as the model goes; {ways}"
+    return f"{size}: raise --max-output-tokens, up to the model's limit; {ways}"
 
 
 def choice_in_words(choice: FileChoice) -> str:

@@ -78,7 +78,7 @@ def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, 
         )
         assert ("nor its price; did you mean 'gpt-6.2-sol'?" in checked.stdout) == is_told, checked.stdout
         is_unknown = name != "gpt-6.2-sol"
-        assert (f"it is not known how much openai:{name} reads" in checked.stdout) == is_unknown, checked.stdout
+        assert (f"the context window of openai:{name} is unknown" in checked.stdout) == is_unknown, checked.stdout
 
 
 def test_a_task_may_begin_with_what_looks_like_an_option(project_folder: Path, run_code_commit: Run):

@@ -194,7 +194,7 @@ def test_outside_a_repository(project_folder: Path, run_code_commit: Run):
     shutil.rmtree(project_folder / ".git")
     done = run_code_commit(project_folder, *arguments)
     assert done.returncode == 0, done.stderr
-    assert "this is no git repository" in done.stderr
+    assert "not a git repository" in done.stderr
     assert (project_folder / "ok.txt").read_text() == "ok\n"
 
 

@@ -19,7 +19,7 @@ def no_repository(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "told"), [(missing_tree, "git status failed"), (no_repository, "this is no git repository")]
+    ("build", "told"), [(missing_tree, "git status failed"), (no_repository, "not a git repository")]
 )
 def test_a_tree_that_git_cannot_judge_is_not_clean(
     project_folder: Path, run_code_commit: Run, build: Callable[[Path], None], told: str

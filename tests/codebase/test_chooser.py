@@ -189,7 +189,7 @@ def test_files_that_are_not_there_are_told_once_then_the_others_are_taken(root: 
     recorded(root, WRONG, WRONG)
     done = run_code_commit(root, "rollup", "--select", *recorded(root, WRONG, WRONG))
     assert done.returncode == 0, done.stderr
-    assert "warning: no files of the codebase, not taken: part_07.py, src, src/part_4.py\n1 file chosen: ok.txt" in (
+    assert "warning: ignored, not in the codebase: part_07.py, src, src/part_4.py\n1 file chosen: ok.txt" in (
         done.stderr
     )
     assert [attempt["verdict"] for attempt in records(root)[-1]["attempts"]] == ["rejected", "chosen"]
@@ -510,7 +510,7 @@ def test_a_choice_before_a_run_that_cannot_begin_is_no_success(root: Path, run_c
         printed = json.loads(done.stdout)
         assert (done.returncode, printed["exit_code"], printed["status"], printed["run"]) == (3, 3, "llm_error", "")
         assert "API key" in printed["message"]
-        assert "The files are chosen already: mend that, then code-commit resume" in done.stderr
+        assert "The files are already chosen: fix that, then code-commit resume" in done.stderr
         with pytest.raises(LLMError, match="API key"):
             run(root, model="openai", base_url=server.base_url("openai"), rollup="select")
         own.unlink()

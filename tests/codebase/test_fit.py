@@ -132,7 +132,9 @@ def test_without_a_number_it_fills_what_the_model_reads(root: Path, run_code_com
     chat = ["--model", "chat:mine", "--base-url", "http://127.0.0.1:9/v1"]
     done = run_code_commit(root, "rollup", "--fit", *chat[:2])
     assert done.returncode == 2
-    assert "it is not known how much chat:mine reads: set context_window in config.toml, or say how many" in done.stderr
+    assert (
+        "the context window of chat:mine is unknown: set context_window in config.toml, or say how many" in done.stderr
+    )
     (root / "agent-config/config.toml").write_text("context_window = 16_000\n")
     run_code_commit(root, "rollup")
     assert "the prompt does not fit" in run_code_commit(root, "check", *chat).stdout

@@ -48,7 +48,10 @@ def test_what_the_log_no_longer_has_is_told(root: Path, run_code_commit: Run):
         contents.unlink()
     (root / "ok.txt").write_text("changed since\n")
     done = run_code_commit(root, "diff")
-    assert (done.returncode, "these, the diff lacks them: ok.txt" in done.stderr) == (1, True), done.stderr
+    assert (
+        done.returncode,
+        "missing from the diff, as the log no longer has their content: ok.txt" in done.stderr,
+    ) == (1, True), done.stderr
 
 
 def test_in_a_folder_of_a_larger_repository_git_applies_it_too(tmp_path: Path, run_code_commit: Run):
@@ -103,7 +106,7 @@ def test_on_a_terminal_it_is_coloured_and_paged(root: Path):
 
 def test_a_pager_that_no_shell_could_read_is_told(root: Path):
     told = on_a_terminal(root, 2, GIT_PAGER="less '")
-    assert "code-commit: the pager less ' cannot be started: No closing quotation; put right what GIT_PAGER," in told
+    assert "code-commit: the pager less ' cannot be started: No closing quotation; fix GIT_PAGER," in told
     git(root, "config", "core.pager", "~nobody-of-this-name/pager")
     assert "the pager ~nobody-of-this-name/pager cannot be started: " in on_a_terminal(root, 2)
 

@@ -251,7 +251,7 @@ def test_what_init_says_of_many_parts_breaks_no_word(tmp_path: Path, run_code_co
 
 
 def test_outside_git_init_says_what_is_missing(tmp_path: Path, run_code_commit: Run):
-    assert "This is no git repository: git init makes one" in run_code_commit(tmp_path, "init").stdout
+    assert "This is not a git repository: git init makes one" in run_code_commit(tmp_path, "init").stdout
 
 
 def test_init_touches_nothing_that_exists(tmp_path: Path, run_code_commit: Run):
@@ -323,7 +323,7 @@ def test_init_follows_no_link_out_of_the_project(tmp_path: Path, run_code_commit
     (root / ".gitignore").symlink_to("../outside")
     done = run_code_commit(root, "init")
     assert (done.returncode, outside.read_text()) == (2, "outside\n")
-    assert ".gitignore is no regular file" in done.stderr
+    assert ".gitignore is not a regular file" in done.stderr
 
 
 PASSING = {

@@ -108,7 +108,7 @@ def test_ignored_files_stay_out(repository, root: Path, run_code_commit: Run):
     expected = [".gitignore", "keep.txt", "sub/.gitignore", "sub/deep/ok", "sub/important.log"]
     assert names(root) == sorted([*expected, "hidden/x"] if repository == "git" else expected)
     assert reasons(result) == {"nested/": "submodule or other repository"}
-    warned = "warning: this is no git repository" in run_code_commit(root, "rollup").stderr
+    warned = "warning: not a git repository" in run_code_commit(root, "rollup").stderr
     assert warned == (repository != "git")
 
 

@@ -61,7 +61,7 @@ def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_co
     ("arguments", "told"),
     [
         (["-m", " \n"], "the task is empty"),
-        (["-m", b"\xff"], "no UTF-8 text"),
+        (["-m", b"\xff"], "not valid UTF-8"),
         (["--query", "no/such"], "no/such is missing"),
         (["--query", "../empty"], "../empty is empty: write the task into it"),
         (["-m", "x", "--query", "ok.txt"], "not allowed with argument -m"),

@@ -258,10 +258,10 @@ def test_choices_of_files_are_counted_those_that_no_run_followed_too(root: Path,
     ("arguments", "said"),
     [
         (["--stats", "nowhere"], "nowhere holds no runs: name the folder that a fleet's results are in"),
-        (["latest", "--stats"], "--stats is of all runs: give it alone"),
-        (["--stats", "--markdown"], "--stats is of all runs: give it alone"),
-        (["latest", "--prune"], "--prune is of all runs: give it alone"),
-        (["--prune", "--stats"], "--prune is of all runs: give it alone"),
+        (["latest", "--stats"], "--stats covers all runs: use it without RUN or other options"),
+        (["--stats", "--markdown"], "--stats covers all runs: use it without RUN or other options"),
+        (["latest", "--prune"], "--prune covers all runs: use it without RUN or other options"),
+        (["--prune", "--stats"], "--prune covers all runs: use it without RUN or other options"),
     ],
 )
 def test_what_is_of_all_runs_or_of_none(arguments, said, project_folder: Path, run_code_commit: Run):

@@ -25,8 +25,8 @@ PRICES = {"gpt-6.2-sol": Price(input=1.0, output=10.0)}
 def test_a_prompt_that_does_not_fit_names_the_sizes_of_its_parts():
     said = explain_misfit(SOL, Settings(context_window=1_127_999), PROMPT)
     assert said == (
-        "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens, it reads 999,999 beside an answer of "
-        '128,000 (query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
+        "the prompt does not fit openai:gpt-6.2-sol: about 1,000,000 tokens; 999,999 fit, with "
+        '128,000 reserved for the answer (query 10 bytes, codebase 3,199,990 bytes); rollup = "fit" in config.toml makes it fit'
     )
     assert explain_misfit(SOL, Settings(context_window=1_128_000), PROMPT) is None
     assert explain_misfit(SOL, Settings(context_window=1_001_000, max_output_tokens=1_000), PROMPT) is None

@@ -66,7 +66,7 @@ def test_a_prompt_that_the_server_would_cut_is_refused_before_it_is_sent(project
         assert run_code_commit(project_folder, "check", *options).returncode == 0
         assert not server.questions
         refused = run_code_commit(project_folder, *options)
-        assert (refused.returncode, "it reads 750 beside an answer of 250" in refused.stderr) == (2, True), (
+        assert (refused.returncode, "750 fit, with 250 reserved for the answer" in refused.stderr) == (2, True), (
             refused.stderr
         )
         assert not server.requests

@@ -62,7 +62,7 @@ HIDING = {
         "git diff does not show ok.txt: partly staged, see git diff HEAD"
     ],
     "git add ok.txt; git replace HEAD $(git commit-tree -m x $(git write-tree))": [
-        "git replace put other objects in the place of some",
+        "git replace now substitutes some objects",
         ELSEWHERE,
     ],
     "echo '*' > new/.gitignore": [
