@@ -136,6 +136,9 @@ def _check_llms(
         return None
     known = Keys() if keys is None else keys  # one without a key may have the reasons why
     choice = report.ask("model", lambda: _choose_model(settings, known, inputs), str)
+    error = report.checks[-1].error
+    if isinstance(error, NoKeyError) and not error.provider and inputs.starts:
+        report.advice = find_server()
     if choice is None or "llm" not in inputs.needs:
         return choice and LlmConfig(choice, None, settings)
     llm, fallback = _check_llm(report, LlmConfig(choice, None, settings), keys, project), None
@@ -159,8 +162,7 @@ def _choose_model(settings: Settings, keys: Keys, inputs: RunInputs) -> ModelCho
         return choose_model(settings.model, keys, keys.unfit)
     except NoKeyError as error:
         if "llm" in inputs.needs:
-            server = find_server() if inputs.starts and not error.provider else ""
-            raise NoKeyError(f"{error}\n{server}" if server else str(error), error.provider) from error
+            raise
         how = f"name a --model (no key is needed here), or {BY_NUMBER}"
         raise NotSetUpError(f"how much fits depends on the model: {how}") from error
 

@@ -190,8 +190,8 @@ def lay_out(
     unseen = labelled("codebase additions", "".join(added)) if added else ""
     replacements = labelled("file replacements", "".join(changes)) if failed else ""
     end = replacements + _end(task, closing, rejection, offers_edits=bool(task.edits or late_edits))
-    parts = {"query": query, "codebase": codebase, "build output": output}
-    parts |= {"codebase additions": unseen, "file replacements": replacements}
+    parts = {"query": task.query, "codebase": task.codebase.text, "build output": build.output}
+    parts |= {"codebase additions": "".join(added), "file replacements": "".join(changes)}
     shows = _visible_files(task, build, files, windows)
     if task.layout == "short":
         state = [(_ADDED, "".join(added)), (_CHANGED, "".join(changes)), (_FAILED, build.output)]

@@ -89,6 +89,16 @@ def test_the_same_path_is_written_in_a_utf8_locale(project_folder: Path, run_cod
     assert (project_folder / "\u65e5\u672c.txt").read_text() == "x\n"
 
 
+def test_each_mistake_of_a_file_is_a_problem_of_its_own(project_folder: Path, run_code_commit: Run):
+    (project_folder / "agent-config/config.toml").write_text(
+        "max_repair = 1\nstrict = 7\nsandbox = 'on'\nallow = ['']\n"
+    )
+    checked = run_code_commit(project_folder, "check", *replay(project_folder))
+    assert "\n4 problems to solve.\n" in checked.stdout, checked.stdout
+    done = run_code_commit(project_folder, *replay(project_folder))
+    assert "4 problems to solve:" in done.stderr, done.stderr
+
+
 def test_a_model_whose_name_is_nearly_a_known_one_is_told(project_folder: Path, run_code_commit: Run):
     for name, is_told in {"gpt-6.2-soll": True, "gpt-6.2-sol": False, "gpt-9-whatever": False}.items():
         checked = run_code_commit(
@@ -125,7 +135,8 @@ def test_a_limit_of_cost_without_a_price_is_told_before_anything_is_sent(project
     for command in ([], ["check"]):
         done = run_code_commit(project_folder, *command, *options)
         assert done.returncode == 2
-        assert '--max-cost needs a price for m: write [prices."m"] into config.toml' in done.stderr + done.stdout
+        said = " ".join((done.stderr + done.stdout).split())
+        assert '--max-cost needs a price for m: write [prices."m"] with input and output, US dollars per' in said
     assert "PROBLEM  price " in done.stdout
     assert "max cost  " not in done.stdout, "how much is left cannot be told"
     assert not (project_folder / "agent-config" / "logs").exists()

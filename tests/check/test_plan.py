@@ -97,6 +97,9 @@ CASES: dict[str, Case] = {
     ),
     "key in the query": (lambda root: (config(root) / "query.txt").write_text(f"use {KEY}\n"), [], ["would carry an API key"]),
     "unknown model": (NOTHING, ["--model", "foo"], ["unknown model 'foo'"]),
+    "a provider that is none": (
+        NOTHING, ["--model", "mistral:large"], ["there is no provider 'mistral': use --model chat:large with --base-url, or one of"],
+    ),
     "model without name": (NOTHING, ["--model", "chat:"], ["needs the model's name"]),
     "chat without URL": (NOTHING, ["--model", "chat:x", "--base-url", ""], ["base"]),
     "replay without folder": (NOTHING, ["--model", "replay:nowhere"], ["no folder nowhere"]),
