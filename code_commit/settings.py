@@ -283,7 +283,11 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
 
     try:
         return _checked(tomllib.loads(content.decode("utf-8")), problems, f"{shown_path}: ")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problems.append(f"{shown_path} is not UTF-8 text (line {line}): save it as UTF-8")
+        return {}
+    except tomllib.TOMLDecodeError as error:
         problems.append(f"{shown_path} is not valid TOML: {error}; put strings in quotes, and each setting only once")
         return {}
 

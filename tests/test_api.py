@@ -216,6 +216,9 @@ def test_an_argument_of_another_type_is_a_type_error(project_folder: Path):
     for call in (run, api.check):
         with pytest.raises(TypeError, match="query must be a str or None, not 3"):
             call(project_folder, query=3)
+    with pytest.raises(TypeError, match="on_step must be callable or None, not 3"):
+        run(project_folder, on_step=3)  # type: ignore[arg-type]
+    assert not (project_folder / "agent-config/logs").exists()
     with pytest.raises(TypeError, match="select must be True or False, not 'src'"):
         rollup(project_folder, select="src")  # type: ignore[arg-type]
 

@@ -143,8 +143,10 @@ def test_a_config_file_costs_no_import_of_pydantic(project):
 
 
 def test_a_config_file_that_is_not_utf_8_is_named(project):
-    project.config_file.write_bytes(b"model = '\xff'")
-    with pytest.raises(NotSetUpError, match=r"agent-config/config\.toml is not valid TOML"):
+    project.config_file.write_bytes(b"strict = true\nmodel = '\xff'")
+    with pytest.raises(
+        NotSetUpError, match=r"^agent-config/config\.toml is not UTF-8 text \(line 2\): save it as UTF-8$"
+    ):
         load_settings(project, {}, {})
 
 

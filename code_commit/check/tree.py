@@ -29,6 +29,14 @@ def read_task(project: Project, given: str | None) -> str:
     return given
 
 
+def check_agent_config(project: Project) -> None:
+    """Raise NotSetUpError where agent-config is a link, behind which git looks up no path, or no folder."""
+    if project.agent_config.is_symlink():
+        raise NotSetUpError(f"{AGENT_CONFIG} is a link: put a real folder there")
+    if project.agent_config.exists() and not project.agent_config.is_dir():
+        raise NotSetUpError(f"{AGENT_CONFIG} is no folder: move it away, then run code-commit init")
+
+
 def check_ignore_line(project: Project) -> None:
     """Raise NotSetUpError unless .gitignore has the line /agent-config and, after all its rules, ignores it."""
     try:

@@ -49,6 +49,14 @@ def key(text: str | bytes) -> Callable[[Path], None]:
     return write
 
 
+def override(name: str, text: str) -> Callable[[Path], None]:
+    def write(root: Path) -> None:
+        (config(root) / "system-prompts").mkdir()
+        (config(root) / "system-prompts" / name).write_text(text)
+
+    return write
+
+
 Case = tuple[Callable[[Path], object], list[str], list[str]]
 NOTHING: Callable[[Path], object] = lambda root: None  # noqa: E731 - reads as the table's word
 
@@ -76,6 +84,19 @@ CASES: dict[str, Case] = {
         lambda root: [shutil.rmtree(config(root)), (root / "build.sh").unlink(), (root / ".gitignore").unlink()],
         [],
         [".gitignore is missing", "query.txt is missing", "codeRollup.txt is missing", "build.sh is missing", "code-commit init writes"],
+    ),
+    "a file in place of agent-config": (
+        lambda root: [shutil.rmtree(config(root)), config(root).write_text("x")],
+        [],
+        ["code-commit: agent-config is no folder: move it away, then run code-commit init\n"],
+    ),
+    "a link in place of agent-config": (
+        lambda root: [config(root).rename(root / "elsewhere"), config(root).symlink_to("elsewhere")],
+        [],
+        ["code-commit: agent-config is a link: put a real folder there\n"],
+    ),
+    "an empty system prompt": (
+        override("initial_query.txt", " \n"), [], ["agent-config/system-prompts/initial_query.txt is empty: write the prompt"],
     ),
     "no ignore file": (lambda root: (root / ".gitignore").unlink(), [], [".gitignore is missing"]),
     "no ignore line": (lambda root: (root / ".gitignore").write_text("/target\n"), [], [".gitignore lacks the line /agent-config"]),
@@ -166,6 +187,26 @@ def replay(root: Path, answer: str = "^^^ok.txt\nok\n^^^end\n") -> list[str]:
     (config(root) / "recorded").mkdir()
     (config(root) / "recorded" / "1-response.txt").write_text(answer)
     return ["--model", "replay:agent-config/recorded"]
+
+
+def test_a_misnamed_system_prompt_is_named(project_folder: Path, run_code_commit: Run):
+    override("initial-query.txt", "Be brief.\n")(project_folder)
+    arguments = replay(project_folder)
+    named = (
+        "agent-config/system-prompts/initial-query.txt is not read: the names are code_modification_instructions.txt, "
+    )
+    checked = run_code_commit(project_folder, "check", *arguments)
+    assert (checked.returncode, named in " ".join(checked.stdout.split())) == (0, True), checked.stdout
+    assert f"warning: {named}" in run_code_commit(project_folder, *arguments).stderr
+    (config(project_folder) / "system-prompts/initial-query.txt").rename(
+        config(project_folder) / "system-prompts/initial_query.txt"
+    )
+    assert "is not read" not in run_code_commit(project_folder, "check", *arguments).stdout
+
+
+def test_a_dry_run_has_one_attempt(project_folder: Path, run_code_commit: Run):
+    done = run_code_commit(project_folder, *replay(project_folder), "--dry-run")
+    assert "attempt 1 of 1: " in done.stderr
 
 
 def test_in_the_root_folder(run_code_commit: Run):
