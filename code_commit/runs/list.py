@@ -135,7 +135,9 @@ def read_run(folder: Path) -> RunRecord | UnreadableRun:
 
 
 def status_of(record: RunRecord) -> str:
-    """Return the run's status, `killed` where it was running and its process is gone."""
+    """Return the run's status: `killed` if it ran and its process is gone, `not_approved` if the user said no."""
+    if record.status == "rejected" and record.attempts and record.attempts[-1].is_not_approved:
+        return "not_approved"
     is_killed = record.status == "running" and not _is_alive(record.pid, record.process_start)
     return "killed" if is_killed else record.status
 

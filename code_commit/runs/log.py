@@ -24,7 +24,7 @@ from code_commit.runs.build_log import BuildLog, rewritten_files
 from code_commit.runs.diff import FileEdit, diff_files, edits_of, known_text
 from code_commit.runs.list import argument_of, next_run_name, process_start
 from code_commit.runs.record import Attempt, BuildResult, Command, Event, RunEntry, RunListener, RunRecord, Status
-from code_commit.runs.words import ways_on
+from code_commit.runs.words import rejection_of, ways_on
 from code_commit.settings import Settings
 from code_commit.terminal import shown
 from code_commit.version import __version__
@@ -104,6 +104,8 @@ class RunLog:
         known = known_error(error)
         status: Status = getattr(known, "status", "internal_error")
         message = str(known)
+        if isinstance(known, RejectedResponseError) and self.record.attempts and self.record.attempts[-1].rejections:
+            message = rejection_of(self.record.attempts[-1])
         if status == "internal_error":
             import traceback
 

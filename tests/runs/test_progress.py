@@ -281,6 +281,15 @@ def test_no_line_of_a_build_breaks_the_region(size, root: Path):
         ]
 
 
+def test_a_command_to_copy_has_no_line_end_in_it(root: Path):
+    with terminal(root, *recorded_bare(root, RIGHT), "--dry-run", "--answer-format", "auto") as pane:
+        assert pane.end() == 0
+        (line,) = (line for line in pane.lines() if line.startswith("To apply it: "))
+    assert re.fullmatch(
+        r"To apply it: code-commit apply --answer-format auto agent-config/logs/\S+/1-response\.txt", line
+    )
+
+
 def test_an_interrupt_leaves_a_whole_terminal(root: Path):
     with terminal(root, *recorded_bare(root, RIGHT)) as pane:
         pane.wait_for("^  step 1$")

@@ -187,7 +187,7 @@ def test_a_link_lands_where_it_says_and_unfolds_it(browser: Browser, long_page: 
 def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: bool):  # noqa: FBT001 - a table's column
     box = "document.querySelector('#attempt-{} pre.output')"
     if link:
-        browser.driver.find_element("link text", "All of the output, at the error").click()
+        browser.driver.find_element("link text", "Full output").click()
     else:
         browser.driver.find_element("css selector", "#attempt-1 > summary").click()
     for number in (1, 2) if not link else (2,):
