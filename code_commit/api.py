@@ -178,7 +178,7 @@ def read_record(folder: Folder) -> RunRecord:
     """Return the record of the run with this log folder. Raises NotSetUpError if it cannot be read."""
     found = read_run(Path(folder))
     if isinstance(found, UnreadableRun):
-        raise NotSetUpError(f"{found.run} cannot be read: {found.why}")
+        raise NotSetUpError(f"the run {found.run}: {found.why}")
     return found
 
 

@@ -268,7 +268,7 @@ def load_settings(
 
 
 def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
-    from code_commit.files import read_regular_file  # `--help` needs neither this nor pathlib
+    from code_commit.files import explain_unread, read_regular_file  # `--help` needs neither this nor pathlib
     from code_commit.project import AGENT_CONFIG
 
     shown_path = f"{AGENT_CONFIG}/{path.name}"
@@ -277,7 +277,7 @@ def _read_config_file(path: "Path", problems: list[str]) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        problems.append(f"{shown_path} cannot be read: {error.strerror}")
+        problems.append(explain_unread(path, shown_path, error))
         return {}
     import tomllib
 

@@ -8,7 +8,7 @@ from code_commit.apply import HALF_CHANGED, is_half_changed, is_locked
 from code_commit.build.command import build_command
 from code_commit.check.plan import Report
 from code_commit.errors import BuildError, NotSetUpError
-from code_commit.files import read_regular_file
+from code_commit.files import explain_unread, read_regular_file
 from code_commit.git import UnansweredError
 from code_commit.project import AGENT_CONFIG, BUILD_SCRIPT, Project, read_text
 from code_commit.runs.review import TreeState, look_at_tree
@@ -24,8 +24,10 @@ def read_task(project: Project, given: str | None) -> str:
     """Return the task, that of query.txt where none is given. Raises NotSetUpError."""
     if given is None:
         return read_text(project.query_file, "write the task into it; code-commit -m needs none")
-    if not given.strip() or given.encode("utf-8", "ignore").decode() != given:
-        raise NotSetUpError("the task is empty, or no UTF-8 text: say after -m what is to be done")
+    if not given.strip():
+        raise NotSetUpError("the task is empty: say after -m what is to be done")
+    if given.encode("utf-8", "ignore").decode() != given:
+        raise NotSetUpError("the task is not UTF-8 text: say after -m what is to be done")
     return given
 
 
@@ -45,7 +47,7 @@ def check_ignore_line(project: Project) -> None:
         message = f".gitignore is missing: create it with the line /{AGENT_CONFIG}, and commit it"
         raise NotSetUpError(message) from error
     except OSError as error:
-        raise NotSetUpError(f".gitignore cannot be read: {error.strerror}") from error
+        raise NotSetUpError(explain_unread(project.root / ".gitignore", ".gitignore", error)) from error
     lines = {line.removesuffix("\r").rstrip(" ") for line in text.split("\n")}
     if not lines & {f"/{AGENT_CONFIG}", f"/{AGENT_CONFIG}/"}:
         raise NotSetUpError(
@@ -64,7 +66,7 @@ def check_nothing_is_tracked(project: Project) -> None:
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         raise NotSetUpError(
-            f"git tracks {shown(names[0])}{more}: git rm -r --cached {AGENT_CONFIG}; a key in it must be replaced"
+            f"git tracks {shown(names[0])}{more}: run git rm -r --cached {AGENT_CONFIG}; replace a committed key"
         )
 
 

@@ -46,7 +46,8 @@ def open_run_log(
         folder = project.logs / next_run_name(project, started)
         folder.mkdir(mode=0o700)
     except OSError as error:
-        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}") from error
+        advice = f"; make it writable: chmod u+w {project.logs}" if isinstance(error, PermissionError) else ""
+        raise NotSetUpError(f"the log folder {project.logs} cannot be written: {error.strerror}{advice}") from error
     record = RunRecord(
         version=__version__,
         run=folder.name,

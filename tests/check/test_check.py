@@ -71,6 +71,18 @@ def test_an_agent_config_that_may_not_be_written_to_is_told(project_folder: Path
     assert found == {0o700: (0, False), 0o500: (2, True)}
 
 
+def test_what_is_closed_is_told_with_the_command_that_opens_it(project_folder: Path):
+    command = [*without_roots_rights(), *CODE_COMMIT, *replay(project_folder)]
+    key, logs = project_folder / "agent-config/chat-key.txt", project_folder / "agent-config/logs"
+    key.touch(0)
+    logs.mkdir(0o500)
+    for step in ("make it readable: chmod u+r agent-config/chat-key.txt", f"make it writable: chmod u+w {logs}"):
+        done = subprocess.run(command, cwd=project_folder, capture_output=True, text=True, check=False)
+        assert (done.returncode, step in done.stderr) == (2, True), done.stderr
+        key.unlink(missing_ok=True)
+    logs.chmod(0o700)
+
+
 @pytest.mark.parametrize("path", ["\u65e5\u672c.txt", "\u00e9/x.txt"])
 def test_a_path_that_the_locale_cannot_write_is_a_violation(project_folder: Path, run_code_commit: Run, path: str):
     options = replay(project_folder, f"^^^{path}\nx\n^^^end\n", "^^^ok.txt\nok\n^^^end\n")

@@ -67,7 +67,7 @@ CASES: dict[str, Case] = {
         lambda root: (config(root) / "query.txt").write_bytes(b"abc\xff"), [], ["agent-config/query.txt is not UTF-8", "byte 3"],
     ),
     "query a folder": (
-        lambda root: [(config(root) / "query.txt").unlink(), (config(root) / "query.txt").mkdir()], [], ["query.txt cannot be read"],
+        lambda root: [(config(root) / "query.txt").unlink(), (config(root) / "query.txt").mkdir()], [], ["agent-config/query.txt is a folder, and must be a file"],
     ),
     "rollup missing": (lambda root: (config(root) / "codeRollup.txt").unlink(), [], ["agent-config/codeRollup.txt is missing"]),
     "rollup empty": (lambda root: (config(root) / "codeRollup.txt").write_text(""), [], ["agent-config/codeRollup.txt is empty"]),
@@ -98,6 +98,14 @@ CASES: dict[str, Case] = {
     "an empty system prompt": (
         override("initial_query.txt", " \n"), [], ["agent-config/system-prompts/initial_query.txt is empty: write the prompt"],
     ),
+    "config.toml a folder": (
+        lambda root: (config(root) / "config.toml").mkdir(), [], ["agent-config/config.toml is a folder, and must be a file"],
+    ),
+    "a name that is too long": (NOTHING, ["--query", "n" * 300], ["cannot be read: File name too long"]),
+    "a folder as the task": (NOTHING, ["--query", "agent-config"], ["agent-config is a folder, and must be a file"]),
+    ".gitignore a folder": (
+        lambda root: [(root / ".gitignore").unlink(), (root / ".gitignore").mkdir()], [], [".gitignore is a folder, and must be a file"],
+    ),
     "no ignore file": (lambda root: (root / ".gitignore").unlink(), [], [".gitignore is missing"]),
     "no ignore line": (lambda root: (root / ".gitignore").write_text("/target\n"), [], [".gitignore lacks the line /agent-config"]),
     "another line": (lambda root: (root / ".gitignore").write_text("agent-config\n"), [], [".gitignore lacks the line"]),
@@ -105,7 +113,7 @@ CASES: dict[str, Case] = {
     "line in a comment": (lambda root: (root / ".gitignore").write_text("# /agent-config\n"), [], ["lacks the line"]),
     "build.sh missing": (lambda root: (root / "build.sh").unlink(), [], ["build.sh is missing"]),
     "build.sh a folder": (
-        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is a link, a folder or a device"],
+        lambda root: [(root / "build.sh").unlink(), (root / "build.sh").mkdir()], [], ["build.sh is a folder: put the script itself there"],
     ),
     "tracked key file": (tracked_key, [], ["git tracks agent-config/openai-key.txt", "git rm -r --cached"]),
     "key that others can read": (shared_key, [], ["chmod 600 agent-config/openai-key.txt"]),

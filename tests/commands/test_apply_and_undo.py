@@ -569,4 +569,4 @@ def test_what_an_earlier_attempt_left_can_be_had_again(root: Path, run_code_comm
     done = run_code_commit(root, "undo", "-2")
     assert (done.returncode, (root / "a.txt").exists()) == (0, False), done.stderr
     done = run_code_commit(root, "undo", "-3", "--attempt", "3")
-    assert (done.returncode, "changed no file: those that did are 1, 2" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "changed no file: attempts 1, 2 did" in done.stderr) == (2, True), done.stderr

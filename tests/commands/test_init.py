@@ -18,7 +18,7 @@ from code_commit import api
 from code_commit.commands.build_scripts import build_script_for
 from code_commit.llm import local
 
-NEXT = ["query.txt", "code-commit rollup", "code-commit check"]
+NEXT = ["code-commit check -m", "code-commit -m", "query.txt", "code-commit rollup", "code-commit check;"]
 
 
 def lay(root: Path, files: dict[str, str]) -> Path:

@@ -60,8 +60,8 @@ def test_the_task_is_a_file_and_the_rollup_as_it_is(project_folder: Path, run_co
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["-m", " \n"], "the task is empty"),
-        (["-m", b"\xff"], "no UTF-8 text"),
+        (["-m", " \n"], "the task is empty: say after -m"),
+        (["-m", b"\xff"], "the task is not UTF-8 text"),
         (["--query", "no/such"], "no/such is missing"),
         (["--query", "../empty"], "../empty is empty: write the task into it"),
         (["-m", "x", "--query", "ok.txt"], "not allowed with argument -m"),

@@ -298,7 +298,7 @@ def test_an_interrupt_leaves_a_whole_terminal(root: Path):
         assert pane.end() == 130
         assert pane.shows_cursor
         assert not any("running build.sh" in row or row == "  step 1" for row in pane.screen())
-        assert "code-commit: interrupted by SIGINT; every file is whole" in pane.lines()
+        assert "code-commit: interrupted by SIGINT; no file is half written" in pane.lines()
 
 
 @pytest.mark.parametrize("size", [(100, 24), (60, 12)])

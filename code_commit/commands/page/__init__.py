@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from code_commit.commands.page.logged_run import LoggedRun
 from code_commit.errors import NotSetUpError
-from code_commit.files import read_regular_file, replacing
+from code_commit.files import NotAFileError, read_regular_file, replacing
 from code_commit.runs.words import choice_in_words, count, dollars, done_by_build, duration, rewritten_by_build
 from code_commit.terminal import shown
 
@@ -45,7 +45,10 @@ def write_page(logged: LoggedRun, path: Path) -> Path:
         with replacing(target) as file:
             file.write(render_page(logged, target.parent))
     except OSError as error:
-        raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}") from error
+        advice = "; name a file" if isinstance(error, NotAFileError) else ""
+        if isinstance(error, FileNotFoundError):
+            advice = f"; create {path.parent} first"
+        raise NotSetUpError(f"the page {path} cannot be written: {error.strerror}{advice}") from error
     return target
 
 

@@ -244,6 +244,12 @@ def test_the_page_is_written_whole_and_private(hostile: Path, run_code_commit: R
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["link.html", "page.html"]
 
 
+def test_a_page_that_cannot_be_written_is_told_with_the_next_step(hostile: Path, run_code_commit: Run):
+    for name, step in {"agent-config": "name a file", "nope/x.html": "create nope first"}.items():
+        done = run_code_commit(hostile, "log", "--html", name)
+        assert (done.returncode, f"; {step}\n" in done.stderr) == (2, True), done.stderr
+
+
 def test_what_is_no_page_of_ours_is_not_written_over(hostile: Path, run_code_commit: Run):
     for content in ("# The project\n", "<!doctype html>\n<html><title>mine</title>\n"):
         (hostile / "README.md").write_text(content)
