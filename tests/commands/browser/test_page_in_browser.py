@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,6 +199,10 @@ def test_the_output_opens_at_the_error(browser: Browser, long_page: Path, link: 
         places = [f"{found}{line}.getBoundingClientRect()" for line in (".querySelector('.error')", "")]
         assert browser.run(f"{places[1]}.top < {places[0]}.top && {places[0]}.bottom < {places[1]}.bottom")
     assert browser.run("document.querySelector('#attempt-2 .error').dataset.n") == "200001"
+
+
+def test_the_start_of_a_run_has_its_time_zone(browser: Browser, long_page: Path):
+    assert re.search("(?!AM|PM)[A-Z]{3,}[^ ]*$", browser.run("document.querySelector('time').textContent"))
 
 
 @pytest.mark.parametrize("which", ["page", "long_page"])
