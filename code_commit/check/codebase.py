@@ -67,6 +67,11 @@ def _room(project: Project, choice: ModelChoice, settings: Settings, request: Co
     return longest, longest - repair - estimate_tokens(prompt.text)
 
 
+def _can_be_fitted(plan: RunPlan) -> bool:
+    _, room = _room(plan.project, plan.llm.choice, plan.llm.settings, CodebaseRequest(query=plan.query))
+    return room > 0
+
+
 def codebase_for(plan: RunPlan, choose: Choose | None = None) -> Codebase:
     """Return the codebase of a run, made in memory where the plan has none. Raises NotSetUpError, and as `choose`."""
     if plan.request is None:
@@ -111,9 +116,8 @@ def check_prompt(report: Report, plan: RunPlan, codebase: Codebase, *, is_paid: 
     if plan.asked is None:
         return
     llms = [llm for llm in (plan.asked, plan.asked.fallback) if llm]
-    _, room = _room(plan.project, plan.asked.choice, plan.asked.settings, CodebaseRequest(query=plan.query))
-    fits = partial(explain_misfit, prompt=prompt, can_be_fitted=room > 0)
-    misfits = [misfit for llm in llms if (misfit := fits(llm.choice, llm.settings))]
+    explain = partial(explain_misfit, prompt=prompt, can_be_fitted=lambda: _can_be_fitted(plan))
+    misfits = [misfit for llm in llms if (misfit := explain(llm.choice, llm.settings))]
     networked = [llm for llm in llms if llm.choice.provider != "replay"]
     unknown = [str(llm.choice) for llm in networked if context_window(llm.choice, llm.settings) is None]
     has_price = price_of(plan.asked.choice, plan.asked.settings) is not None

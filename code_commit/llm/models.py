@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
@@ -220,7 +220,7 @@ def _room_beside_answer(choice: ModelChoice, settings: Settings) -> int | None:
 
 
 def explain_misfit(
-    choice: ModelChoice, settings: Settings, prompt: Prompt, *, can_be_fitted: bool = True
+    choice: ModelChoice, settings: Settings, prompt: Prompt, *, can_be_fitted: Callable[[], bool] = lambda: True
 ) -> str | None:
     """Return why a prompt probably leaves no room for an answer, and what to do; None if it fits.
 
@@ -233,7 +233,7 @@ def explain_misfit(
     sizes = ", ".join(f"{name} {size:,} bytes" for name, size in prompt.sizes.items())
     is_fitted = settings.rollup not in ("file", "fresh")
     advice = "lower build_output_limit" if is_fitted else 'rollup = "fit" in config.toml makes it fit'
-    if not can_be_fitted:
+    if not can_be_fitted():
         advice = "the task and the system prompts alone leave no room for a file: use a model with a larger window"
     return (
         f"the prompt does not fit {choice}: about {tokens:,} tokens, it reads {longest:,} beside an answer of "
